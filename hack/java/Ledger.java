@@ -1,0 +1,81 @@
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+
+/** Keeps account of the events read: per key, each sequence number once and in order. */
+final class Ledger {
+    private final Map<String, Key> keys = new HashMap<>();
+    private long events;
+    private long bytes;
+    private long digest;
+    private long foreign;
+    private long outOfOrder;
+    private long duplicates;
+
+    /** What was seen of one key: all of {@code first .. next - 1} except the missing. */
+    private static final class Key {
+        long first;
+        long next;
+        final Set<Long> missing = new HashSet<>();
+    }
+
+    void enter(ByteBuffer event) {
+        events++;
+        bytes += event.remaining();
+        digest += Payload.hash(event);
+        Payload.Label label = Payload.label(event);
+        if (label == null) {
+            foreign++;
+        } else {
+            check(label);
+        }
+    }
+
+    private void check(Payload.Label label) {
+        long sequence = label.sequence();
+        Key key = keys.get(label.key());
+        if (key == null) {
+            key = new Key();
+            key.first = sequence;
+            key.next = sequence + 1;
+            keys.put(label.key(), key);
+        } else if (sequence >= key.next) {
+            for (long skipped = key.next; skipped < sequence; skipped++) {
+                key.missing.add(skipped);
+            }
+            key.next = sequence + 1;
+        } else if (sequence < key.first) {
+            outOfOrder++;
+            for (long skipped = sequence + 1; skipped < key.first; skipped++) {
+                key.missing.add(skipped);
+            }
+            key.first = sequence;
+        } else if (key.missing.remove(sequence)) {
+            outOfOrder++;
+        } else {
+            duplicates++;
+        }
+    }
+
+    /** Gives how many bytes of segments the events took, each with a header of 8 bytes. */
+    long storedBytes() {
+        return bytes + events * Long.BYTES;
+    }
+
+    Map<String, Object> report() {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("events", events);
+        report.put("bytes", bytes);
+        report.put("keys", keys.size());
+        report.put("keys_from_zero", keys.values().stream().filter(k -> k.first == 0).count());
+        report.put("out_of_order", outOfOrder);
+        report.put("duplicates", duplicates);
+        report.put("missing", keys.values().stream().mapToLong(k -> k.missing.size()).sum());
+        report.put("foreign", foreign);
+        report.put("digest", String.format("%016x", digest));
+        return report;
+    }
+}

@@ -1,0 +1,81 @@
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.SplittableRandom;
+
+/**
+ * The events of our tests: {@code key|sequence in the key|global number|padding}.
+ *
+ * <p>Event {@code g} of {@code n} keys belongs to key {@code g % n} and is its {@code g / n}th, so
+ * a later run that starts at the number where an earlier one ended continues every key.
+ */
+final class Payload {
+    private static final int SHIFTS = 61;
+
+    private final int size;
+    private final byte[] filler;
+
+    Payload(int size, long seed) {
+        this.size = size;
+        this.filler = new byte[size + SHIFTS];
+        SplittableRandom random = new SplittableRandom(seed);
+        for (int i = 0; i < filler.length; i++) {
+            filler[i] = (byte) ('a' + random.nextInt(26));
+        }
+    }
+
+    /** Writes one event, whose padding also depends on its number. */
+    ByteBuffer make(String key, long sequence, long number) {
+        byte[] header =
+                (key + '|' + sequence + '|' + number + '|').getBytes(StandardCharsets.UTF_8);
+        if (header.length > size) {
+            throw new IllegalArgumentException(
+                    "size " + size + " does not hold the header of " + header.length + " bytes");
+        }
+        byte[] event = new byte[size];
+        System.arraycopy(header, 0, event, 0, header.length);
+        int shift = (int) (number % SHIFTS);
+        System.arraycopy(filler, shift, event, header.length, size - header.length);
+        return ByteBuffer.wrap(event);
+    }
+
+    /** Who an event says it is. */
+    record Label(String key, long sequence) {}
+
+    /** Reads an event's label, or null if it is none of ours. */
+    static Label label(ByteBuffer event) {
+        int first = indexOfBar(event, 0);
+        int second = first < 0 ? -1 : indexOfBar(event, first + 1);
+        if (second < 0) {
+            return null;
+        }
+        byte[] bytes = new byte[second];
+        event.duplicate().get(bytes);
+        String key = new String(bytes, 0, first, StandardCharsets.UTF_8);
+        String digits =
+                new String(bytes, first + 1, second - first - 1, StandardCharsets.US_ASCII);
+        try {
+            return new Label(key, Long.parseLong(digits));
+        } catch (NumberFormatException e) {
+            return null;
+        }
+    }
+
+    /** Hashes an event; the sum over a stream is its digest, whatever the order of reading. */
+    static long hash(ByteBuffer event) {
+        long hash = 0xcbf29ce484222325L; // FNV-1a
+        for (int i = event.position(); i < event.limit(); i++) {
+            hash = (hash ^ (event.get(i) & 0xff)) * 0x100000001b3L;
+        }
+        hash = (hash ^ (hash >>> 33)) * 0xff51afd7ed558ccdL; // spread it before it is summed
+        return hash ^ (hash >>> 33);
+    }
+
+    private static int indexOfBar(ByteBuffer event, int from) {
+        for (int i = from; i < event.remaining(); i++) {
+            if (event.get(event.position() + i) == '|') {
+                return i;
+            }
+        }
+        return -1;
+    }
+}

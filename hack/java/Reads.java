@@ -1,0 +1,147 @@
+import io.pravega.client.BatchClientFactory;
+import io.pravega.client.EventStreamClientFactory;
+import io.pravega.client.admin.ReaderGroupManager;
+import io.pravega.client.admin.StreamInfo;
+import io.pravega.client.batch.SegmentIterator;
+import io.pravega.client.batch.SegmentRange;
+import io.pravega.client.stream.EventRead;
+import io.pravega.client.stream.EventStreamReader;
+import io.pravega.client.stream.ReaderConfig;
+import io.pravega.client.stream.ReaderGroupConfig;
+import io.pravega.client.stream.Stream;
+import io.pravega.client.stream.StreamCut;
+import io.pravega.client.stream.impl.ByteBufferSerializer;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+
+/** Reads as any consumer would. */
+final class Reads {
+    private static final long POLL_MILLIS = 200;
+
+    /**
+     * Readers pass from one epoch to the next only at a checkpoint of their group; by default that
+     * would be every 30 seconds.
+     */
+    private static final long CHECKPOINT_MILLIS = 500;
+
+    private final Session session;
+
+    Reads(Session session) {
+        this.session = session;
+    }
+
+    /** Reads from the head to what is now the tail, with a reader group made for it. */
+    Map<String, Object> read(Command command) {
+        long patience = TimeUnit.SECONDS.toNanos(command.number("patience", 60));
+        Stream stream = Stream.of(command.scope(), command.stream());
+        StreamCut tail = tail(stream);
+        long bytes =
+                ranges(stream, StreamCut.UNBOUNDED, tail).stream()
+                        .mapToLong(range -> range.getEndOffset() - range.getStartOffset())
+                        .sum();
+        Ledger ledger = new Ledger();
+        long start = System.nanoTime();
+        if (bytes > 0) {
+            drain(stream, tail, bytes, ledger, patience);
+        }
+        Map<String, Object> report = ledger.report();
+        report.put("seconds", (System.nanoTime() - start) / 1e9);
+        return report;
+    }
+
+    /** Counts what a consumer that came now would find, without a reader group. */
+    Map<String, Object> visible(Command command) {
+        Stream stream = Stream.of(command.scope(), command.stream());
+        long events = 0;
+        long bytes = 0;
+        try (BatchClientFactory factory =
+                BatchClientFactory.withScope(stream.getScope(), session.config)) {
+            for (SegmentRange range : ranges(stream, StreamCut.UNBOUNDED, StreamCut.UNBOUNDED)) {
+                bytes += range.getEndOffset() - range.getStartOffset();
+                try (SegmentIterator<ByteBuffer> iterator =
+                        factory.readSegment(range, new ByteBufferSerializer())) {
+                    for (; iterator.hasNext(); iterator.next()) {
+                        events++;
+                    }
+                }
+            }
+        }
+        return Map.of("events", events, "bytes", bytes);
+    }
+
+    /** Gives the parts of segments between two cuts that hold anything. */
+    List<SegmentRange> ranges(Stream stream, StreamCut from, StreamCut to) {
+        List<SegmentRange> ranges = new ArrayList<>();
+        try (BatchClientFactory factory =
+                BatchClientFactory.withScope(stream.getScope(), session.config)) {
+            factory.getSegments(stream, from, to)
+                    .getIterator()
+                    .forEachRemaining(
+                            range -> {
+                                if (range.getEndOffset() > range.getStartOffset()) {
+                                    ranges.add(range);
+                                }
+                            });
+        }
+        return ranges;
+    }
+
+    /** Gives the present tail; the cut of a sealed stream is empty and would not be accepted. */
+    private StreamCut tail(Stream stream) {
+        StreamInfo info =
+                session.streams.fetchStreamInfo(stream.getScope(), stream.getStreamName()).join();
+        return info.isSealed() ? StreamCut.UNBOUNDED : info.getTailStreamCut();
+    }
+
+    private void drain(
+            Stream stream, StreamCut tail, long bytes, Ledger ledger, long patience) {
+        String group = "witness-" + UUID.randomUUID();
+        ReaderGroupConfig config =
+                ReaderGroupConfig.builder()
+                        .stream(stream, StreamCut.UNBOUNDED, tail)
+                        .automaticCheckpointIntervalMillis(CHECKPOINT_MILLIS)
+                        .groupRefreshTimeMillis(CHECKPOINT_MILLIS)
+                        .build();
+        try (ReaderGroupManager groups =
+                ReaderGroupManager.withScope(stream.getScope(), session.config)) {
+            groups.createReaderGroup(group, config);
+            try {
+                readAll(stream.getScope(), group, bytes, ledger, patience);
+            } finally {
+                groups.deleteReaderGroup(group);
+            }
+        }
+    }
+
+    /**
+     * Reads until all bytes came and then no event more. The reader of a group bounded by a cut in
+     * the middle of a segment does not say by itself that it reached the end.
+     */
+    private void readAll(String scope, String group, long bytes, Ledger ledger, long patience) {
+        try (EventStreamClientFactory factory =
+                        EventStreamClientFactory.withScope(scope, session.config);
+                EventStreamReader<ByteBuffer> reader =
+                        factory.createReader(
+                                "witness",
+                                group,
+                                new ByteBufferSerializer(),
+                                ReaderConfig.builder().build())) {
+            long lastEvent = System.nanoTime();
+            while (true) {
+                EventRead<ByteBuffer> read = reader.readNextEvent(POLL_MILLIS);
+                if (read.getEvent() != null) {
+                    ledger.enter(read.getEvent());
+                    lastEvent = System.nanoTime();
+                } else if (read.isReadCompleted() || ledger.storedBytes() >= bytes) {
+                    return;
+                } else if (System.nanoTime() - lastEvent > patience) {
+                    throw new IllegalStateException("no event and no end; read " + ledger.report());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import io.pravega.client.ClientConfig;
+import io.pravega.client.admin.StreamManager;
+import io.pravega.client.control.impl.Controller;
+import io.pravega.client.control.impl.ControllerImpl;
+import io.pravega.client.control.impl.ControllerImplConfig;
+import io.pravega.shared.security.auth.DefaultCredentials;
+import java.net.URI;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+
+/** What all commands share: the store's address and the clients that are costly to make. */
+final class Session implements AutoCloseable {
+    final ClientConfig config;
+    final StreamManager streams;
+
+    /** The client's own controller stub; scaling and key ranges have no public call. */
+    final Controller controller;
+
+    final ScheduledExecutorService executor = Executors.newScheduledThreadPool(2);
+
+    Session(String uri) {
+        ClientConfig.ClientConfigBuilder builder =
+                ClientConfig.builder().controllerURI(URI.create(uri));
+        // By environment, for a command line is there for everybody to read.
+        String user = System.getenv("FOREIGN_USER");
+        if (user != null) {
+            String password = System.getenv("FOREIGN_PASSWORD");
+            builder.credentials(new DefaultCredentials(password, user));
+        }
+        config = builder.build();
+        streams = StreamManager.create(config);
+        controller =
+                new ControllerImpl(
+                        ControllerImplConfig.builder().clientConfig(config).build(), executor);
+    }
+
+    @Override
+    public void close() {
+        controller.close();
+        streams.close();
+        executor.shutdownNow();
+    }
+}

@@ -1,0 +1,194 @@
+"""Ports, files and command lines of the cluster's four servers."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, Self, get_args
+
+from localstore.jars import classpath
+from localstore.java import java_command
+from localstore.ports import HOST, free_ports
+from localstore.standalone import CACHE_BYTES, DIRECT_MEMORY
+
+Name = Literal["zookeeper", "bookie", "controller", "segmentstore"]
+NAMES: tuple[Name, ...] = get_args(Name)  # in order of dependence
+
+_CLUSTER = "pravega-cluster"
+_LEDGERS = "/ledgers"  # at the root, so that no parent has to be made in ZooKeeper first
+_CONTAINERS = 4
+
+# So long a killed server's session can keep its successor waiting; so long a server may pause on a
+# busy machine before it is taken for dead.
+_SESSION_MILLIS = 8000
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports, as kept in the data directory."""
+
+    zookeeper: int
+    bookie: int
+    controller: int
+    controller_rest: int
+    segmentstore: int
+    segmentstore_rest: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything of one cluster is.
+
+    Attributes:
+        data: Its directory.
+        ports: Its ports.
+    """
+
+    data: Path
+    ports: Ports
+
+    @classmethod
+    def load(cls, data: Path) -> Self:
+        """Reads the layout kept in a data directory, or makes one there."""
+        file = data / "ports.json"
+        if file.exists():
+            return cls(data, Ports(**json.loads(file.read_text())))
+        data.mkdir(parents=True, exist_ok=True)
+        layout = cls(data, Ports(*free_ports(6)))
+        layout._write_files()
+        file.write_text(json.dumps(asdict(layout.ports), indent=2) + "\n")
+        return layout
+
+    def log(self, name: Name) -> Path:
+        """Gives a server's log file."""
+        return self.data / f"{name}.log"
+
+    def command(self, name: Name) -> list[str]:
+        """Writes a server's command line."""
+        commands = {
+            "zookeeper": self._zookeeper,
+            "bookie": self._bookie,
+            "controller": self._controller,
+            "segmentstore": self._segmentstore,
+        }
+        return commands[name]()
+
+    def format_command(self) -> list[str]:
+        """Writes the command line that makes BookKeeper's nodes in a new ZooKeeper."""
+        return java_command(
+            main="org.apache.bookkeeper.bookie.BookieShell",
+            classpath=classpath(),
+            heap="192m",
+            arguments=["-conf", str(self._bookie_file), "initnewcluster"],
+        )
+
+    @property
+    def _zookeeper_uri(self) -> str:
+        return f"{HOST}:{self.ports.zookeeper}"
+
+    @property
+    def _zookeeper_file(self) -> Path:
+        return self.data / "zookeeper.cfg"
+
+    @property
+    def _bookie_file(self) -> Path:
+        return self.data / "bookie.conf"
+
+    def _write_files(self) -> None:
+        _write_settings(
+            self._zookeeper_file,
+            {
+                "tickTime": 1000,
+                "dataDir": self.data / "zookeeper",
+                "clientPort": self.ports.zookeeper,
+                "clientPortAddress": HOST,
+                "admin.enableServer": "false",
+            },
+        )
+        _write_settings(
+            self._bookie_file,
+            {
+                "bookiePort": self.ports.bookie,
+                "advertisedAddress": HOST,
+                "allowLoopback": "true",
+                "metadataServiceUri": f"zk://{self._zookeeper_uri}{_LEDGERS}",
+                "journalDirectories": self.data / "journal",
+                "ledgerDirectories": self.data / "ledgers",
+                "indexDirectories": self.data / "index",
+                # A killed process leaves its written pages to the kernel; only a power cut, which
+                # no test makes, would need them synced to the disk.
+                "journalSyncData": "false",
+                "httpServerEnabled": "false",
+                "diskUsageThreshold": "0.99",
+                "diskUsageWarnThreshold": "0.98",
+            },
+        )
+
+    def _zookeeper(self) -> list[str]:
+        return java_command(
+            main="org.apache.zookeeper.server.ZooKeeperServerMain",
+            classpath=classpath(),
+            heap="192m",
+            arguments=[str(self._zookeeper_file)],
+        )
+
+    def _bookie(self) -> list[str]:
+        return java_command(
+            main="org.apache.bookkeeper.server.Main",
+            classpath=classpath(),
+            heap="512m",
+            direct_memory="512m",
+            arguments=["--conf", str(self._bookie_file)],
+        )
+
+    def _controller(self) -> list[str]:
+        return java_command(
+            main="io.pravega.controller.server.Main",
+            classpath=classpath(),
+            heap="512m",
+            properties={
+                "pravega.configurationFile": "/dev/null",  # all that matters is below
+                "controller.zk.connect.uri": self._zookeeper_uri,
+                "controller.zk.connect.session.timeout.milliseconds": _SESSION_MILLIS,
+                "controller.container.count": _CONTAINERS,
+                "controller.service.cluster": _CLUSTER,
+                "controller.service.rpc.listener.port": self.ports.controller,
+                "controller.service.rpc.published.host.nameOrIp": HOST,
+                "controller.service.rpc.published.port": self.ports.controller,
+                "controller.service.rest.listener.port": self.ports.controller_rest,
+            },
+        )
+
+    def _segmentstore(self) -> list[str]:
+        return java_command(
+            main="io.pravega.segmentstore.server.host.ServiceStarter",
+            classpath=classpath(),
+            heap="1g",
+            direct_memory=DIRECT_MEMORY,
+            properties={
+                "pravega.configurationFile": "/dev/null",
+                "pravegaservice.clusterName": _CLUSTER,
+                "pravegaservice.container.count": _CONTAINERS,
+                "pravegaservice.zk.connect.uri": self._zookeeper_uri,
+                "pravegaservice.zk.connect.sessionTimeout.milliseconds": _SESSION_MILLIS,
+                "pravegaservice.service.listener.host.nameOrIp": HOST,
+                "pravegaservice.service.listener.port": self.ports.segmentstore,
+                "pravegaservice.service.published.host.nameOrIp": HOST,
+                "pravegaservice.service.published.port": self.ports.segmentstore,
+                "pravegaservice.rest.listener.port": self.ports.segmentstore_rest,
+                "pravegaservice.cache.size.max": CACHE_BYTES,
+                "pravegaservice.storage.impl.name": "FILESYSTEM",
+                "filesystem.root": self.data / "storage",
+                "pravegaservice.dataLog.impl.name": "BOOKKEEPER",
+                "bookkeeper.zk.connect.uri": self._zookeeper_uri,
+                "bookkeeper.ledger.path": _LEDGERS,
+                "bookkeeper.ensemble.size": 1,
+                "bookkeeper.write.quorum.size": 1,
+                "bookkeeper.ack.quorum.size": 1,
+                "autoscale.controller.connect.uri": f"tcp://{HOST}:{self.ports.controller}",
+                "autoscale.controller.connect.security.auth.enable": "false",
+            },
+        )
+
+
+def _write_settings(file: Path, settings: dict[str, object]) -> None:
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

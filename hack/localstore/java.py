@@ -1,0 +1,62 @@
+"""Finds the JDK and writes JVM command lines."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from localstore.errors import LocalStoreError
+
+_LOGBACK = Path(__file__).with_name("logback.xml")
+
+# Pravega reaches into the JDK's private buffers and threads, which modules forbid by default.
+_OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
+
+
+def jdk_tool(name: str) -> str:
+    """Finds a program of the JDK, in JAVA_HOME first and then on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (tool := Path(home) / "bin" / name).is_file():
+        return str(tool)
+    if found := shutil.which(name):
+        return found
+    raise LocalStoreError(f"{name} not found: install a JDK, 17 or newer, or set JAVA_HOME")
+
+
+def java_command(
+    *,
+    main: str,
+    classpath: str,
+    heap: str,
+    direct_memory: str = "256m",
+    properties: Mapping[str, object] | None = None,
+    arguments: Sequence[str] = (),
+) -> list[str]:
+    """Writes the command line of a JVM that runs Pravega's classes.
+
+    Args:
+        main: Class to run.
+        classpath: Where its classes are.
+        heap: Most heap, in the JVM's notation ("3g").
+        direct_memory: Most memory outside the heap; it holds a segment store's cache.
+        properties: System properties.
+        arguments: Arguments of the main class.
+
+    Returns:
+        The command.
+    """
+    return [
+        jdk_tool("java"),
+        f"-Xmx{heap}",
+        f"-XX:MaxDirectMemorySize={direct_memory}",
+        # A JVM that limps on after an OutOfMemoryError makes tests fail far from the cause.
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dlogback.configurationFile={_LOGBACK}",
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+        *(f"-D{name}={value}" for name, value in (properties or {}).items()),
+        "-cp",
+        classpath,
+        main,
+        *arguments,
+    ]

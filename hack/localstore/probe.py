@@ -1,0 +1,132 @@
+"""Asks Pravega's servers whether they serve, in the fewest bytes that prove it."""
+
+import socket
+import struct
+
+_SECONDS = 5.0
+
+# Segment store: frames of int32 type, int32 length, payload.
+_WIRE_HEADER = struct.Struct(">ii")
+_HELLO = -127
+_HELLO_FRAME = struct.pack(">iiii", _HELLO, 8, 16, 5)
+_GET_INFO = 11
+_WRONG_HOST = 50
+
+# A container owns the segments whose name hashes to it. So many names miss one of four containers
+# once in 40 million times.
+_NAMES_PER_PROBE = 64
+
+# Controller: HTTP/2 frames of 24 bit length, type, flags, stream.
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _SETTINGS, _RST_STREAM, _GOAWAY = 0, 1, 4, 3, 7
+_END_STREAM, _END_HEADERS = 1, 4
+_LIST_SCOPES = "/io.pravega.controller.stream.api.grpc.v1.ControllerService/listScopes"
+
+
+def is_listening(host: str, port: int) -> bool:
+    """Tells whether something accepts connections."""
+    try:
+        socket.create_connection((host, port), timeout=_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def segment_store_serves(host: str, port: int) -> bool:
+    """Tells whether a segment store answers, and does so for every one of its containers.
+
+    The store opens its port before it has recovered its containers. It is asked for segments that
+    do not exist, enough of them to reach every container: one that is not up yet answers that the
+    segment belongs elsewhere.
+    """
+    try:
+        with socket.create_connection((host, port), timeout=_SECONDS) as connection:
+            connection.sendall(
+                _HELLO_FRAME + b"".join(_info_request(number) for number in range(_NAMES_PER_PROBE))
+            )
+            kinds = [_wire_frame(connection) for _ in range(1 + _NAMES_PER_PROBE)]
+    except OSError:
+        return False
+    return kinds[0] == _HELLO and _WRONG_HOST not in kinds
+
+
+def controller_serves(host: str, port: int, authorization: str | None = None) -> bool:
+    """Tells whether a controller lists its scopes.
+
+    It reads the list from the segment store, so a yes means that the two have found each other.
+
+    Args:
+        host: Its address.
+        port: Its gRPC port.
+        authorization: The header's value where authentication is on.
+
+    Returns:
+        Whether an answer came.
+    """
+    headers = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": _LIST_SCOPES,
+        ":authority": f"{host}:{port}",
+        "content-type": "application/grpc",
+        "te": "trailers",
+    }
+    if authorization:
+        headers["authorization"] = authorization
+    empty_message = bytes(5)  # not compressed, length 0: the first page
+    try:
+        with socket.create_connection((host, port), timeout=_SECONDS) as connection:
+            connection.sendall(
+                _HTTP2_PREFACE
+                + _http2_frame(_SETTINGS, 0, 0, b"")
+                + _http2_frame(_HEADERS, _END_HEADERS, 1, _literal_headers(headers))
+                + _http2_frame(_DATA, _END_STREAM, 1, empty_message)
+            )
+            while True:
+                kind, stream = _read_http2_frame(connection)
+                if kind in {_RST_STREAM, _GOAWAY}:
+                    return False
+                if stream == 1:  # a failed call has trailers only, never data
+                    return kind == _DATA or _read_http2_frame(connection)[0] == _DATA
+    except OSError:
+        return False
+
+
+def _info_request(number: int) -> bytes:
+    name = f"probe/readiness/{number}.#epoch.0".encode()
+    payload = struct.pack(f">qH{len(name)}sH", number, len(name), name, 0)
+    return _WIRE_HEADER.pack(_GET_INFO, len(payload)) + payload
+
+
+def _wire_frame(connection: socket.socket) -> int:
+    kind, length = _WIRE_HEADER.unpack(_exactly(connection, _WIRE_HEADER.size))
+    _exactly(connection, length)
+    return int(kind)
+
+
+def _http2_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def _read_http2_frame(connection: socket.socket) -> tuple[int, int]:
+    header = _exactly(connection, 9)
+    _exactly(connection, int.from_bytes(header[:3], "big"))
+    return header[3], int.from_bytes(header[5:], "big")
+
+
+def _literal_headers(headers: dict[str, str]) -> bytes:
+    """Encodes headers without tables and Huffman codes, which HPACK allows."""
+    return b"".join(
+        b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+        for name, value in headers.items()
+    )
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    got = b""
+    while len(got) < count:
+        part = connection.recv(count - len(got))
+        if not part:
+            raise ConnectionError("closed by the server")
+        got += part
+    return got

@@ -1,0 +1,45 @@
+"""Directories for throw-away servers, which disappear even if their owner was killed."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from localstore.cache import locked
+
+
+class Scratch:
+    """A directory that is removed with `remove`, or by the next one's owner after a crash.
+
+    The owner holds a lock on a file in it for as long as it lives, so that directories of the
+    living and of the dead can be told apart.
+
+    Args:
+        name: Part of the directory's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        root = Path(tempfile.gettempdir()) / f"sluice-{os.getuid()}"
+        root.mkdir(mode=0o700, exist_ok=True)
+        with locked(root / "lock"):  # nobody sweeps a directory between its making and locking
+            _sweep(root)
+            self.path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=root))
+            self._lock: IO[str] = (self.path / "lock").open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Removes the directory with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def _sweep(root: Path) -> None:
+    for lock in root.glob("*/lock"):
+        try:
+            with lock.open("r+") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(lock.parent, ignore_errors=True)
+        except (FileNotFoundError, BlockingIOError):
+            continue  # removed by another sweep, or its owner lives

@@ -1,0 +1,161 @@
+"""Pravega standalone: controller, segment store and ZooKeeper in one JVM, gone when it stops."""
+
+import base64
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from localstore.accounts import User, accounts_file
+from localstore.jars import classpath
+from localstore.java import java_command
+from localstore.ports import HOST, free_ports
+from localstore.probe import controller_serves, segment_store_serves
+from localstore.process import Process
+from localstore.scratch import Scratch
+
+# A smaller cache fills up under a fast writer, and the store then recovers without end. The rest
+# of the memory outside the heap is for the network's buffers.
+CACHE_BYTES = 1 << 30
+DIRECT_MEMORY = "1536m"
+
+_READY_SECONDS = 90.0
+
+
+class Standalone:
+    """One standalone server with ports of its own choice.
+
+    Its log of recent writes lives on the heap, so the heap bounds how much can be written before
+    the store has moved it to its storage: 3 GB are good for about 2 GB written fast.
+
+    Args:
+        data: Where its data go and stay; a temporary directory when left out.
+        heap: Most heap, in the JVM's notation.
+        users: Accounts, the first of which the server itself uses and which therefore needs all
+            rights; nobody has to log in when left out.
+        tethered: Whether it must not outlive this interpreter.
+    """
+
+    def __init__(
+        self,
+        *,
+        data: Path | None = None,
+        heap: str = "3g",
+        users: Sequence[User] = (),
+        tethered: bool = True,
+    ) -> None:
+        self.users = tuple(users)
+        self._heap = heap
+        self._tethered = tethered
+        self._scratch: Scratch | None = None
+        if data is None:
+            self._scratch = Scratch("standalone")
+            data = self._scratch.path
+        self.data = data
+        self._controller, self._store, *self._other_ports = free_ports(5)
+        self.process: Process | None = None
+
+    def __enter__(self) -> Self:
+        """Starts it."""
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """Stops it."""
+        self.stop()
+
+    @property
+    def controller(self) -> tuple[str, int]:
+        """Host and port of the controller's gRPC service."""
+        return HOST, self._controller
+
+    @property
+    def controller_uri(self) -> str:
+        """The controller as Pravega's clients want it."""
+        return f"tcp://{HOST}:{self._controller}"
+
+    @property
+    def segment_store(self) -> tuple[str, int]:
+        """Host and port of the segment store."""
+        return HOST, self._store
+
+    def start(self) -> None:
+        """Starts it and returns when it serves.
+
+        Raises:
+            LocalStoreError: It does not come up.
+        """
+        storage = self.data / "storage"
+        shutil.rmtree(storage, ignore_errors=True)  # it never recovers what an earlier run left
+        storage.mkdir(parents=True)
+        command = java_command(
+            main="io.pravega.local.LocalPravegaEmulator",
+            classpath=classpath(),
+            heap=self._heap,
+            direct_memory=DIRECT_MEMORY,
+            properties=self._properties(storage),
+        )
+        log = self.data / "server.log"
+        log.unlink(missing_ok=True)
+        self.process = Process.spawn(
+            "Pravega standalone", command, log=log, tethered=self._tethered
+        )
+        try:
+            self.process.wait_ready(self.serves, seconds=_READY_SECONDS)
+        except BaseException:  # an interrupt, too, must leave no server behind
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Kills it, for there is nothing to save, and removes its temporary directory."""
+        if self.process is not None:
+            self.process.kill()
+        if self._scratch is not None:
+            self._scratch.remove()
+
+    def serves(self) -> bool:
+        """Tells whether controller and segment store answer."""
+        authorization = self._authorization()
+        return controller_serves(*self.controller, authorization) and segment_store_serves(
+            *self.segment_store
+        )
+
+    def _authorization(self) -> str | None:
+        if not self.users:
+            return None
+        pair = f"{self.users[0].name}:{self.users[0].password}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+    def _properties(self, storage: Path) -> dict[str, object]:
+        zookeeper, rest, store_rest = self._other_ports
+        # Read for what the properties below leave open; the default path is not there.
+        empty = self.data / "empty.properties"
+        empty.touch()
+        return {
+            "singlenode.configurationFile": empty,
+            "singlenode.zk.port": zookeeper,
+            "singlenode.controller.rpc.port": self._controller,
+            "singlenode.controller.rest.port": rest,
+            "singlenode.segmentStore.port": self._store,
+            "singlenode.admin.gateway.enable": "false",
+            "pravegaservice.service.listener.host.nameOrIp": HOST,
+            "pravegaservice.service.published.host.nameOrIp": HOST,
+            "pravegaservice.service.published.port": self._store,
+            "pravegaservice.rest.listener.port": store_rest,
+            "pravegaservice.storage.impl.name": "FILESYSTEM",
+            "pravegaservice.cache.size.max": CACHE_BYTES,
+            "filesystem.root": storage,
+            **self._security(),
+        }
+
+    def _security(self) -> dict[str, object]:
+        if not self.users:
+            return {}
+        accounts = self.data / "accounts"
+        accounts.write_text(accounts_file(self.users))
+        return {
+            "singlenode.security.auth.enable": "true",
+            "singlenode.security.auth.pwdAuthHandler.accountsDb.location": accounts,
+            "singlenode.security.auth.credentials.username": self.users[0].name,
+            "singlenode.security.auth.credentials.pwd": self.users[0].password,
+        }

@@ -1,0 +1,1 @@
+"""The custom resources, group `sluice.dev`, version `v1alpha1`, as models."""

@@ -1,0 +1,117 @@
+"""From YAML to resources, with errors that name the file's document, the field and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from sluice.api.common import GROUP
+from sluice.api.streamcopy import StreamCopy
+from sluice.api.streamstore import StreamStore
+from sluice.errors import InvalidSpec
+
+KINDS: dict[str, type[StreamCopy | StreamStore]] = {
+    "StreamCopy": StreamCopy,
+    "StreamStore": StreamStore,
+}
+
+
+@dataclass(slots=True)
+class Resources:
+    """The resources of a file: copies in its order, stores by (namespace, name)."""
+
+    copies: list[StreamCopy] = field(default_factory=list)
+    stores: dict[tuple[str, str], StreamStore] = field(default_factory=dict)
+
+    def store(self, copy: StreamCopy, name: str, *, side: str) -> StreamStore:
+        """The store that a copy names.
+
+        Raises:
+            InvalidSpec: there is none in the copy's namespace.
+        """
+        found = self.stores.get((copy.metadata.namespace, name))
+        if found is None:
+            raise InvalidSpec(
+                f"StreamCopy {copy.metadata.name!r} names StreamStore {name!r}, which is not in "
+                f"the file (namespace {copy.metadata.namespace!r})",
+                field=f"spec.{side}.storeRef.name",
+                remedy="Add the StreamStore to the file, or correct the name.",
+            )
+        return found
+
+
+def load(text: str) -> Resources:
+    """The Sluice resources in a YAML text of one or more documents; other groups are passed over.
+
+    Raises:
+        InvalidSpec: the text is no YAML, a resource has a wrong, missing or unknown field, two
+            have one name, or there is no StreamCopy.
+    """
+    try:
+        documents = list(yaml.safe_load_all(text))
+    except yaml.YAMLError as error:
+        raise InvalidSpec(f"not YAML: {error}", remedy="Correct the file's syntax.") from error
+    resources = Resources()
+    for number, document in enumerate(documents, start=1):
+        if document is not None:
+            _add(resources, document, number)
+    if not resources.copies:
+        raise InvalidSpec(
+            "there is no StreamCopy in the file",
+            field="kind",
+            remedy="Write a document with apiVersion sluice.dev/v1alpha1 and kind StreamCopy.",
+        )
+    return resources
+
+
+def _add(resources: Resources, document: Any, number: int) -> None:
+    """Take one document in."""
+    where = f"document {number}"
+    if not isinstance(document, dict):
+        raise InvalidSpec(f"{where} is not a mapping", remedy="A resource begins with apiVersion.")
+    group = str(document.get("apiVersion", "")).partition("/")[0]
+    if group != GROUP:
+        return
+    kind = document.get("kind")
+    model = KINDS.get(str(kind))
+    if model is None:
+        raise InvalidSpec(
+            f"{where} has the unknown kind {kind!r}",
+            field="kind",
+            remedy=f"Known kinds are {', '.join(sorted(KINDS))}.",
+        )
+    try:
+        resource = model.model_validate(document)
+    except ValidationError as error:
+        raise _invalid(error, f"{kind} in {where}") from error
+    if isinstance(resource, StreamStore):
+        key = (resource.metadata.namespace, resource.metadata.name)
+        if key in resources.stores:
+            raise InvalidSpec(f"there are two StreamStores {key[1]!r}", field="metadata.name")
+        resources.stores[key] = resource
+    else:
+        same = [c for c in resources.copies if c.metadata == resource.metadata]
+        if same:
+            raise InvalidSpec(
+                f"there are two StreamCopies {resource.metadata.name!r}", field="metadata.name"
+            )
+        resources.copies.append(resource)
+
+
+def _invalid(error: ValidationError, where: str) -> InvalidSpec:
+    """All that is wrong with a resource, led by the first field."""
+    found = error.errors(include_url=False, include_input=False)
+    fields = [".".join(str(part) for part in problem["loc"]) for problem in found]
+    lines = [
+        f"{name}: {problem['msg'].removeprefix('Value error, ')}"
+        for name, problem in zip(fields[1:], found[1:], strict=True)
+    ]
+    message = found[0]["msg"].removeprefix("Value error, ")
+    if found[0]["type"] == "extra_forbidden":
+        message = "there is no such field"
+    return InvalidSpec(
+        f"{message} ({where})" + "".join(f"; {line}" for line in lines), field=fields[0]
+    )

@@ -1,0 +1,56 @@
+"""Settings that processes read from their environment, each with what it does.
+
+Nothing here is a secret: credentials are files, and only the folder's name is a setting.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreTimeouts:
+    """Deadlines of calls to a store, in seconds.
+
+    Attributes:
+        connect: to open a connection and shake hands.
+        call: for one request and its answer.
+        stall: for the next byte or acknowledgement of a transfer.
+    """
+
+    connect: float = 10.0
+    call: float = 30.0
+    stall: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The process's settings.
+
+    Attributes:
+        cluster_id: tells copies of equally named resources in different clusters apart
+            (`SLUICE_CLUSTER_ID`, default `local`).
+        credentials_dir: folder of Secrets as Kubernetes mounts them, `<secret>/username` and
+            `<secret>/password` (`SLUICE_CREDENTIALS_DIR`, default none).
+        timeouts: see StoreTimeouts (`SLUICE_STORE_TIMEOUT` sets `call` and `stall`, in seconds).
+    """
+
+    cluster_id: str = "local"
+    credentials_dir: Path | None = None
+    timeouts: StoreTimeouts = field(default_factory=StoreTimeouts)
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Read the environment; an unset variable means its default."""
+        folder = os.environ.get("SLUICE_CREDENTIALS_DIR")
+        seconds = os.environ.get("SLUICE_STORE_TIMEOUT")
+        timeouts = StoreTimeouts()
+        if seconds:
+            timeouts = StoreTimeouts(call=float(seconds), stall=float(seconds))
+        return cls(
+            cluster_id=os.environ.get("SLUICE_CLUSTER_ID") or "local",
+            credentials_dir=Path(folder) if folder else None,
+            timeouts=timeouts,
+        )

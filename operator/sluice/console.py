@@ -1,0 +1,227 @@
+"""What people see: tables, a progress bar, errors with their remedy. Text goes to stderr.
+
+Only results go to stdout, so that `--output json` can be piped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from sluice.core.copying import Publish, Stitch, Transfer, Verify
+from sluice.core.progress import Meter
+from sluice.engine.progress import Watch
+from sluice.engine.report import Outcome
+from sluice.errors import SluiceError
+from sluice.stores.connect import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.config import Settings
+    from sluice.core.copying import Step
+    from sluice.core.plan import Plan
+    from sluice.engine.report import StreamReport
+    from sluice.engine.stream import StreamCopy
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True)
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_POLL_SECONDS = 0.5
+_MINUTE = 60
+_HOUR = 3600
+
+
+def size(count: float) -> str:
+    """Bytes for people: 1536 -> `1.5 KiB`."""
+    value = float(count)
+    for unit in _UNITS:
+        if value < _STEP or unit == _UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= _STEP
+    raise AssertionError
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: 3700 -> `1h01m`."""
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
+    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
+
+
+def plan_table(plan: Plan, *, recorded: bool) -> Table:
+    """A plan as a table: a line for each segment."""
+    events = [stream.events for stream in plan.streams]
+    counted = "unknown" if None in events else f"{sum(e for e in events if e is not None):,}"
+    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
+    table = Table(
+        title=f"Plan {plan.hash[:12]} ({state})",
+        caption=f"{size(plan.bytes)}, {counted} events, {plan.source.uri} -> {plan.target.uri}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Source", "Target", "Segment", "Keys"):
+        table.add_column(column)
+    for column in ("Start", "End", "Bytes", "Events", "Parts"):
+        table.add_column(column, justify="right")
+    for stream in plan.streams:
+        for segment in stream.segments:
+            table.add_row(
+                str(stream.source),
+                str(stream.target),
+                str(segment.id),
+                f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+                f"{segment.start:,}",
+                f"{segment.end:,}",
+                size(segment.length),
+                "counted later" if segment.events is None else f"{segment.events:,}",
+                str(len(segment.parts)),
+            )
+    return table
+
+
+def report_table(report: StreamReport, seconds: float) -> Table:
+    """A finished copy as a table: a line for each segment."""
+    table = Table(
+        title=f"{report.source} -> {report.target}",
+        caption=(
+            f"{report.events:,} events, {size(report.bytes)} in {duration(seconds)} "
+            f"({size(report.bytes / seconds if seconds else 0)}/s), digest {report.digest}"
+        ),
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Segment", "Target"):
+        table.add_column(column)
+    for column in ("Start", "End", "Bytes", "Events"):
+        table.add_column(column, justify="right")
+    table.add_column("SHA-256 of chunks")
+    for segment in report.segments:
+        table.add_row(
+            str(segment.source),
+            str(segment.target),
+            f"{segment.start:,}",
+            f"{segment.end:,}",
+            size(segment.end - segment.start),
+            f"{segment.events:,}",
+            segment.digest[:16],
+        )
+    return table
+
+
+def show_error(error: SluiceError) -> None:
+    """An error with its reason and remedy."""
+    err.print(f"[bold red]{error.reason}[/]: ", end="")
+    err.print(str(error), markup=False)
+    for note in getattr(error, "__notes__", ()):
+        err.print(f"  {note}", markup=False)
+    err.print(f"  {error.remedy}", markup=False)
+
+
+def show_report(report: StreamReport, seconds: float) -> None:
+    """How one stream's copy ended."""
+    if report.outcome is Outcome.COPIED:
+        err.print(report_table(report, seconds))
+    elif report.outcome is Outcome.ALREADY_COMPLETE:
+        err.print(
+            f"{report.source} -> {report.target}: already copied, nothing to do "
+            f"(digest {report.digest})"
+        )
+    elif report.error is not None:
+        failure = report.error
+        err.print(f"[bold red]{failure.reason}[/]: ", end="")
+        err.print(
+            f"{failure.field}: {failure.message}" if failure.field else failure.message,
+            markup=False,
+        )
+        err.print(f"  {failure.remedy}", markup=False)
+        if report.cleaned:
+            err.print("  Staged bytes and the unpublished target were deleted.")
+
+
+class LiveProgress:
+    """A progress bar that reads the target store, and says what goes wrong meanwhile."""
+
+    def __init__(self, plan: Plan, settings: Settings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._phase = "starting"
+        self._stop = threading.Event()
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[text]}"),
+            console=err,
+            transient=True,
+        )
+
+    def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - one bar for all streams
+        """See Listener."""
+        match step:
+            case Transfer():
+                self._phase = "copying"
+            case Stitch() | Verify():
+                self._phase = "verifying"
+            case Publish():
+                self._phase = "publishing"
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        err.print(
+            f"{copy.plan.source}: {error.reason}: {error} (trying again in {delay:.1f} s)",
+            markup=False,
+        )
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the bar while the block runs."""
+        with self._bar:
+            thread = threading.Thread(target=self._watch, name="progress", daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                self._stop.set()
+                thread.join(timeout=_POLL_SECONDS * 4)
+
+    def _watch(self) -> None:
+        total = self._plan.bytes
+        events = [stream.events for stream in self._plan.streams]
+        count = None if None in events else sum(e for e in events if e is not None)
+        task = self._bar.add_task("starting", total=total or 1, text="")
+        meter = Meter()
+        store = connect(self._plan.target, self._settings)
+        watch = Watch(self._plan, store)
+        try:
+            while not self._stop.is_set():
+                try:
+                    progress = watch.measure()
+                except SluiceError:
+                    self._bar.update(task, description="waiting for the store")
+                else:
+                    pace = meter.read(time.monotonic(), progress.bytes, total)
+                    share = progress.bytes / total if total else 1.0
+                    text = f"{share:4.0%} {size(progress.bytes)}/{size(total)}"
+                    if count is not None:
+                        text += f"  ~{round(count * share):,} events"
+                    text += f"  {size(pace.rate)}/s  ETA {duration(pace.eta)}"
+                    self._bar.update(
+                        task, completed=progress.bytes, description=self._phase, text=text
+                    )
+                self._stop.wait(_POLL_SECONDS)
+        finally:
+            store.close()

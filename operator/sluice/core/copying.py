@@ -1,0 +1,351 @@
+"""What a copy does next, decided from what its store holds.
+
+`next_step` is a pure function of the plan and one observation. Nothing else is remembered, so a
+driver that starts in the middle, after any crash, or beside another driver decides the same as one
+that was there from the beginning. Each step is safe to repeat and safe to carry out late.
+
+    Claim -> Bind -> Stage -> Transfer -> Stitch -> Verify -> Publish -> Configure -> Sweep -> Done
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.digest import chunk_end, chunk_start, chunks
+from sluice.errors import (
+    CopyAborted,
+    IntegrityError,
+    SourceNotFound,
+    SourceReplaced,
+    SourceTruncated,
+    StoreUnavailable,
+    TargetExists,
+    TargetReplaced,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from sluice.core.journal import Journal
+    from sluice.core.model import SegmentInfo
+    from sluice.core.plan import Part, SegmentPlan, StreamPlan
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTarget:
+    """The target stream: its tags and its segments' ids in key order, as the catalog says."""
+
+    tags: tuple[str, ...]
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSource:
+    """One source segment: its information and creation time; None when it does not exist."""
+
+    info: SegmentInfo
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSegment:
+    """The staging of one segment of the plan, and its target.
+
+    Attributes:
+        parts: each part's staging segment as it is, None where there is none.
+        stitched: length of the first part's segment after the last part merged into it.
+        verified: length at which the whole staging segment was verified.
+        events: event count that the whole staging segment carries.
+        published: bytes published into the target segment, or identity.ABORTED.
+        target: the target segment as it is, None where there is none.
+    """
+
+    parts: tuple[SegmentInfo | None, ...]
+    stitched: int | None
+    verified: int | None
+    events: int | None
+    published: int | None
+    target: SegmentInfo | None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the stores hold of one copy.
+
+    Attributes:
+        journal: what was written down; None before the plan is recorded and after the end.
+        target: the target stream, None when there is none.
+        segments: in the plan's order; empty while the target is not bound.
+        sources: in the plan's order; None when nothing has to be read from the source any more.
+    """
+
+    journal: Journal | None
+    target: SeenTarget | None
+    segments: tuple[SeenSegment, ...] = ()
+    sources: tuple[SeenSource | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Make the target stream, tagged as ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Write down which segments the target has."""
+
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Make staging segments: (segment of the plan, part) each."""
+
+    parts: tuple[tuple[int, Part], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Copy bytes: (segment of the plan, part, source offset to go on at) each."""
+
+    parts: tuple[tuple[int, Part, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stitch:
+    """Merge parts into their segment's first one: (segment of the plan, part) in order."""
+
+    parts: tuple[tuple[int, Part], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Compare staged segments with their source's digests and mark them: segments of the plan."""
+
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Seal staged segments and merge them into the target: segments of the plan, in order."""
+
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """Give the target its final configuration, and the tag that says that it is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Delete staging segments that are left: (segment of the plan, part) each."""
+
+    parts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Delete the journal: the target says by itself that it is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing is left to do. `digest` is the copy's, as the target's tag says it."""
+
+    digest: str
+
+
+Step = (
+    Claim | Bind | Stage | Transfer | Stitch | Verify | Publish | Configure | Sweep | Forget | Done
+)
+
+
+def seams(segment: SegmentPlan) -> tuple[int, ...]:
+    """Length of the staging segment after each part is in it; the first part's is its own."""
+    return tuple(accumulate(part.length for part in segment.parts))
+
+
+def staged(segment: SegmentPlan, seen: SeenSegment) -> int:
+    """Bytes of the segment that are in the target store, published or not."""
+    if seen.published is not None and seen.published >= 0:
+        return segment.length
+    total = 0
+    for part, info in zip(segment.parts, seen.parts, strict=True):
+        if merged(segment, seen, part):
+            total += part.length
+        elif info is not None:
+            total += min(info.length, part.length)
+    return total
+
+
+def merged(segment: SegmentPlan, seen: SeenSegment, part: Part) -> bool:
+    """Whether a part was merged into the segment's first one."""
+    return (
+        part.number > 0
+        and seen.stitched is not None
+        and seen.stitched >= seams(segment)[part.number]
+    )
+
+
+def next_step(plan: StreamPlan, seen: Observed) -> Step:
+    """The next step of a copy whose plan is recorded or whose target is whole.
+
+    Raises:
+        TargetExists: the target is there and is not ours.
+        TargetReplaced: the target is not the one that was bound, or somebody wrote into it.
+        SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
+        CopyAborted: somebody shut the target to this copy.
+        IntegrityError: the target holds other lengths than were published.
+    """
+    if seen.target is not None and not identity.is_ours(seen.target.tags, plan.copy_id):
+        if seen.journal is not None and seen.journal.target is not None:
+            raise TargetReplaced(
+                f"{plan.target} was replaced by a stream that this copy did not make"
+            )
+        raise TargetExists(
+            f"{plan.target} exists and this copy did not make it", field="spec.target.stream"
+        )
+    if seen.target is not None:
+        digest = identity.completed(seen.target.tags, plan.copy_id)
+        if digest is not None:
+            return _tidy(seen, digest)
+    if seen.journal is None:
+        raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
+    bound = seen.journal.target
+    if seen.target is None:
+        if bound is not None:
+            raise TargetReplaced(f"{plan.target} was deleted while it was being made")
+        return Claim()
+    if bound is None:
+        return Bind(seen.target.segments)
+    if bound != seen.target.segments:
+        raise TargetReplaced(f"{plan.target} has other segments than the ones this copy made")
+    return _fill(plan, seen)
+
+
+def _fill(plan: StreamPlan, seen: Observed) -> Step:
+    """The next step between the claim of the target and its completion."""
+    pairs = list(enumerate(zip(plan.segments, seen.segments, strict=True)))
+    if any(state.published == identity.ABORTED for _, (_, state) in pairs):
+        raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
+    unpublished = [(i, segment, state) for i, (segment, state) in pairs if state.published is None]
+    if not unpublished:
+        _check_published(plan, seen)
+        return Configure()
+    for _, _, state in unpublished:
+        if state.target is None or state.target.length != 0:
+            raise TargetReplaced(
+                f"somebody wrote into {plan.target} while it was being made",
+                remedy="Abort this copy and copy to a name that nobody writes to.",
+            )
+    unverified = [
+        (i, segment, state)
+        for i, segment, state in unpublished
+        if segment.length and state.verified != segment.length
+    ]
+    if unverified:
+        return _stage(plan, seen, unverified)
+    return Publish(tuple(i for i, _, _ in unpublished))
+
+
+def _stage(
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
+) -> Step:
+    """The next step for segments whose staged bytes are not verified yet."""
+    open_parts = [
+        (i, part, info)
+        for i, segment, state in todo
+        for part, info in zip(segment.parts, state.parts, strict=True)
+        if not merged(segment, state, part)
+    ]
+    _check_source(plan, seen, todo)
+    missing = [(i, part) for i, part, info in open_parts if info is None]
+    if missing:
+        return Stage(tuple(missing))
+    unfinished = [
+        (i, part, part.start + info.length)
+        for i, part, info in open_parts
+        if info is not None and info.length < part.length
+    ]
+    if unfinished:
+        return Transfer(tuple(unfinished))
+    apart = [(i, part) for i, part, _ in open_parts if part.number > 0]
+    if apart:
+        return Stitch(tuple(apart))
+    return Verify(tuple(i for i, _, _ in todo))
+
+
+def first_needed(
+    segment: SegmentPlan, state: SeenSegment, known: Container[int], *, verify: bool
+) -> int | None:
+    """The first source offset that still has to be read, None when none has.
+
+    A chunk is needed until all its bytes are staged and, where the copy is verified, until its
+    digest is known.
+    """
+    for part, info in zip(segment.parts, state.parts, strict=True):
+        there = part.length if merged(segment, state, part) else info.length if info else 0
+        for chunk in chunks(part.start, part.end):
+            whole = chunk_end(chunk, part.end) - part.start <= there
+            if not whole or (verify and chunk not in known):
+                return chunk_start(chunk, part.start)
+    return None
+
+
+def _check_source(
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
+) -> None:
+    """Refuse to read from a source that is not the one that was planned."""
+    digests = seen.journal.digests if seen.journal else {}
+    for i, segment, state in todo:
+        needed = first_needed(segment, state, digests.get(i, {}), verify=plan.verify)
+        if needed is None:
+            continue
+        if seen.sources is None:
+            raise StoreUnavailable(f"{plan.source} was not observed")
+        if not any(seen.sources):
+            raise SourceNotFound(
+                f"{plan.source} is gone: it was deleted before its copy was staged",
+                field="spec.source.stream",
+                remedy="Abort the copy, or restore the source first.",
+            )
+        source = seen.sources[i]
+        if source is None or source.created != segment.created:
+            raise SourceReplaced(
+                f"{plan.source} was deleted and made again: segment {segment.id} is not the one "
+                "whose bounds were taken"
+            )
+        if source.info.start > needed:
+            raise SourceTruncated(
+                f"{plan.source} was truncated: segment {segment.id} begins at "
+                f"{source.info.start}, and the copy needs it from {needed} on"
+            )
+
+
+def _check_published(plan: StreamPlan, seen: Observed) -> None:
+    """Refuse to call a target whole that does not hold what was published."""
+    for segment, state in zip(plan.segments, seen.segments, strict=True):
+        if state.published != segment.length or (
+            state.target is not None and state.target.length < segment.length
+        ):
+            raise IntegrityError(
+                f"{plan.target} lacks bytes of segment {segment.id}: {segment.length} were "
+                f"planned, {state.published} published"
+            )
+
+
+def _tidy(seen: Observed, digest: str) -> Step:
+    """What is left to do once the target is whole."""
+    left = tuple(
+        (i, number)
+        for i, state in enumerate(seen.segments)
+        for number, info in enumerate(state.parts)
+        if info is not None
+    )
+    if left:
+        return Sweep(left)
+    return Done(digest) if seen.journal is None else Forget()

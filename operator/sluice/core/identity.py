@@ -1,0 +1,99 @@
+"""Names that follow from a copy's identity.
+
+Everything a copy leaves in a store is named from its copy id, so a driver that knows nothing but
+the resource finds what an earlier one left, and two drivers of one copy meet at the same segments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid5
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TAG_MANAGED = "sluice.dev/managed"
+"""On every stream that Sluice made."""
+
+TAG_COPY = "sluice.dev/copy="
+"""Followed by the copy id, on the copy's target."""
+
+TAG_COMPLETE = "sluice.dev/complete="
+"""Followed by the copy's digest, on a target that is published whole."""
+
+ABORTED = -1
+"""Value of the publish attribute that shuts a target segment to its copy for good."""
+
+
+def copy_id(*, cluster: str, namespace: str, name: str, identity: Mapping[str, Any]) -> str:
+    """The copy's id: 32 hexadecimal digits.
+
+    Args:
+        cluster: tells clusters apart that share a store.
+        namespace: the resource's namespace.
+        name: the resource's name.
+        identity: the immutable part of the spec; equal content in any order gives equal ids.
+    """
+    text = json.dumps([cluster, namespace, name, identity], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _key(copy: str, *parts: object) -> str:
+    return hashlib.sha256("/".join((copy, *map(str, parts))).encode()).hexdigest()[:32]
+
+
+def staging_key(copy: str, segment: int, part: int) -> str:
+    """The key of a staging segment: 32 hexadecimal digits.
+
+    Args:
+        copy: the copy id.
+        segment: the segment's place in the plan, from 0, which is its place in the target.
+        part: the part's number within the segment, from 0.
+    """
+    return _key(copy, "staging", segment, part)
+
+
+def journal_key(copy: str) -> str:
+    """The key of the copy's journal segment: 32 hexadecimal digits."""
+    return _key(copy, "journal")
+
+
+def writer_id(copy: str, staging: str) -> UUID:
+    """The writer id that fences appends to one staging segment, by the segment's key."""
+    return uuid5(UUID(copy), staging)
+
+
+def publish_attribute(copy: str) -> UUID:
+    """Attribute of a target segment: the bytes this copy published into it, or ABORTED."""
+    return uuid5(UUID(copy), "publish")
+
+
+def stitch_attribute(copy: str) -> UUID:
+    """Attribute of a segment's first part: its length after the last part merged into it."""
+    return uuid5(UUID(copy), "stitch")
+
+
+def verified_attribute(copy: str) -> UUID:
+    """Attribute of a whole staging segment: the length at which it was verified."""
+    return uuid5(UUID(copy), "verified")
+
+
+def owner_tags(copy: str) -> tuple[str, str]:
+    """The tags of a target from its creation on."""
+    return (TAG_MANAGED, TAG_COPY + copy)
+
+
+def is_ours(tags: tuple[str, ...], copy: str) -> bool:
+    """Whether a stream with these tags was made by this copy."""
+    return TAG_COPY + copy in tags
+
+
+def completed(tags: tuple[str, ...], copy: str) -> str | None:
+    """The digest under which this copy finished the stream with these tags; None if it has not."""
+    if not is_ours(tags, copy):
+        return None
+    return next(
+        (tag.removeprefix(TAG_COMPLETE) for tag in tags if tag.startswith(TAG_COMPLETE)), None
+    )

@@ -1,0 +1,149 @@
+"""What a copy writes down in the target store while it runs.
+
+The journal is a segment of its own, named from the copy id, to which records are appended one at a
+time by compare-and-set on its length. The first record is the plan, so whoever writes it first
+decides the bounds for everybody. A record is JSON, framed like an event: int32 0, int32 length.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sluice.core.plan import StreamPlan
+from sluice.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_HEADER = struct.Struct(">ii")
+_DIGEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The journal, read.
+
+    Attributes:
+        plan: what is copied.
+        target: ids of the target's segments, in the plan's order, once the target is claimed.
+        digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
+        events: per segment of the plan, the exact number of events where it had to be counted.
+    """
+
+    plan: StreamPlan
+    target: tuple[int, ...] | None = None
+    digests: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
+    events: Mapping[int, int] = field(default_factory=dict)
+
+
+def frame(record: Mapping[str, Any]) -> bytes:
+    """A record as it stands in the segment."""
+    body = json.dumps(record, separators=(",", ":")).encode()
+    return _HEADER.pack(0, len(body)) + body
+
+
+def unframe(data: bytes) -> list[dict[str, Any]]:
+    """The records in `data`, which must be whole frames.
+
+    Raises:
+        IntegrityError: the bytes are not records.
+    """
+    records = []
+    at = 0
+    while at < len(data):
+        if len(data) - at < _HEADER.size:
+            raise _damaged(at)
+        kind, length = _HEADER.unpack_from(data, at)
+        at += _HEADER.size
+        if kind != 0 or not 0 <= length <= len(data) - at:
+            raise _damaged(at)
+        try:
+            record = json.loads(data[at : at + length])
+        except ValueError as error:
+            raise _damaged(at) from error
+        if not isinstance(record, dict):
+            raise _damaged(at)
+        records.append(record)
+        at += length
+    return records
+
+
+def _damaged(at: int) -> IntegrityError:
+    return IntegrityError(
+        f"the copy's journal is damaged at offset {at}",
+        remedy="Abort the copy and run it again: it starts anew.",
+    )
+
+
+def plan_record(plan: StreamPlan) -> dict[str, Any]:
+    """Decides the bounds; only ever the first record."""
+    return {"record": "plan", "plan": plan.model_dump(mode="json")}
+
+
+def target_record(segments: Iterable[int]) -> dict[str, Any]:
+    """Names the target's segments, in the plan's order, once the stream is made."""
+    return {"record": "target", "segments": list(segments)}
+
+
+def digest_record(segment: int, first: int, digests: Iterable[bytes]) -> dict[str, Any]:
+    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on."""
+    return {
+        "record": "digests",
+        "segment": segment,
+        "first": first,
+        "sha256": b"".join(digests).hex(),
+    }
+
+
+def digest_records(segment: int, digests: Mapping[int, bytes]) -> list[dict[str, Any]]:
+    """Digests of any chunks of a segment, as records of consecutive ones."""
+    records: list[dict[str, Any]] = []
+    run: list[int] = []
+    for chunk in [*sorted(digests), None]:
+        if run and chunk != run[-1] + 1:
+            records.append(digest_record(segment, run[0], (digests[c] for c in run)))
+            run = []
+        if chunk is not None:
+            run.append(chunk)
+    return records
+
+
+def events_record(segment: int, events: int) -> dict[str, Any]:
+    """The counted number of events of a segment."""
+    return {"record": "events", "segment": segment, "events": events}
+
+
+def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
+    """The journal that these records make; None when there are none.
+
+    Later records of one kind add to earlier ones; a repeated target record changes nothing.
+
+    Raises:
+        IntegrityError: the first record is no plan, or a record is unknown.
+    """
+    plan: StreamPlan | None = None
+    target: tuple[int, ...] | None = None
+    digests: dict[int, dict[int, bytes]] = {}
+    events: dict[int, int] = {}
+    for record in records:
+        match record:
+            case {"record": "plan", "plan": body} if plan is None:
+                plan = StreamPlan.model_validate(body)
+            case {"record": "target", "segments": ids} if plan is not None:
+                target = target or tuple(ids)
+            case {"record": "digests", "segment": segment, "first": first, "sha256": text}:
+                raw = bytes.fromhex(text)
+                chunks = digests.setdefault(segment, {})
+                for i in range(len(raw) // _DIGEST):
+                    chunks[first + i] = raw[i * _DIGEST : (i + 1) * _DIGEST]
+            case {"record": "events", "segment": segment, "events": count}:
+                events[segment] = count
+            case _:
+                raise IntegrityError(
+                    f"the copy's journal has a record that this version does not know: {record}",
+                    remedy="Run it with the version of Sluice that began it, or abort the copy.",
+                )
+    return None if plan is None else Journal(plan, target, digests, events)

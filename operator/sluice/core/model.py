@@ -1,0 +1,115 @@
+"""Values that every layer shares: streams, segments, ranges, configurations.
+
+They are immutable and serialisable. Offsets and lengths are bytes, times are milliseconds since
+1970, key ranges are half-open parts of [0, 1).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+
+class Frozen(BaseModel):
+    """An immutable value that refuses unknown fields; camelCase in JSON."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+
+
+class StreamName(Frozen):
+    """A stream in its scope."""
+
+    scope: str
+    stream: str
+
+    def __str__(self) -> str:
+        """`scope/stream`, as people and stores write it."""
+        return f"{self.scope}/{self.stream}"
+
+
+class KeyRange(Frozen):
+    """The half-open part of [0, 1) whose routing keys go to one segment."""
+
+    low: float = Field(ge=0, le=1)
+    high: float = Field(ge=0, le=1)
+
+
+class Segment(Frozen):
+    """One segment of a stream: its id in the store and the keys it takes."""
+
+    id: int
+    keys: KeyRange
+
+
+class ScaleType(StrEnum):
+    """How a stream changes its number of segments."""
+
+    FIXED = "Fixed"
+    BY_EVENTS = "ByEventsPerSecond"
+    BY_BYTES = "ByBytesPerSecond"
+
+
+class Scaling(Frozen):
+    """A stream's scaling policy. `target_rate` is events/s, or KiB/s for BY_BYTES."""
+
+    type: ScaleType = ScaleType.FIXED
+    target_rate: int = 0
+    scale_factor: int = 0
+    min_segments: int = 1
+
+
+class RetentionType(StrEnum):
+    """What a stream's retention counts."""
+
+    NONE = "None"
+    TIME = "Milliseconds"
+    SIZE = "Bytes"
+
+
+class Retention(Frozen):
+    """A stream's retention policy; units by `type`. `maximum` 0 means no upper bound is set."""
+
+    type: RetentionType = RetentionType.NONE
+    minimum: int = 0
+    maximum: int = 0
+
+
+class StreamConfig(Frozen):
+    """What a stream is configured with."""
+
+    scaling: Scaling = Scaling()
+    retention: Retention = Retention()
+    tags: tuple[str, ...] = ()
+
+
+class SegmentInfo(Frozen):
+    """A segment as the store describes it: readable bytes are [start, length)."""
+
+    start: int
+    length: int
+    sealed: bool
+
+
+class StoreAddress(Frozen):
+    """Where a store is and under which name its credentials are found, never the credentials.
+
+    Attributes:
+        backend: the kind of store.
+        uri: its entry point, `tcp://host:port`.
+        secret: the name of the Secret with `username` and `password`; each process reads it from
+            the credentials folder (see `sluice.config`), so no task or plan carries it.
+    """
+
+    backend: Literal["pravega"] = "pravega"
+    uri: str
+    secret: str | None = None

@@ -1,0 +1,126 @@
+"""The plan: what a copy will do, as an immutable value.
+
+A plan is made before a byte moves and recorded in the target store, where the first recorded one
+wins, so every driver of a copy works on the same bounds. It names streams, segments, bounds,
+source identity and parts; it holds no credentials and nothing that may change while it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from sluice.core.model import Frozen, KeyRange, StoreAddress, StreamConfig, StreamName
+
+
+class Part(NamedTuple):
+    """A byte range of a source segment that is staged by itself, in source offsets."""
+
+    number: int
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """Bytes in the part."""
+        return self.end - self.start
+
+
+class SegmentPlan(Frozen):
+    """What is copied of one source segment: the bytes [start, end).
+
+    Attributes:
+        id: the segment's id in the source.
+        keys: the keys it takes; the target has a segment with the same range.
+        start: first offset copied.
+        end: offset after the last byte copied.
+        created: the segment's creation time in ms; with the id it is the source's identity.
+        events: exact number of events in the range; None when the store cannot tell for this
+            range, then they are counted while the staged bytes are verified.
+        cuts: offsets where a new part begins, ascending, strictly inside (start, end).
+    """
+
+    id: int
+    keys: KeyRange
+    start: int
+    end: int
+    created: int
+    events: int | None
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Bytes to copy."""
+        return self.end - self.start
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts in order; none for an empty segment."""
+        if self.start == self.end:
+            return ()
+        edges = (self.start, *self.cuts, self.end)
+        return tuple(Part(i, a, b) for i, (a, b) in enumerate(pairwise(edges)))
+
+
+class StreamPlan(Frozen):
+    """The copy of one stream.
+
+    Attributes:
+        copy_id: the copy's identity, 32 hexadecimal digits.
+        source: the stream to copy.
+        target: the stream to make.
+        segments: sorted by key range; the target gets one segment for each.
+        config: what the target is configured with at the end: the source's.
+        verify: whether the staged bytes are read again and compared before they are published.
+    """
+
+    copy_id: str
+    source: StreamName
+    target: StreamName
+    segments: tuple[SegmentPlan, ...]
+    config: StreamConfig
+    verify: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to copy."""
+        return sum(segment.length for segment in self.segments)
+
+    @property
+    def events(self) -> int | None:
+        """Events to copy, None when they are not known before they are counted."""
+        counts = [segment.events for segment in self.segments]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the plan's JSON, in hexadecimal digits."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+class Plan(Frozen):
+    """Copies that run together: streams of one store to streams of one store.
+
+    Attributes:
+        version: of this format.
+        source: the store to read from.
+        target: the store to write to.
+        streams: one (StreamCopy) or many.
+    """
+
+    version: Literal[1] = 1
+    source: StoreAddress
+    target: StoreAddress
+    streams: tuple[StreamPlan, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to copy."""
+        return sum(stream.bytes for stream in self.streams)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the streams' hashes, in hexadecimal digits."""
+        return hashlib.sha256("".join(s.hash for s in self.streams).encode()).hexdigest()

@@ -1,0 +1,45 @@
+"""From resources to requests: names resolved, nothing observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.planner import CopyRequest
+
+if TYPE_CHECKING:
+    from sluice.api.streamcopy import StreamCopy
+    from sluice.api.streamstore import StreamStore
+
+
+def copy_request(copy: StreamCopy, *, cluster: str, verify: bool = True) -> CopyRequest:
+    """What a StreamCopy asks for.
+
+    Args:
+        copy: the resource.
+        cluster: tells clusters apart that share a store.
+        verify: whether staged bytes are compared before they are published.
+    """
+    spec = copy.spec
+    return CopyRequest(
+        copy_id=identity.copy_id(
+            cluster=cluster,
+            namespace=copy.metadata.namespace,
+            name=copy.metadata.name,
+            identity=spec.identity(),
+        ),
+        source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
+        target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
+        verify=verify,
+    )
+
+
+def store_address(store: StreamStore) -> StoreAddress:
+    """Where a StreamStore is."""
+    pravega = store.spec.pravega
+    return StoreAddress(
+        backend="pravega",
+        uri=pravega.controller_uri,
+        secret=pravega.auth.basic.secret_ref.name if pravega.auth else None,
+    )

@@ -1,0 +1,66 @@
+"""How often and how long a failing copy tries again, by the error's category."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sluice.errors import Category
+
+if TYPE_CHECKING:
+    from sluice.errors import SluiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Exponential backoff that ends when nothing advanced for too long. Seconds.
+
+    Attributes:
+        first: the wait after the first failure.
+        most: the longest wait.
+        patience: how long failures may follow each other without any progress.
+    """
+
+    first: float
+    most: float
+    patience: float
+
+
+POLICIES = {
+    Category.SPEC: Policy(first=0, most=0, patience=0),
+    Category.BACKEND: Policy(first=0.2, most=15, patience=300),
+    Category.INFRASTRUCTURE: Policy(first=0.5, most=30, patience=120),
+    Category.SCHEDULING: Policy(first=5, most=60, patience=600),
+    Category.INTEGRITY: Policy(first=0, most=0, patience=0),
+}
+
+
+@dataclass(slots=True)
+class Patience:
+    """One copy's failures since it last advanced.
+
+    Args:
+        patience: overrides every policy's patience, in seconds.
+    """
+
+    patience: float | None = None
+    _failures: int = field(default=0, init=False)
+    _since: float | None = field(default=None, init=False)
+
+    def advanced(self) -> None:
+        """Something moved: past failures are forgotten."""
+        self._failures = 0
+        self._since = None
+
+    def delay(self, error: SluiceError, now: float) -> float | None:
+        """Seconds to wait before the next try after `error`; None when it is time to give up."""
+        if not error.retryable:
+            return None
+        policy = POLICIES[error.category]
+        self._since = now if self._since is None else self._since
+        limit = policy.patience if self.patience is None else self.patience
+        if now - self._since > limit:
+            return None
+        wait = min(policy.first * 2.0**self._failures, policy.most)
+        self._failures += 1
+        return wait

@@ -1,0 +1,1 @@
+"""Runs plans: stages, verifies and publishes. Knows neither Kubernetes nor Spark."""

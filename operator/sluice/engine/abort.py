@@ -1,0 +1,123 @@
+"""Ending a copy before it is published: nothing of it stays.
+
+Publishing and aborting race on one compare-and-set per target segment: both begin with the first
+segment of the plan, so whoever sets its publish attribute has won the whole target. Only a target
+that is shut to publishing is deleted, so a driver that wakes up late cannot lose published bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.planner import MAX_PARTS
+from sluice.engine.ledger import Ledger
+from sluice.engine.observe import part_names, staging_names
+from sluice.errors import AbortRefused, NoSuchSegment
+from sluice.stores.base import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.model import StreamName
+    from sluice.stores.base import Store
+
+
+def abort(copy_id: str, target: StreamName, store: Store) -> bool:
+    """Delete staging, the unpublished target if this copy made it, and the journal.
+
+    Safe to repeat, at any time and beside running drivers, which end with CopyAborted.
+
+    Args:
+        copy_id: the copy.
+        target: its target stream.
+        store: the target store.
+
+    Returns:
+        Whether there was anything to delete.
+
+    Raises:
+        AbortRefused: publishing has begun.
+    """
+    ledger = Ledger(store, copy_id, target)
+    journal = ledger.load()
+    stream = store.describe(target)
+    ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
+    if stream is not None and identity.completed(stream.config.tags, copy_id) is not None:
+        return False
+    bound = journal.target if journal is not None else None
+    if stream is not None and ours:
+        segments = tuple(segment.id for segment in stream.tail)
+        _shut(store, copy_id, target, segments)
+        bound = bound or segments
+    if bound is not None:
+        names = (
+            part_names(store, journal.plan, bound)
+            if journal is not None
+            else [
+                staging_names(store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS)
+                for index, segment in enumerate(bound)
+            ]
+        )
+        _delete(store, [name for parts in names for name in parts])
+    if ours:
+        store.seal_stream(target)
+        store.delete_stream(target)
+    ledger.delete()
+    return ours or journal is not None
+
+
+def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
+    """Go on with an abort that was cut off, so that the copy can begin anew.
+
+    Returns:
+        Whether there was one.
+    """
+    stream = store.describe(target)
+    if stream is None or not identity.is_ours(stream.config.tags, copy_id):
+        return False
+    attribute = identity.publish_attribute(copy_id)
+    first = store.segment_name(target, stream.tail[0].id)
+    return store.attributes([(first, attribute)]) == [identity.ABORTED] and abort(
+        copy_id, target, store
+    )
+
+
+def sweep(copy_id: str, target: StreamName, store: Store) -> int:
+    """Delete segments that late drivers made for a target that was whole by then.
+
+    Returns:
+        How many there were.
+    """
+    stream = store.describe(target)
+    if stream is None:
+        return 0
+    names = [
+        name
+        for index, segment in enumerate(stream.tail)
+        for name in staging_names(
+            store, copy_id, target, segment=segment.id, index=index, parts=MAX_PARTS
+        )
+    ]
+    return _delete(store, [*names, Ledger(store, copy_id, target).name])
+
+
+def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
+    """Shut the target to publishing, in the order in which publishing goes."""
+    attribute = identity.publish_attribute(copy_id)
+    for segment in segments:
+        name = store.segment_name(target, segment)
+        try:
+            shut = store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
+        except NoSuchSegment:
+            continue  # the stream is being deleted already, so its segments are shut
+        if not shut and store.attributes([(name, attribute)]) != [identity.ABORTED]:
+            raise AbortRefused(f"{target} is being published, so the copy can't be aborted")
+
+
+def _delete(store: Store, names: Sequence[str]) -> int:
+    """Delete those of the segments that exist."""
+    there = [name for name, info in zip(names, store.infos(names), strict=True) if info]
+    for name in there:
+        store.delete(name)
+    return len(there)

@@ -1,0 +1,47 @@
+"""Where slices run: the engine asks for tasks and does not know what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from sluice.engine.slices import run_slice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.engine.slices import Slice, SliceResult
+    from sluice.stores.base import Store
+
+
+class Executor(Protocol):
+    """Runs tasks side by side. A task is a list of slices, done one after the other."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """Run all tasks to their end.
+
+        Results come in any order and may be fewer than the slices: what is missing is seen in the
+        store and done in the next round.
+
+        Raises:
+            InfrastructureError: no result could be had.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InlineExecutor:
+    """Runs every task in the calling thread."""
+
+    source: Store
+    target: Store
+    slots: int = 1
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        return [run_slice(work, self.source, self.target) for task in tasks for work in task]

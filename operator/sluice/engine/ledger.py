@@ -1,0 +1,95 @@
+"""The journal of a copy, kept in a segment of the target store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sluice.core import identity, journal
+from sluice.errors import CopyAborted, IntegrityError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sluice.core.journal import Journal
+    from sluice.core.model import StreamName
+    from sluice.core.plan import StreamPlan
+    from sluice.stores.base import Store
+
+MAX_RECORD = 7 << 20
+"""Bytes of the longest record: stores take appends of up to 8 MiB."""
+
+
+class Ledger:
+    """Reads and writes one copy's journal; remembers what it has read.
+
+    Args:
+        store: the target store.
+        copy_id: the copy.
+        target: the copy's target stream, next to which the journal lies.
+    """
+
+    def __init__(self, store: Store, copy_id: str, target: StreamName) -> None:
+        self.name = store.staging_name(target, 0, identity.journal_key(copy_id))
+        self._store = store
+        self._records: list[dict[str, Any]] = []
+        self._length = 0
+        self._folded: tuple[int, Journal | None] = (0, None)
+
+    @property
+    def loaded(self) -> Journal | None:
+        """What was read and written so far, without asking the store."""
+        if self._folded[0] != len(self._records):
+            self._folded = (len(self._records), journal.fold(self._records))
+        return self._folded[1]
+
+    def load(self) -> Journal | None:
+        """What the store holds now; None when nothing was written down or it was deleted."""
+        (info,) = self._store.infos([self.name])
+        if info is None or info.length < self._length:
+            self._reset()
+        if info is not None and info.length > self._length:
+            data = b"".join(
+                bytes(block.data)
+                for block in self._store.read(self.name, self._length, info.length)
+            )
+            self._records += journal.unframe(data)
+            self._length = info.length
+        return self.loaded
+
+    def begin(self, plan: StreamPlan) -> StreamPlan:
+        """Write down the plan, unless another driver has: the plan that holds is returned."""
+        self._store.create(self.name)
+        record = journal.frame(journal.plan_record(plan))
+        if len(record) > MAX_RECORD:
+            raise IntegrityError(f"the plan for {plan.target} is too large to be written down")
+        self._store.append_at(self.name, 0, record)
+        recorded = self.load()
+        if recorded is None:
+            raise IntegrityError(f"the journal of {plan.target} was deleted while it was written")
+        return recorded.plan
+
+    def write(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records. Where another driver writes too, each goes on behind the other.
+
+        Raises:
+            NoSuchSegment: the journal was deleted.
+            CopyAborted: it was deleted and begun anew.
+        """
+        data = b"".join(journal.frame(record) for record in records)
+        while not self._store.append_at(self.name, self._length, data):
+            before = self._length
+            self.load()
+            if self._length < before:
+                raise CopyAborted(f"the copy that {self.name} belongs to was aborted")
+            if self._length == before:
+                raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")
+        self._records += [dict(record) for record in records]
+        self._length += len(data)
+
+    def delete(self) -> None:
+        """Delete the journal; fine when it is gone."""
+        self._store.delete(self.name)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._records, self._length, self._folded = [], 0, (0, None)

@@ -1,0 +1,111 @@
+"""Looking at what the stores hold of a copy.
+
+The order of looking matters where other drivers act meanwhile: the journal before the target, since
+a copy says on its target that it is whole before it deletes its journal; staging segments before
+attributes, since a segment that is gone was merged, and the attribute then says so already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.copying import Observed, SeenSegment, SeenSource, SeenTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.model import StreamName
+    from sluice.core.plan import StreamPlan
+    from sluice.engine.ledger import Ledger
+    from sluice.stores.base import Store
+
+
+def staging_names(
+    store: Store, copy_id: str, target: StreamName, *, segment: int, index: int, parts: int
+) -> list[str]:
+    """The full names of a segment's staging segments, by the target segment's id and place."""
+    return [
+        store.staging_name(target, segment, identity.staging_key(copy_id, index, part))
+        for part in range(parts)
+    ]
+
+
+def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[list[str]]:
+    """The full names of all staging segments: one list a segment of the plan, empty if it is."""
+    return [
+        staging_names(
+            store,
+            plan.copy_id,
+            plan.target,
+            segment=target,
+            index=i,
+            parts=len(segment.parts),
+        )
+        for i, (segment, target) in enumerate(zip(plan.segments, bound, strict=True))
+    ]
+
+
+def observe(plan: StreamPlan, ledger: Ledger, source: Store, target: Store) -> Observed:
+    """One observation, in the order that the module's text explains."""
+    journal = ledger.load()
+    segments: tuple[SeenSegment, ...] = ()
+    if journal is not None and journal.target is not None:
+        segments = observe_segments(plan, journal.target, target)
+    described = target.describe(plan.target)
+    seen_target = None
+    if described is not None:
+        ids = tuple(segment.id for segment in described.tail)
+        seen_target = SeenTarget(described.config.tags, ids)
+    elif journal is not None:
+        journal = ledger.load()  # an abort deletes the target first, the journal last
+    sources = None
+    if any(
+        state.published is None and state.verified is None and segment.length
+        for state, segment in zip(segments, plan.segments, strict=False)
+    ):
+        sources = _sources(plan, source)
+    return Observed(journal=journal, target=seen_target, segments=segments, sources=sources)
+
+
+def observe_segments(
+    plan: StreamPlan, bound: Sequence[int], store: Store
+) -> tuple[SeenSegment, ...]:
+    """Staging and target of each segment of the plan."""
+    names = part_names(store, plan, bound)
+    targets = [store.segment_name(plan.target, segment) for segment in bound]
+    infos = iter(store.infos([*targets, *(name for parts in names for name in parts)]))
+    target_infos = [next(infos) for _ in targets]
+    part_infos = [tuple(next(infos) for _ in parts) for parts in names]
+    asked = []
+    for name, parts in zip(targets, names, strict=True):
+        whole = parts[0] if parts else name
+        asked += [
+            (whole, identity.stitch_attribute(plan.copy_id)),
+            (whole, identity.verified_attribute(plan.copy_id)),
+            (whole, store.event_count),
+            (name, identity.publish_attribute(plan.copy_id)),
+        ]
+    values = iter(store.attributes(asked))
+    return tuple(
+        SeenSegment(
+            parts=parts,
+            stitched=next(values),
+            verified=next(values),
+            events=next(values),
+            published=next(values),
+            target=info,
+        )
+        for parts, info in zip(part_infos, target_infos, strict=True)
+    )
+
+
+def _sources(plan: StreamPlan, store: Store) -> tuple[SeenSource | None, ...]:
+    """The source's segments as they are now."""
+    names = [store.segment_name(plan.source, segment.id) for segment in plan.segments]
+    infos = store.infos(names)
+    created = store.attributes([(name, store.creation_time) for name in names])
+    return tuple(
+        None if info is None else SeenSource(info, when or 0)
+        for info, when in zip(infos, created, strict=True)
+    )

@@ -1,0 +1,129 @@
+"""Taking bounds: from a request to a plan, by looking at the stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.core import identity
+from sluice.core.planner import SeenSegment, plan_stream
+from sluice.engine.ledger import Ledger
+from sluice.errors import SourceNotFound, SourceReplaced, TargetExists, TargetScopeNotFound
+
+if TYPE_CHECKING:
+    from sluice.core.model import Segment, StreamName
+    from sluice.core.plan import StreamPlan
+    from sluice.core.planner import CopyRequest
+    from sluice.stores.base import Store
+
+COUNT_TRIES = 20
+"""How often a bound and the event count are asked for together before events are counted."""
+
+
+class Resolved(NamedTuple):
+    """A request, held against the stores.
+
+    Attributes:
+        plan: what is to be copied; None when the copy is complete and nothing is left to tidy.
+        recorded: whether a driver has begun to carry out the plan.
+        digest: the digest under which the copy is complete.
+    """
+
+    plan: StreamPlan | None
+    recorded: bool = False
+    digest: str | None = None
+
+
+def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
+    """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
+
+    Raises:
+        TargetExists, TargetScopeNotFound, SourceNotFound, SourceUnsupported, SourceReplaced: as
+            `check_target` and `make_plan` do.
+    """
+    # The journal before the target: a copy says that it is whole before it deletes its journal.
+    journal = Ledger(target, request.copy_id, request.target).load()
+    digest = check_target(request.copy_id, request.target, target)
+    unfinished = journal is not None and journal.target is not None
+    if digest is not None and not unfinished:
+        return Resolved(None, digest=digest)
+    if journal is not None:
+        return Resolved(journal.plan, recorded=True)
+    return Resolved(make_plan(request, source))
+
+
+def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
+    """Whether the target may be made: None if so, or the digest under which it is finished.
+
+    Raises:
+        TargetExists: the stream is there and this copy did not make it.
+        TargetScopeNotFound: its scope is not there.
+    """
+    there = target.describe(name)
+    if there is None:
+        if not target.scope_exists(name.scope):
+            raise TargetScopeNotFound(
+                f"scope {name.scope!r} does not exist in the target store",
+                field="spec.target.scope",
+            )
+        return None
+    if not identity.is_ours(there.config.tags, copy_id):
+        raise TargetExists(
+            f"{name} exists and this copy did not make it", field="spec.target.stream"
+        )
+    return identity.completed(there.config.tags, copy_id)
+
+
+def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
+    """The plan for what the source holds now. Nothing is changed.
+
+    Raises:
+        SourceNotFound: there is no such stream.
+        SourceUnsupported: it was scaled.
+        SourceReplaced: it was deleted while its bounds were taken.
+    """
+    stream = source.describe(request.source)
+    if stream is None:
+        raise SourceNotFound(
+            f"stream {request.source} does not exist in the source store",
+            field="spec.source.stream",
+        )
+    scaled = {segment.id for segment in stream.head} != {segment.id for segment in stream.tail}
+    seen = [] if scaled else [_look(request, segment, source) for segment in stream.tail]
+    return plan_stream(request, config=stream.config, scaled=scaled, seen=seen)
+
+
+def _look(request: CopyRequest, segment: Segment, source: Store) -> SeenSegment:
+    """A segment's bounds, with the exact number of events in them if the store can tell.
+
+    The count belongs to the bound only if the segment has the same length before and after it is
+    asked for. A segment that is written without a pause may never hold still; it is then counted
+    later. A truncated segment's count includes what is gone, so it is counted too.
+    """
+    name = source.segment_name(request.source, segment.id)
+    (info,) = source.infos([name])
+    created: int | None = None
+    events: int | None = None
+    for _ in range(COUNT_TRIES):
+        events, created = source.attributes(
+            [(name, source.event_count), (name, source.creation_time)]
+        )
+        before, (info,) = info, source.infos([name])
+        if before is None or info is None:
+            raise SourceReplaced(f"{request.source} was deleted while its bounds were taken")
+        if before.length == info.length:
+            break
+        events = None
+    if info is None:
+        raise SourceReplaced(f"{request.source} was deleted while its bounds were taken")
+    if info.start == info.length:
+        events = 0
+    elif info.start > 0:
+        events = None
+    return SeenSegment(
+        id=segment.id,
+        keys=segment.keys,
+        start=info.start,
+        end=info.length,
+        created=created or 0,
+        events=events,
+    )

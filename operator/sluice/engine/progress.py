@@ -1,0 +1,56 @@
+"""Progress, read from the target store: whoever runs the copy need not report it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.copying import staged
+from sluice.core.progress import Progress
+from sluice.engine.ledger import Ledger
+from sluice.engine.observe import observe_segments
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan, StreamPlan
+    from sluice.stores.base import Store
+
+
+class Watch:
+    """Measures a plan's progress.
+
+    Args:
+        plan: the plan.
+        target: the target store, on connections of the watcher's own.
+    """
+
+    def __init__(self, plan: Plan, target: Store) -> None:
+        self._total = plan.bytes
+        self._target = target
+        self._ledgers = [
+            (stream, Ledger(target, stream.copy_id, stream.target)) for stream in plan.streams
+        ]
+
+    def measure(self) -> Progress:
+        """The progress now."""
+        readings = [self._stream(stream, ledger) for stream, ledger in self._ledgers]
+        return Progress(
+            bytes=sum(done for done, _ in readings),
+            total=self._total,
+            published=all(published for _, published in readings),
+        )
+
+    def _stream(self, plan: StreamPlan, ledger: Ledger) -> tuple[int, bool]:
+        """Bytes of one stream that are in the target store, and whether it is published."""
+        journal = ledger.load()
+        if journal is None:
+            stream = self._target.describe(plan.target)
+            tags = () if stream is None else stream.config.tags
+            complete = identity.completed(tags, plan.copy_id) is not None
+            return (plan.bytes if complete else 0), complete
+        if journal.target is None:
+            return 0, False
+        seen = observe_segments(plan, journal.target, self._target)
+        done = sum(
+            staged(segment, state) for segment, state in zip(plan.segments, seen, strict=True)
+        )
+        return done, all(state.published is not None for state in seen)

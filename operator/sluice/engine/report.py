@@ -1,0 +1,104 @@
+"""What came of a copy, for people and programs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from sluice.core.model import Frozen, StreamName
+from sluice.errors import Category, SluiceError
+
+if TYPE_CHECKING:
+    from sluice.core.plan import StreamPlan
+    from sluice.core.planner import CopyRequest
+
+
+class Outcome(StrEnum):
+    """How a copy ended."""
+
+    COPIED = "Copied"
+    ALREADY_COMPLETE = "AlreadyComplete"
+    FAILED = "Failed"
+
+
+class SegmentReport(Frozen):
+    """One segment's copy. Offsets are the source's, `digest` is over its chunks' (core.digest)."""
+
+    source: int
+    target: int
+    start: int
+    end: int
+    events: int
+    digest: str
+
+
+class Failure(Frozen):
+    """Why a copy failed, and what to do."""
+
+    reason: str
+    category: Category
+    message: str
+    remedy: str
+    field: str | None = None
+    retryable: bool = False
+
+    @classmethod
+    def of(cls, error: SluiceError) -> Failure:
+        """The failure that an error means."""
+        return cls(
+            reason=error.reason,
+            category=error.category,
+            message="; ".join([error.message, *getattr(error, "__notes__", ())]),
+            remedy=error.remedy,
+            field=error.field,
+            retryable=error.retryable,
+        )
+
+
+class StreamReport(Frozen):
+    """One stream's copy.
+
+    Attributes:
+        copy_id: the copy's identity.
+        source: the stream read.
+        target: the stream made.
+        outcome: how it ended.
+        digest: SHA-256 over the segments' digests; `unverified` without verification.
+        segments: in key order; empty when the copy was complete before, or failed.
+        error: why it failed.
+        cleaned: after a failure, whether staging and the unpublished target were deleted; what is
+            kept lets the copy go on when it is run again.
+    """
+
+    copy_id: str
+    source: StreamName
+    target: StreamName
+    outcome: Outcome
+    digest: str | None = None
+    segments: tuple[SegmentReport, ...] = ()
+    error: Failure | None = None
+    cleaned: bool = False
+
+    @classmethod
+    def failed(
+        cls, plan: StreamPlan | CopyRequest, error: SluiceError, *, cleaned: bool = False
+    ) -> StreamReport:
+        """The report of a copy that failed for good."""
+        return cls(
+            copy_id=plan.copy_id,
+            source=plan.source,
+            target=plan.target,
+            outcome=Outcome.FAILED,
+            error=Failure.of(error),
+            cleaned=cleaned,
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes copied."""
+        return sum(segment.end - segment.start for segment in self.segments)
+
+    @property
+    def events(self) -> int:
+        """Events copied."""
+        return sum(segment.events for segment in self.segments)

@@ -1,0 +1,237 @@
+"""The work that tasks do: bounded slices of copying and of verifying.
+
+A slice is a value that travels to a task and back in a result. It carries no credentials and no
+state: where to go on is asked of the store, and a slice that another task overtook simply ends.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
+from sluice.core.framing import EventCounter
+from sluice.errors import DigestMismatch, IntegrityError, InvalidEventNumber, SluiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from sluice.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySlice:
+    """Bytes of one part to stage. Offsets are the source's.
+
+    Attributes:
+        stream: the stream's place in the plan.
+        segment: the segment's place in its stream's plan.
+        source: full name of the segment to read.
+        staging: full name of the staging segment to append to.
+        writer: the writer id that fences the staging segment.
+        origin: where the part begins.
+        at: where the store stood when the slice was made; the truth is asked of it again.
+        end: where the slice ends: a chunk boundary or the part's end.
+        limit: where the part ends.
+        window: most bytes in flight.
+        rate: most bytes per second; None for no limit.
+        seconds: the slice ends at the first chunk boundary after this time.
+    """
+
+    stream: int
+    segment: int
+    source: str
+    staging: str
+    writer: UUID
+    origin: int
+    at: int
+    end: int
+    limit: int
+    window: int
+    rate: float | None = None
+    seconds: float = 20.0
+
+    @property
+    def size(self) -> int:
+        """Bytes to move, for sharing out."""
+        return self.end - self.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySlice:
+    """Staged bytes to compare with the source's digests. Offsets are the source's.
+
+    Attributes:
+        stream: the stream's place in the plan.
+        segment: the segment's place in its stream's plan.
+        source: full name of the source segment, read only where a digest is not known.
+        staging: full name of the whole staging segment.
+        origin: source offset of the staging segment's first byte.
+        start: first offset to verify: a chunk's or the range's start.
+        end: where to stop: a chunk boundary or the range's end.
+        limit: where the segment's range ends.
+        known: SHA-256 of the source's chunks, as far as they are known.
+        compare: whether digests are compared; False only counts.
+        count: whether events are counted; the slice is then the whole segment.
+    """
+
+    stream: int
+    segment: int
+    source: str
+    staging: str
+    origin: int
+    start: int
+    end: int
+    limit: int
+    known: Mapping[int, bytes]
+    compare: bool = True
+    count: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes to read, for sharing out."""
+        return self.end - self.start
+
+
+Slice = CopySlice | VerifySlice
+
+
+@dataclass(slots=True, kw_only=True)
+class SliceResult:
+    """What came of a slice.
+
+    Attributes:
+        slice: the slice.
+        moved: bytes appended or verified.
+        digests: SHA-256 of source chunks that became known.
+        events: events counted, for a counting VerifySlice.
+        error: why the slice ended early.
+    """
+
+    slice: Slice
+    moved: int = 0
+    digests: dict[int, bytes] = field(default_factory=dict)
+    events: int | None = None
+    error: SluiceError | None = None
+
+
+def run_slice(work: Slice, source: Store, target: Store) -> SliceResult:
+    """Do a slice. Errors of the tree are in the result, others propagate."""
+    result = SliceResult(slice=work)
+    try:
+        if isinstance(work, CopySlice):
+            _copy(work, source, target, result)
+        else:
+            _verify(work, source, target, result)
+    except InvalidEventNumber:
+        pass  # another driver is at this part: whoever goes on asks the store where
+    except SluiceError as error:
+        result.error = error
+    return result
+
+
+def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult) -> None:
+    """Append what the staging segment lacks of the slice, and hash whole chunks on the way.
+
+    Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
+    an earlier attempt stopped in its midst.
+    """
+    pace = _Pace(work.rate, work.seconds)
+    with target.appender(work.staging, writer=work.writer, window=work.window) as appender:
+        at = work.origin if appender.last is None else appender.last
+        begin = chunk_start(chunk_of(at), work.origin)
+        if at >= work.end:
+            return
+        digester = ChunkDigester(begin, work.limit)
+        result.digests = digester.done
+        for block in source.read(work.source, begin, work.end):
+            fresh = block.data[max(0, at - block.offset) :]
+            if fresh:
+                end = block.offset + len(block.data)
+                appender.append(fresh, event_number=end)
+                result.moved += len(fresh)
+                pace.moved(len(fresh))
+            if digester.feed(block.data) and pace.over:
+                break
+        appender.flush()
+
+
+def _verify(work: VerifySlice, source: Store, target: Store, result: SliceResult) -> None:
+    """Hash the staged bytes again and compare them chunk by chunk with the source's digests."""
+    digester = ChunkDigester(work.start, work.limit)
+    counter = EventCounter() if work.count else None
+    for block in target.read(work.staging, work.start - work.origin, work.end - work.origin):
+        if work.compare:
+            digester.feed(block.data)
+        if counter:
+            counter.feed(block.data)
+        result.moved += len(block.data)
+    if counter:
+        if not counter.between_events:
+            raise IntegrityError(
+                f"the range of {work.source} ends inside an event",
+                remedy="Abort the copy and run it again: the bounds are taken anew.",
+            )
+        result.events = counter.events
+    for chunk, staged in digester.done.items():
+        expected = work.known.get(chunk)
+        if expected is None:
+            expected = result.digests[chunk] = _source_digest(work, source, chunk)
+        if staged != expected:
+            raise DigestMismatch(
+                f"bytes {chunk_start(chunk, work.origin)} to {chunk_end(chunk, work.limit)} of "
+                f"{work.source} were staged as other bytes: SHA-256 {staged.hex()}, "
+                f"expected {expected.hex()}"
+            )
+
+
+def _source_digest(work: VerifySlice, source: Store, chunk: int) -> bytes:
+    """The digest of a source chunk that no attempt wrote down before it died."""
+    start = chunk_start(chunk, work.origin)
+    digester = ChunkDigester(start, work.limit)
+    for block in source.read(work.source, start, chunk_end(chunk, work.limit)):
+        digester.feed(block.data)
+    return digester.done[chunk]
+
+
+def verify_slices(template: VerifySlice, most: int) -> list[VerifySlice]:
+    """A segment's verification in slices of at most `most` bytes, whole if it also counts."""
+    if template.count:
+        return [template]
+    step = max(1, most // CHUNK)
+    numbers = chunks(template.start, template.end)
+    return [
+        replace(
+            template,
+            start=chunk_start(group[0], template.start),
+            end=chunk_end(group[-1], template.end),
+            known={c: template.known[c] for c in group if c in template.known},
+        )
+        for group in (numbers[i : i + step] for i in range(0, len(numbers), step))
+    ]
+
+
+class _Pace:
+    """Keeps a slice below its rate and knows when its time is over."""
+
+    def __init__(self, rate: float | None, seconds: float) -> None:
+        self._rate = rate
+        self._begin = time.monotonic()
+        self._until = self._begin + seconds
+        self._moved = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the slice's time is over."""
+        return time.monotonic() >= self._until
+
+    def moved(self, count: int) -> None:
+        """Wait as long as `count` more bytes take at the rate."""
+        if self._rate is None:
+            return
+        self._moved += count
+        ahead = self._begin + self._moved / self._rate - time.monotonic()
+        if ahead > 0:
+            time.sleep(ahead)

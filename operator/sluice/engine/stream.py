@@ -1,0 +1,334 @@
+"""One stream's copy: carries out the steps that `core.copying` decides.
+
+Steps that move bytes become slices for tasks; all others are short calls, made here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.core import identity, journal
+from sluice.core.copying import (
+    Bind,
+    Claim,
+    Configure,
+    Done,
+    Forget,
+    Publish,
+    Stage,
+    Stitch,
+    Sweep,
+    Transfer,
+    Verify,
+    next_step,
+    seams,
+)
+from sluice.core.digest import chunks, combine
+from sluice.core.model import Retention, Scaling, StreamConfig
+from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
+from sluice.engine.ledger import Ledger
+from sluice.engine.observe import observe
+from sluice.engine.report import Outcome, SegmentReport, StreamReport
+from sluice.engine.slices import CopySlice, VerifySlice, verify_slices
+from sluice.errors import NoSuchSegment, StoreUnavailable
+from sluice.stores.base import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from sluice.core.copying import Observed, Step
+    from sluice.core.plan import Part, StreamPlan
+    from sluice.engine.slices import Slice, SliceResult
+    from sluice.stores.base import Store
+
+UNVERIFIED = "unverified"
+"""Stands for the digest of a copy that was made without verification."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a copy may use; may change between rounds.
+
+    Attributes:
+        in_flight_bytes: bytes sent to the target store and not confirmed, over all tasks.
+        bytes_per_second: over all tasks; None for no limit.
+        slice_bytes: most bytes of one slice.
+        slice_seconds: a slice ends at the first chunk boundary after this time.
+    """
+
+    in_flight_bytes: int = 16 << 20
+    bytes_per_second: int | None = None
+    slice_bytes: int = SLICE_BYTES
+    slice_seconds: float = SLICE_SECONDS
+
+
+class StreamCopy:
+    """The copy of one stream of a plan.
+
+    Args:
+        plan: what to copy; the recorded plan takes its place if there is another.
+        number: the stream's place in the whole plan.
+        source: the store to read from.
+        target: the store to write to.
+    """
+
+    def __init__(self, plan: StreamPlan, number: int, source: Store, target: Store) -> None:
+        self.plan = plan
+        self.number = number
+        self.seen: Observed | None = None
+        self.ledger = Ledger(target, plan.copy_id, plan.target)
+        self._source = source
+        self._target = target
+        # Bytes verified by this driver, by segment and the slice's start; only the mark lasts.
+        self._checked: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._segments: tuple[SegmentReport, ...] | None = None
+
+    def look(self) -> Step:
+        """Observe, and decide the next step. Raises what `next_step` does."""
+        self.seen = observe(self.plan, self.ledger, self._source, self._target)
+        return next_step(self.plan, self.seen)
+
+    def perform(self, step: Step) -> None:  # noqa: C901 - one case for each step
+        """Carry out a step that moves no bytes."""
+        match step:
+            case Claim():
+                self._claim()
+            case Bind(segments):
+                self.ledger.write([journal.target_record(segments)])
+            case Stage(parts):
+                for index, part in parts:
+                    self._target.create(self._staging(index, part.number))
+            case Stitch(parts):
+                self._stitch(parts)
+            case Publish(segments):
+                for index in segments:
+                    self._publish(index)
+            case Configure():
+                self._configure()
+            case Sweep(left):
+                for index, number in left:
+                    self._target.delete(self._staging(index, number))
+            case Forget():
+                if self._journal().target is not None:  # else a late driver's, begun for nothing
+                    self._segments = self._report_segments()
+                self.ledger.delete()
+            case Transfer() | Verify() | Done():
+                raise TypeError(f"{step} moves bytes or is no step to perform")
+
+    def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
+        """The slices of a step that moves bytes, for one round."""
+        if isinstance(step, Transfer):
+            return [self._copy_slice(*part, limits, slots) for part in step.parts]
+        return [
+            piece
+            for index in step.segments
+            for piece in self._verify_slices(index, limits)
+            if piece.start not in self._checked[index]
+        ]
+
+    def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
+        """Write down what a round learnt, and mark the segments that are verified by now."""
+        records = [
+            record
+            for result in results
+            for record in journal.digest_records(result.slice.segment, result.digests)
+        ]
+        records += [
+            journal.events_record(result.slice.segment, result.events)
+            for result in results
+            if result.events is not None
+        ]
+        if records:
+            self.ledger.write(records)
+        if isinstance(step, Verify):
+            for result in results:
+                if result.error is None and isinstance(result.slice, VerifySlice):
+                    self._checked[result.slice.segment][result.slice.start] = result.moved
+            for index in step.segments:
+                needed = self._verify_slice(index) is not None or self._checked[index]
+                checked = sum(self._checked[index].values())
+                if not needed or checked == self.plan.segments[index].length:
+                    self._mark_verified(index)
+                    del self._checked[index]
+
+    def segment_digest(self, index: int) -> bytes | None:
+        """A segment's digest, None when a chunk's is not known."""
+        seen = self._journal()
+        known = seen.digests.get(index, {})
+        segment = self.plan.segments[index]
+        wanted = chunks(segment.start, segment.end)
+        if any(chunk not in known for chunk in wanted):
+            return None
+        return combine(known[chunk] for chunk in wanted)
+
+    def segment_events(self, index: int) -> int | None:
+        """A segment's exact number of events, None while it is not counted."""
+        planned = self.plan.segments[index].events
+        return planned if planned is not None else self._journal().events.get(index)
+
+    def digest(self) -> str:
+        """The copy's digest: over its segments' digests in order, or UNVERIFIED."""
+        digests = [self.segment_digest(index) for index in range(len(self.plan.segments))]
+        known = [digest for digest in digests if digest is not None]
+        return combine(known).hex() if len(known) == len(digests) else UNVERIFIED
+
+    def finished(self, digest: str) -> StreamReport:
+        """The report of a copy that is whole; without segments if it was when this driver came."""
+        return StreamReport(
+            copy_id=self.plan.copy_id,
+            source=self.plan.source,
+            target=self.plan.target,
+            outcome=Outcome.ALREADY_COMPLETE if self._segments is None else Outcome.COPIED,
+            digest=digest,
+            segments=self._segments or (),
+        )
+
+    def _report_segments(self) -> tuple[SegmentReport, ...]:
+        reports = []
+        for index, segment in enumerate(self.plan.segments):
+            digest = self.segment_digest(index)
+            reports.append(
+                SegmentReport(
+                    source=segment.id,
+                    target=self._bound()[index],
+                    start=segment.start,
+                    end=segment.end,
+                    events=self.segment_events(index) or 0,
+                    digest=UNVERIFIED if digest is None else digest.hex(),
+                )
+            )
+        return tuple(reports)
+
+    # -- steps
+
+    def _claim(self) -> None:
+        """Make the target with the right segments, ours from the first moment, at rest."""
+        config = StreamConfig(
+            scaling=Scaling(min_segments=len(self.plan.segments)),
+            retention=Retention(),
+            tags=identity.owner_tags(self.plan.copy_id),
+        )
+        self._target.create_stream(self.plan.target, config)
+
+    def _stitch(self, parts: Sequence[tuple[int, Part]]) -> None:
+        """Merge parts in order, each on the condition that the one before it is in."""
+        attribute = identity.stitch_attribute(self.plan.copy_id)
+        for index, part in parts:
+            edges = seams(self.plan.segments[index])
+            expected = None if part.number == 1 else edges[part.number - 1]
+            condition = Condition(attribute, expected, edges[part.number])
+            name = self._staging(index, part.number)
+            self._target.seal(name)
+            self._target.merge(self._staging(index, 0), name, condition)
+
+    def _mark_verified(self, index: int) -> None:
+        """Set the staged segment's event count, then the mark that lets it be published."""
+        name = self._staging(index, 0)
+        events = self.segment_events(index)
+        if events is None:
+            raise StoreUnavailable(f"the events of {name} were not counted")
+        self._set(name, self._target.event_count, events)
+        self._set(
+            name, identity.verified_attribute(self.plan.copy_id), self.plan.segments[index].length
+        )
+
+    def _publish(self, index: int) -> None:
+        """Merge a staged segment into the target's, or mark an empty one as done.
+
+        The condition on the publish attribute makes it happen once, and is what an abort has to
+        win to keep the target empty.
+        """
+        plan = self.plan
+        length = plan.segments[index].length
+        condition = Condition(identity.publish_attribute(plan.copy_id), None, length)
+        target = self._target.segment_name(plan.target, self._bound()[index])
+        if length == 0:
+            self._target.set_attribute(target, condition)
+            return
+        name = self._staging(index, 0)
+        self._target.seal(name)
+        self._target.merge(target, name, condition)
+
+    def _configure(self) -> None:
+        """Say on the target that it is whole, and give it the source's configuration."""
+        plan = self.plan
+        complete = identity.TAG_COMPLETE + self.digest()
+        ours = (identity.TAG_MANAGED, identity.TAG_COPY, identity.TAG_COMPLETE)
+        kept = [tag for tag in plan.config.tags if not tag.startswith(ours)]
+        tags = (*kept, *identity.owner_tags(plan.copy_id), complete)
+        self._target.update_stream(plan.target, plan.config.model_copy(update={"tags": tags}))
+
+    # -- slices
+
+    def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
+        plan = self.plan
+        key = identity.staging_key(plan.copy_id, index, part.number)
+        rate = limits.bytes_per_second
+        return CopySlice(
+            stream=self.number,
+            segment=index,
+            source=self._source.segment_name(plan.source, plan.segments[index].id),
+            staging=self._staging(index, part.number),
+            writer=identity.writer_id(plan.copy_id, key),
+            origin=part.start,
+            at=at,
+            end=slice_end(at, part.end, limits.slice_bytes),
+            limit=part.end,
+            window=max(1 << 20, limits.in_flight_bytes // slots),
+            rate=None if rate is None else rate / slots,
+            seconds=limits.slice_seconds,
+        )
+
+    def _verify_slices(self, index: int, limits: Limits) -> list[VerifySlice]:
+        template = self._verify_slice(index)
+        return [] if template is None else verify_slices(template, limits.slice_bytes)
+
+    def _verify_slice(self, index: int) -> VerifySlice | None:
+        """The whole verification of a segment; None when there is nothing to read."""
+        plan = self.plan
+        segment = plan.segments[index]
+        count = self.segment_events(index) is None
+        if not (plan.verify or count):
+            return None
+        return VerifySlice(
+            stream=self.number,
+            segment=index,
+            source=self._source.segment_name(plan.source, segment.id),
+            staging=self._staging(index, 0),
+            origin=segment.start,
+            start=segment.start,
+            end=segment.end,
+            limit=segment.end,
+            known=dict(self._journal().digests.get(index, {})),
+            compare=plan.verify,
+            count=count,
+        )
+
+    # -- names and values
+
+    def _journal(self) -> journal.Journal:
+        loaded = self.ledger.loaded
+        if loaded is None:
+            raise NoSuchSegment("the copy's journal is gone", segment=self.ledger.name)
+        return loaded
+
+    def _bound(self) -> tuple[int, ...]:
+        bound = self._journal().target
+        if bound is None:
+            raise StoreUnavailable(f"{self.plan.target} is not bound yet")
+        return bound
+
+    def _staging(self, index: int, part: int) -> str:
+        key = identity.staging_key(self.plan.copy_id, index, part)
+        return self._target.staging_name(self.plan.target, self._bound()[index], key)
+
+    def _set(self, name: str, attribute: UUID, value: int) -> None:
+        """Set an attribute whatever it was; a driver that sets it meanwhile sets the same."""
+        (current,) = self._target.attributes([(name, attribute)])
+        if current != value and not self._target.set_attribute(
+            name, Condition(attribute, current, value)
+        ):
+            raise StoreUnavailable(f"an attribute of {name} changed while it was set")

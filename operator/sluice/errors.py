@@ -1,0 +1,331 @@
+"""The one tree of errors.
+
+Every error that leaves a module of Sluice is one of these. An error says *what* is wrong
+(`message`), *why* in one CamelCase word that conditions and JSON carry (`reason`), *whose move it
+is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `retryable`.
+
+    SluiceError
+    ├── SpecError                 the resource asks for something impossible
+    │   ├── InvalidSpec               a field has a wrong value
+    │   ├── SourceNotFound            no such scope or stream to copy from
+    │   ├── TargetScopeNotFound       no such scope to copy to
+    │   ├── TargetExists              the target is there and is not ours
+    │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
+    │   └── AbortRefused              publishing has begun, the copy can only be finished
+    ├── BackendError              the store answered, and the answer was no
+    │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
+    │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
+    │   ├── StoreBusy                 the store asks to come again later            (retryable)
+    │   ├── AuthenticationFailed      the store does not know the user
+    │   ├── PermissionDenied          the store knows the user and refuses
+    │   ├── TokenExpired              a delegation token has to be renewed          (retryable)
+    │   ├── StoreRejected             a status that the caller did not expect
+    │   ├── ProtocolError             bytes that are not the store's protocol
+    │   ├── ScopeNotFound, StreamNotFound, StreamNotSealed, ScopeNotEmpty
+    │   └── SegmentError              about one segment
+    │       ├── NoSuchSegment, SegmentExists, SegmentSealed, SegmentTruncated
+    │       ├── WrongHost             another server owns the segment               (retryable)
+    │       ├── InvalidEventNumber    another writer with our id was faster         (retryable)
+    │       └── ConditionFailed       a compare-and-set found another value
+    ├── InfrastructureError       what runs the copy broke (driver, worker, disk)   (retryable)
+    │   └── SchedulingError           no room to run it                             (retryable)
+    ├── IntegrityError            the data are not what the plan says; never retried by itself
+    │   ├── SourceReplaced            deleted and made again under the same name
+    │   ├── SourceTruncated           retention took bytes that the plan wants
+    │   ├── TargetReplaced            the target changed under the copy
+    │   ├── DigestMismatch            staged bytes differ from the source's
+    │   └── PlanConflict              the store holds another plan for this copy
+    └── CopyAborted               somebody aborted this copy while it ran
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class Category(StrEnum):
+    """Whose move it is. Each category has its own backoff and its own exit code."""
+
+    SPEC = "Spec"
+    BACKEND = "Backend"
+    INFRASTRUCTURE = "Infrastructure"
+    SCHEDULING = "Scheduling"
+    INTEGRITY = "Integrity"
+
+
+class SluiceError(Exception):
+    """Root of the tree.
+
+    Args:
+        message: what is wrong, with the names concerned.
+        field: the path of the spec's field that has to change, when there is one.
+        remedy: what to do; each class has a default.
+    """
+
+    category: ClassVar[Category] = Category.INFRASTRUCTURE
+    retryable: ClassVar[bool] = False
+    default_remedy: ClassVar[str] = "Run again with --log-level debug and report the output."
+
+    def __init__(
+        self, message: str, *, field: str | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.remedy = remedy or self.default_remedy
+
+    @property
+    def reason(self) -> str:
+        """The CamelCase word that conditions, events and JSON output carry."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        """The message, led by the field it is about."""
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by state, so that errors of any signature cross a process boundary whole."""
+        return (_revive, (type(self), self.args, dict(self.__dict__)))
+
+
+class SpecError(SluiceError):
+    """The resource asks for something that cannot be done."""
+
+    category = Category.SPEC
+    default_remedy = "Correct the resource and apply it again."
+
+
+class InvalidSpec(SpecError):
+    """A field is missing, unknown or has a wrong value."""
+
+
+class SourceNotFound(SpecError):
+    """The scope or stream to copy from does not exist."""
+
+    default_remedy = "Check the scope and the stream's name; nothing was made."
+
+
+class TargetScopeNotFound(SpecError):
+    """The scope to copy to does not exist."""
+
+    default_remedy = "Create the scope first; a copy does not make scopes."
+
+
+class TargetExists(SpecError):
+    """The target stream is there and this copy did not make it."""
+
+    default_remedy = "Name another target, or delete the stream if it is not needed."
+
+
+class SourceUnsupported(SpecError):
+    """The source has a shape that this version cannot copy."""
+
+
+class AbortRefused(SpecError):
+    """Publishing has begun; the copy can only be finished."""
+
+    default_remedy = "Run the copy again: what is left to publish takes seconds."
+
+
+class BackendError(SluiceError):
+    """The store answered, and the answer was no."""
+
+    category = Category.BACKEND
+    default_remedy = "Look at the store's logs; the copy goes on where it stopped when run again."
+
+
+class StoreUnavailable(BackendError):
+    """No connection to the store, or it broke."""
+
+    retryable = True
+    default_remedy = (
+        "Check that the store runs and that its address is right and reachable; "
+        "the copy goes on where it stopped."
+    )
+
+
+class StoreTimeout(StoreUnavailable):
+    """The store did not answer before the deadline."""
+
+
+class StoreBusy(BackendError):
+    """The store asks to come again later."""
+
+    retryable = True
+
+
+class AuthenticationFailed(BackendError):
+    """The store does not know the user, or the password is wrong."""
+
+    default_remedy = "Check the Secret that the StreamStore names."
+
+
+class PermissionDenied(BackendError):
+    """The store knows the user and refuses the operation."""
+
+    default_remedy = "Grant the user READ on the source and READ_UPDATE on the target's scope."
+
+
+class TokenExpired(BackendError):
+    """The segment store refuses a delegation token; a fresh one may do."""
+
+    retryable = True
+
+
+class StoreRejected(BackendError):
+    """The store answered with a status that the caller did not expect."""
+
+
+class ProtocolError(BackendError):
+    """The peer sent bytes that are not the store's protocol."""
+
+    default_remedy = "Check that the address is a stream store of a supported version."
+
+
+class ScopeNotFound(BackendError):
+    """The store has no such scope."""
+
+
+class StreamNotFound(BackendError):
+    """The store has no such stream."""
+
+
+class StreamNotSealed(BackendError):
+    """Only a sealed stream can be deleted."""
+
+
+class ScopeNotEmpty(BackendError):
+    """Only an empty scope can be deleted."""
+
+
+class SegmentError(BackendError):
+    """The store refused something about one segment.
+
+    Args:
+        message: what was refused.
+        segment: the segment's full name in the store.
+        field: as in SluiceError.
+        remedy: as in SluiceError.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        segment: str = "",
+        field: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, field=field, remedy=remedy)
+        self.segment = segment
+
+
+class NoSuchSegment(SegmentError):
+    """The segment does not exist, or not any more."""
+
+
+class SegmentExists(SegmentError):
+    """The segment is there already."""
+
+
+class SegmentSealed(SegmentError):
+    """The segment takes no more bytes."""
+
+
+class SegmentTruncated(SegmentError):
+    """Bytes before `start_offset` are gone."""
+
+    def __init__(self, message: str, *, segment: str = "", start_offset: int = 0) -> None:
+        super().__init__(message, segment=segment)
+        self.start_offset = start_offset
+
+
+class WrongHost(SegmentError):
+    """Another server owns the segment (`host` says which, when the store does)."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, segment: str = "", host: str = "") -> None:
+        super().__init__(message, segment=segment)
+        self.host = host
+
+
+class InvalidEventNumber(SegmentError):
+    """Another connection with the same writer id was faster; set up again and go on from there."""
+
+    retryable = True
+
+
+class ConditionFailed(SegmentError):
+    """A compare-and-set found another value than expected."""
+
+
+class InfrastructureError(SluiceError):
+    """What runs the copy broke: the driver, a worker, the machine."""
+
+    category = Category.INFRASTRUCTURE
+    retryable = True
+    default_remedy = "Run again: the copy goes on where it stopped."
+
+
+class SchedulingError(InfrastructureError):
+    """There is no room to run the copy."""
+
+    category = Category.SCHEDULING
+
+
+class IntegrityError(SluiceError):
+    """The data are not what the plan says. Never retried without a person."""
+
+    category = Category.INTEGRITY
+    default_remedy = "Compare source and target before anything is deleted."
+
+
+class SourceReplaced(IntegrityError):
+    """The source was deleted and made again under the same name."""
+
+    default_remedy = "Give the copy another name to copy the new stream."
+
+
+class SourceTruncated(IntegrityError):
+    """Retention or a truncation took bytes that the plan wants."""
+
+    default_remedy = (
+        "Lengthen the source's retention, then delete and apply the copy again: "
+        "it takes the bounds anew."
+    )
+
+
+class TargetReplaced(IntegrityError):
+    """The target stream is not the one this copy made."""
+
+    default_remedy = "Abort this copy, or name another target."
+
+
+class DigestMismatch(IntegrityError):
+    """Staged bytes differ from the source's; nothing was published."""
+
+    default_remedy = "Run again to copy anew; if it happens twice, check the store's disks."
+
+
+class PlanConflict(IntegrityError):
+    """The store holds another plan for this copy."""
+
+    default_remedy = "Run the recorded plan (without --plan), or abort the copy first."
+
+
+class CopyAborted(SluiceError):
+    """Somebody aborted this copy while it ran."""
+
+    category = Category.INFRASTRUCTURE
+    default_remedy = "Run it again if it is still wanted: it starts anew."
+
+
+def _revive(
+    kind: type[SluiceError], args: tuple[object, ...], state: dict[str, object]
+) -> SluiceError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error

@@ -1,0 +1,1 @@
+"""The PySpark program that a driver runs: it schedules the engine's slices as tasks."""

@@ -1,0 +1,174 @@
+"""From resources to reports: what `sluice run` and a driver pod do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from sluice.core.plan import Plan
+from sluice.core.request import copy_request, store_address
+from sluice.engine.abort import abort, finish_abort, sweep
+from sluice.engine.copy import CopyRunner
+from sluice.engine.planning import resolve
+from sluice.engine.report import Outcome, StreamReport
+from sluice.engine.stream import Limits
+from sluice.pipelines.spark import SparkExecutor
+from sluice.stores.connect import connect
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from sluice.api.load import Resources
+    from sluice.api.streamcopy import LimitsSpec, StreamCopy
+    from sluice.config import Settings
+    from sluice.core.model import StoreAddress
+    from sluice.core.planner import CopyRequest
+    from sluice.engine.copy import Listener
+    from sluice.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A StreamCopy, resolved: what is asked for and between which stores."""
+
+    name: str
+    request: CopyRequest
+    source: StoreAddress
+    target: StoreAddress
+    limits: Limits
+    suspend: bool = False
+
+
+class Stores:
+    """The stores of this process, one connection each. Closed at the end of the block."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[StoreAddress, Store] = {}
+
+    def __enter__(self) -> Self:
+        """Nothing is opened before it is asked for."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        for store in self._open.values():
+            store.close()
+
+    def __getitem__(self, address: StoreAddress) -> Store:
+        """The store at an address."""
+        if address not in self._open:
+            self._open[address] = connect(address, self._settings)
+        return self._open[address]
+
+
+def jobs(resources: Resources, settings: Settings, *, verify: bool = True) -> list[Job]:
+    """The copies that a file asks for, in its order. Raises InvalidSpec."""
+    return [_job(copy, resources, settings, verify=verify) for copy in resources.copies]
+
+
+def _job(copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool) -> Job:
+    source = resources.store(copy, copy.spec.source.store_ref.name, side="source")
+    target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
+    return Job(
+        name=copy.metadata.name,
+        request=copy_request(copy, cluster=settings.cluster_id, verify=verify),
+        source=store_address(source),
+        target=store_address(target),
+        limits=_limits(copy.spec.limits),
+        suspend=copy.spec.suspend,
+    )
+
+
+def _limits(spec: LimitsSpec) -> Limits:
+    default = Limits()
+    return Limits(
+        in_flight_bytes=spec.in_flight_bytes or default.in_flight_bytes,
+        bytes_per_second=spec.bytes_per_second,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A job and its plan.
+
+    Attributes:
+        job: the job.
+        plan: what is to be copied; None when the copy is complete.
+        recorded: whether the plan is in the store, so that a run goes on with it.
+        report: that the copy is complete, if it is.
+    """
+
+    job: Job
+    plan: Plan | None
+    recorded: bool = False
+    report: StreamReport | None = None
+
+
+def plan_job(job: Job, stores: Stores) -> Planned:
+    """Plan a copy, or find the plan under which it was begun, or that it is complete."""
+    request = job.request
+    found = resolve(request, stores[job.source], stores[job.target])
+    if found.plan is None:
+        report = StreamReport(
+            copy_id=request.copy_id,
+            source=request.source,
+            target=request.target,
+            outcome=Outcome.ALREADY_COMPLETE,
+            digest=found.digest,
+        )
+        return Planned(job, None, report=report)
+    plan = Plan(source=job.source, target=job.target, streams=(found.plan,))
+    return Planned(job, plan, recorded=found.recorded)
+
+
+def finish_abort_job(job: Job, stores: Stores) -> bool:
+    """Go on with an abort that was cut off; whether there was one."""
+    return finish_abort(job.request.copy_id, job.request.target, stores[job.target])
+
+
+def sweep_job(job: Job, stores: Stores) -> int:
+    """Delete what late drivers left of a copy that is complete; how many segments it was."""
+    return sweep(job.request.copy_id, job.request.target, stores[job.target])
+
+
+def abort_job(job: Job, stores: Stores) -> bool:
+    """End a copy and delete all of it; False when there was nothing. Raises AbortRefused."""
+    return abort(job.request.copy_id, job.request.target, stores[job.target])
+
+
+def run_plan(
+    plan: Plan,
+    context: SparkContext,
+    *,
+    settings: Settings,
+    limits: Limits,
+    listener: Listener | None = None,
+    patience: float | None = None,
+) -> list[StreamReport]:
+    """Run a plan on Spark to its end.
+
+    Args:
+        plan: what to copy.
+        context: where the tasks run.
+        settings: of this process and the workers.
+        limits: what the copy may use.
+        listener: hears of every step.
+        patience: see CopyRunner.
+
+    Returns:
+        A report for each stream; failures are in them.
+    """
+    with Stores(settings) as stores:
+        runner = CopyRunner(
+            plan,
+            source=stores[plan.source],
+            target=stores[plan.target],
+            executor=SparkExecutor(
+                context, source=plan.source, target=plan.target, settings=settings
+            ),
+            limits=lambda: limits,
+            listener=listener,
+            patience=patience,
+        )
+        return runner.run()

@@ -1,0 +1,1 @@
+"""What a stream store is, and the stores there are."""

@@ -1,0 +1,194 @@
+"""What Sluice needs of a stream store.
+
+Two small protocols: a `Catalog` knows streams, `Segments` moves their bytes. Both block, raise the
+errors of `sluice.errors` only, and put a deadline on every call, so the engine above them is plain
+sequential code that a test can run against a model. A `Store` is both, made by `connect`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from uuid import UUID
+
+    from sluice.core.model import Segment, SegmentInfo, StreamConfig, StreamName
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Condition(NamedTuple):
+    """A compare-and-set on a segment's attribute. `expected` None: it must not be set yet."""
+
+    attribute: UUID
+    expected: int | None
+    new: int
+
+
+class Stream(NamedTuple):
+    """A stream as its catalog describes it.
+
+    `head` are the segments that hold the oldest readable bytes, `tail` those that are (or, in a
+    sealed stream, were) written last. They are equal unless the stream was scaled. Sorted by key
+    range.
+    """
+
+    config: StreamConfig
+    head: tuple[Segment, ...]
+    tail: tuple[Segment, ...]
+    sealed: bool
+
+
+class Block(NamedTuple):
+    """Bytes read at `offset` of a segment. `data` is valid until the next one is asked for."""
+
+    offset: int
+    data: memoryview
+
+
+class Appender(Protocol):
+    """An open, fenced append to one segment.
+
+    The store keeps the last event number per writer id with the data and refuses any append that
+    does not follow it, so of two appenders with one id the slower gets InvalidEventNumber.
+    """
+
+    @property
+    def last(self) -> int | None:
+        """The last event number the store had when this appender was set up; None if none."""
+        ...
+
+    @property
+    def acknowledged(self) -> int | None:
+        """The last event number the store has confirmed."""
+        ...
+
+    def append(self, data: Buffer, *, event_number: int) -> None:
+        """Send a block; returns while it is in flight, once no more than the window is.
+
+        Raises:
+            InvalidEventNumber: another writer with this id was faster; earlier blocks may be in.
+            SegmentSealed: the segment takes no more bytes.
+            NoSuchSegment: it was deleted.
+            StoreUnavailable: the connection broke; what the store has is unknown.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Wait until everything sent is confirmed. Raises as `append`."""
+        ...
+
+
+class Segments(Protocol):
+    """The bytes of a store's segments, and their attributes. Names are full names."""
+
+    def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
+        """Each segment as it is now, None where there is none. Asked for in one go."""
+        ...
+
+    def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
+        """Attribute values, None where the segment or the value does not exist."""
+        ...
+
+    def set_attribute(self, name: str, condition: Condition) -> bool:
+        """Compare-and-set an attribute; False when it had another value. NoSuchSegment."""
+        ...
+
+    def create(self, name: str) -> bool:
+        """Make a segment; False when it is there already."""
+        ...
+
+    def seal(self, name: str) -> None:
+        """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment."""
+        ...
+
+    def delete(self, name: str) -> bool:
+        """Delete a segment; False when there is none."""
+        ...
+
+    def merge(self, target: str, source: str, condition: Condition) -> None:
+        """Append the sealed `source` to `target` by metadata; `source` is gone afterwards.
+
+        Raises:
+            ConditionFailed: the attribute of `target` had another value; nothing changed.
+            NoSuchSegment: `target` or `source` does not exist (a repeat of a merge that went
+                through may say so, or succeed: look at the attribute).
+            SegmentSealed: `target` takes no more bytes.
+        """
+        ...
+
+    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+        """The bytes [start, end) in order, read ahead; `end` must not be beyond the length.
+
+        Raises:
+            SegmentTruncated: with the first offset that is still there.
+            NoSuchSegment: the segment is not there, or was deleted meanwhile.
+        """
+        ...
+
+    def appender(self, name: str, *, writer: UUID, window: int) -> AbstractContextManager[Appender]:
+        """A fenced append with at most `window` bytes in flight."""
+        ...
+
+    def append_at(self, name: str, offset: int, data: bytes) -> bool:
+        """Append `data` if the segment is exactly `offset` long; False when it is not."""
+        ...
+
+
+class Catalog(Protocol):
+    """The streams of a store."""
+
+    def describe(self, name: StreamName) -> Stream | None:
+        """The stream as it is now; None when it (or its scope) does not exist."""
+        ...
+
+    def scope_exists(self, scope: str) -> bool:
+        """Whether there is such a scope."""
+        ...
+
+    def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
+        """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""
+        ...
+
+    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
+        """Replace the whole configuration, tags included. StreamNotFound."""
+        ...
+
+    def seal_stream(self, name: StreamName) -> None:
+        """Seal a stream; sealing twice is fine. StreamNotFound."""
+        ...
+
+    def delete_stream(self, name: StreamName) -> bool:
+        """Delete a sealed stream; False when there is none. StreamNotSealed."""
+        ...
+
+
+class Store(Catalog, Segments, Protocol):
+    """A stream store: its catalog and its segments."""
+
+    @property
+    def event_count(self) -> UUID:
+        """The attribute under which this store counts a segment's events."""
+        ...
+
+    @property
+    def creation_time(self) -> UUID:
+        """The attribute that holds a segment's creation time."""
+        ...
+
+    def segment_name(self, stream: StreamName, segment: int) -> str:
+        """The full name of a stream's segment."""
+        ...
+
+    def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
+        """The name of a segment of our own that can be merged into that one.
+
+        `key` is 32 hexadecimal digits. Neither readers nor listings see it; it has no lease.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close every connection. The store may be used again: it connects anew."""
+        ...

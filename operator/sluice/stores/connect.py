@@ -1,0 +1,30 @@
+"""The way to a store: from its address to an object that is its catalog and its segments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.stores.credentials import Credentials
+
+if TYPE_CHECKING:
+    from sluice.config import Settings
+    from sluice.core.model import StoreAddress
+    from sluice.stores.base import Store
+
+
+def connect(address: StoreAddress, settings: Settings) -> Store:
+    """Make the store at an address. No connection is opened before the first call needs one.
+
+    Raises:
+        InvalidSpec: the URI is not one of this kind of store.
+        AuthenticationFailed: the address names a Secret and its files are not there.
+    """
+    credentials = (
+        Credentials.read(address.secret, settings.credentials_dir) if address.secret else None
+    )
+    match address.backend:
+        case "pravega":
+            # Imported here so that a process pays for, and knows, only the backends it uses.
+            from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
+
+            return PravegaStore(address.uri, credentials=credentials, timeouts=settings.timeouts)

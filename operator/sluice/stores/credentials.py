@@ -1,0 +1,52 @@
+"""A user and password for a store, read from files and never shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sluice.errors import AuthenticationFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are to a store. Neither part appears in a repr, so neither does in logs."""
+
+    username: str = field(repr=False)
+    password: str = field(repr=False)
+
+    @classmethod
+    def read(cls, secret: str, folder: Path | None) -> Credentials:
+        """Read `<folder>/<secret>/username` and `.../password`, as Kubernetes mounts a Secret.
+
+        A line break at the end of a file is no part of what it holds.
+
+        Raises:
+            AuthenticationFailed: there is no such folder or file, or a file is empty.
+        """
+        if folder is None:
+            raise AuthenticationFailed(
+                f"the store's credentials are in the Secret {secret!r}, "
+                "and this process has no folder of credentials",
+                field="secret",
+                remedy=f"Mount the Secret as <folder>/{secret} and set SLUICE_CREDENTIALS_DIR "
+                "to that folder.",
+            )
+        return cls(*(_read(secret, folder / secret / key) for key in ("username", "password")))
+
+
+def _read(secret: str, path: Path) -> str:
+    remedy = f"Give the Secret {secret!r} the keys username and password, mounted at {path.parent}."
+    try:
+        text = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise AuthenticationFailed(
+            f"cannot read {path}: {reason}", field="secret", remedy=remedy
+        ) from None
+    if not text:
+        raise AuthenticationFailed(f"{path} is empty", field="secret", remedy=remedy)
+    return text

@@ -1,0 +1,178 @@
+"""The controller for callers that block, and what it said that is worth remembering.
+
+The gRPC client is asynchronous and lives in an event loop of its own, in a daemon thread that
+starts with the first call. gRPC is imported then too: a process that only moves bytes, or forks
+before it calls, does without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import os
+import threading
+import weakref
+from time import time
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from sluice.stores.pravega.names import owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from typing import Any
+
+    from sluice.config import StoreTimeouts
+    from sluice.core.model import StreamName
+    from sluice.stores.credentials import Credentials
+    from sluice.stores.pravega.controller import Controller
+    from sluice.stores.pravega.names import Access, Endpoint, Owner
+
+_T = TypeVar("_T")
+
+_MARGIN: Final = 60.0
+"""Seconds before its expiry at which a token is no longer used."""
+
+_UNKNOWN_LIFE: Final = 300.0
+"""Seconds for which a token without a readable expiry is used; the store's default is 600."""
+
+_LOOKUPS: Final = 64
+"""Owners asked for at a time."""
+
+
+class Token(NamedTuple):
+    """A delegation token and the time, in seconds since 1970, from which it is not used."""
+
+    text: str
+    until: float
+
+
+class _Client(NamedTuple):
+    """A running event loop and the controller client in it."""
+
+    loop: asyncio.AbstractEventLoop
+    thread: threading.Thread
+    controller: Controller
+
+
+class Directory:
+    """Who owns which segment, and tokens to show there; and any other call of the controller.
+
+    Args:
+        endpoint: where the controller listens.
+        credentials: as whom; None where the store asks nobody.
+        timeouts: `call` bounds each call.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, *, credentials: Credentials | None, timeouts: StoreTimeouts
+    ) -> None:
+        self.authenticates = credentials is not None
+        self._endpoint = endpoint
+        self._credentials = credentials
+        self._timeouts = timeouts
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._client: _Client | None = None
+        self._stop: weakref.finalize[Any, Any] | None = None
+        self._owners: dict[Owner, Endpoint] = {}
+        self._tokens: dict[tuple[StreamName, Access], Token] = {}
+
+    def run(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
+        """Run a call of the controller and wait for its outcome."""
+        client = self._connect()
+        return asyncio.run_coroutine_threadsafe(call(client.controller), client.loop).result()
+
+    def owners(self, names: Iterable[str]) -> list[Endpoint]:
+        """The server of each segment, by full names; what is not known yet is asked in one go."""
+        wanted = [owner_of(name) for name in names]
+        unknown = list({owner for owner in wanted if owner not in self._owners})
+        if unknown:
+
+            async def ask(controller: Controller) -> list[Endpoint]:
+                gate = asyncio.Semaphore(_LOOKUPS)
+
+                async def one(owner: Owner) -> Endpoint:
+                    async with gate:
+                        return await controller.owner(owner.stream, owner.segment)
+
+                return await asyncio.gather(*map(one, unknown))
+
+            self._owners.update(zip(unknown, self.run(ask), strict=True))
+        return [self._owners[owner] for owner in wanted]
+
+    def forget_owner(self, name: str) -> None:
+        """Ask again for the server of this segment: it did not answer, or has it no more."""
+        self._owners.pop(owner_of(name), None)
+
+    def token(self, name: str, access: Access) -> Token:
+        """A token for the segment of this full name; an empty one where nobody authenticates.
+
+        Raises:
+            PermissionDenied: the user may not do that.
+        """
+        if not self.authenticates:
+            return Token("", float("inf"))
+        key = (owner_of(name).stream, access)
+        token = self._tokens.get(key)
+        if token is None or time() >= token.until:
+            text = self.run(lambda controller: controller.token(*key))
+            token = self._tokens[key] = Token(text, expiry_of(text, time()) - _MARGIN)
+        return token
+
+    def forget_token(self, name: str, access: Access) -> None:
+        """Get a new token for this segment next time: the store did not accept the last."""
+        self._tokens.pop((owner_of(name).stream, access), None)
+
+    def close(self) -> None:
+        """End the event loop and forget everything; the next call begins anew."""
+        if os.getpid() == self._process and self._stop is not None:
+            self._stop()
+        self._begin()
+
+    def _connect(self) -> _Client:
+        if os.getpid() != self._process:
+            self._begin()  # the parent's thread and its locks did not come along
+        with self._lock:
+            if self._client is None:
+                self._client = self._start()
+                # Also called at the interpreter's end, while threads can still be joined.
+                self._stop = weakref.finalize(self, _stop, self._client, os.getpid())
+            return self._client
+
+    def _start(self) -> _Client:
+        from sluice.stores.pravega.controller import Controller  # noqa: PLC0415 - see above
+
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="pravega-controller", daemon=True)
+        thread.start()
+
+        async def make() -> Controller:
+            return Controller(
+                self._endpoint, credentials=self._credentials, timeout=self._timeouts.call
+            )
+
+        return _Client(loop, thread, asyncio.run_coroutine_threadsafe(make(), loop).result())
+
+
+def _stop(client: _Client, process: int) -> None:
+    if os.getpid() != process:
+        return
+    asyncio.run_coroutine_threadsafe(client.controller.close(), client.loop).result()
+    client.loop.call_soon_threadsafe(client.loop.stop)
+    client.thread.join()
+    client.loop.close()
+
+
+def expiry_of(token: str, now: float) -> float:
+    """When a token (a JWT) expires, in seconds since 1970; a guess if it does not say."""
+    try:
+        claims = token.split(".")[1]
+        padded = claims + "=" * (-len(claims) % 4)
+        return float(json.loads(base64.urlsafe_b64decode(padded))["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return now + _UNKNOWN_LIFE

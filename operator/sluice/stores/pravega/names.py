@@ -1,0 +1,109 @@
+"""Names of segments, and what is in them.
+
+A stream's segment is `scope/stream/<number>.#epoch.<epoch>`; its id has the epoch in the high 32
+bits and the number in the low ones. A segment whose name goes on with `#transaction.` and 32
+hexadecimal digits lives beside it: on the same server, unseen by readers and listings.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sluice.core.model import StreamName
+from sluice.errors import InvalidSpec
+
+EVENT_COUNT: Final = UUID("80000000-0000-0000-0000-000000000001")
+"""The attribute that counts a segment's events: the longs minimum and 1."""
+
+CREATION_TIME: Final = UUID("80000000-0000-0000-0000-000000000000")
+"""The attribute with a segment's creation time: the longs minimum and 0."""
+
+_NAME: Final = re.compile(
+    r"(?P<scope>[^/]+)/(?P<stream>[^/]+)/(?P<number>\d+)\.#epoch\.(?P<epoch>\d+)"
+    r"(?:#transaction\.[0-9a-f]{32})?"
+)
+_KEY: Final = re.compile(r"[0-9a-f]{32}")
+_URI: Final = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<port>\d{1,5})/?")
+_HIGH: Final = 32
+_LOW: Final = (1 << _HIGH) - 1
+_PORTS: Final = range(1, 1 << 16)
+
+
+class Access(StrEnum):
+    """What a delegation token allows its bearer to do with a stream's segments."""
+
+    READ = "READ"
+    READ_WRITE = "READ_WRITE"
+
+
+class Endpoint(NamedTuple):
+    """A server's host, which may be an IPv6 address without brackets, and port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """`host:port`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, uri: str) -> Endpoint:
+        """Read `tcp://host:port`.
+
+        Raises:
+            InvalidSpec: it is something else.
+        """
+        match = _URI.fullmatch(uri)
+        if match is None or int(match["port"]) not in _PORTS:
+            raise InvalidSpec(
+                f"{uri!r} is not the address of a Pravega controller",
+                field="uri",
+                remedy="Write it as tcp://host:port, with the controller's port.",
+            )
+        return cls(match["host"].strip("[]"), int(match["port"]))
+
+
+class Owner(NamedTuple):
+    """The stream and the id of the segment that decide which server has a segment."""
+
+    stream: StreamName
+    segment: int
+
+
+def epoch_of(segment: int) -> int:
+    """The epoch in which the segment with this id was made."""
+    return segment >> _HIGH
+
+
+def segment_name(stream: StreamName, segment: int) -> str:
+    """The full name of a stream's segment."""
+    return f"{stream}/{segment & _LOW}.#epoch.{epoch_of(segment)}"
+
+
+def staging_name(stream: StreamName, segment: int, key: str) -> str:
+    """The name of a segment of our own beside that one.
+
+    Raises:
+        ValueError: `key` is not 32 lower-case hexadecimal digits.
+    """
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key!r} is not 32 lower-case hexadecimal digits")
+    return f"{segment_name(stream, segment)}#transaction.{key}"
+
+
+def owner_of(name: str) -> Owner:
+    """What decides where the segment with this full name lives.
+
+    Raises:
+        ValueError: it is no segment's full name.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} is not the name of a segment")
+    return Owner(
+        StreamName(scope=match["scope"], stream=match["stream"]),
+        int(match["epoch"]) << _HIGH | int(match["number"]),
+    )

@@ -1,0 +1,91 @@
+"""A segment's bytes, in order and read ahead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.errors import ProtocolError, StoreRejected
+from sluice.stores.base import Block
+from sluice.stores.pravega.messages import ReadSegment, SegmentRead
+from sluice.stores.pravega.refusals import Refusal, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sluice.stores.pravega.connection import Connection
+
+BLOCK: Final = 1 << 20
+"""Bytes asked for at a time."""
+
+DEPTH: Final = 4
+"""Reads on their way at a time."""
+
+
+def read_blocks(
+    connection: Connection,
+    name: str,
+    start: int,
+    end: int,
+    *,
+    token: Callable[[], str],
+    timeout: float,
+    block: int = BLOCK,
+    depth: int = DEPTH,
+) -> Iterator[Block]:
+    """Read the bytes [start, end) of a segment over a connection of our own.
+
+    Replies may come short and, from the store's long-term storage, in another order. A short one
+    is asked for again, for the rest; an early one is kept (a copy) until its turn. In order, as
+    nearly always, data are handed on where they were received.
+
+    Args:
+        connection: nobody else's while this runs.
+        name: the segment's full name.
+        start: first offset, in bytes.
+        end: offset behind the last byte.
+        token: gives a valid token.
+        timeout: seconds to wait for each reply.
+        block: bytes asked for at a time.
+        depth: reads on their way at a time.
+
+    Raises:
+        SegmentTruncated, NoSuchSegment: see Segments.read.
+        StoreRejected: the segment ends before `end`.
+        StoreUnavailable, StoreTimeout, WrongHost, TokenExpired: another try may do.
+    """
+    waiting: dict[int, tuple[int, int]] = {}
+    early: dict[int, bytes] = {}
+
+    def ask(offset: int, length: int) -> None:
+        request = connection.next_request()
+        waiting[request] = (offset, length)
+        connection.send(ReadSegment(name, offset, length, token(), request), timeout)
+
+    asked = position = start
+    while position < end:
+        if position in early:
+            kept = early.pop(position)
+            yield Block(position, memoryview(kept))
+            position += len(kept)
+            continue
+        # What is kept counts too, or one slow read would let all the others pile up here.
+        while asked < end and len(waiting) + len(early) < depth:
+            length = min(block, end - asked)
+            ask(asked, length)
+            asked += length
+        reply = connection.receive(timeout)
+        if isinstance(reply, Refusal):
+            raise error_of(reply, name)
+        offset, length = waiting.pop(getattr(reply, "request", 0), (-1, 0))
+        if not isinstance(reply, SegmentRead) or reply.offset != offset or len(reply.data) > length:
+            raise ProtocolError(f"{connection.peer} answered another read than was asked")
+        size = len(reply.data)
+        if not size:
+            raise StoreRejected(f"{name} ends at byte {offset}, before byte {end}")
+        if size < length:
+            ask(offset + size, length - size)
+        if offset == position:
+            yield Block(offset, reply.data)
+            position += size
+        else:
+            early[offset] = bytes(reply.data)

@@ -1,0 +1,233 @@
+"""The bytes and attributes of segments, as `sluice.stores.base.Segments` wants them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice.core.model import SegmentInfo
+from sluice.errors import (
+    BackendError,
+    ConditionFailed,
+    NoSuchSegment,
+    ProtocolError,
+    SegmentExists,
+    SegmentSealed,
+    StoreTimeout,
+    StoreUnavailable,
+    TokenExpired,
+    WrongHost,
+)
+from sluice.stores.pravega import messages as m
+from sluice.stores.pravega.appender import SegmentAppender, append_at
+from sluice.stores.pravega.names import EVENT_COUNT, Access
+from sluice.stores.pravega.reader import BLOCK, DEPTH, read_blocks
+from sluice.stores.pravega.transport import PAUSES, Ask
+from sluice.stores.pravega.wire import NOT_SET, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from uuid import UUID
+
+    from sluice.stores.base import Block, Condition
+    from sluice.stores.pravega.transport import Answer, Transport
+
+_M = TypeVar("_M", bound=Message)
+
+
+class PravegaSegments:
+    """`sluice.stores.base.Segments` over the wire protocol; safe to use from several threads.
+
+    Requests are repeated a few times when a connection breaks or a segment moves. All of them can
+    bear that: a repeated `create` or `delete` may say False though this very call did it, which
+    both allow; `set_attribute` and `merge` look at the attribute when a repeat is refused, and
+    take it for their own doing when it has the new value. So a condition's `new` should be a value
+    that nobody else would set, or one for which it does not matter who did. Appends are never
+    repeated: what the store has is the caller's to find out.
+
+    Args:
+        transport: ways to the segment stores.
+        block: bytes asked for at a time by `read`.
+        depth: reads on their way at a time.
+    """
+
+    def __init__(self, transport: Transport, *, block: int = BLOCK, depth: int = DEPTH) -> None:
+        self._transport = transport
+        self._block = block
+        self._depth = depth
+
+    def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
+        """Each segment as it is now, None where there is none."""
+
+        def ask(name: str) -> Ask:
+            return Ask(
+                name, Access.READ, lambda request, token: m.GetSegmentInfo(request, name, token)
+            )
+
+        found = (
+            _unless(NoSuchSegment, answer, m.StreamSegmentInfo)
+            for answer in self._transport.ask([ask(name) for name in names])
+        )
+        return [
+            SegmentInfo(start=info.start, length=info.length, sealed=info.sealed)
+            if info is not None and info.exists
+            else None
+            for info in found
+        ]
+
+    def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
+        """Attribute values, None where the segment or the value does not exist."""
+
+        def ask(name: str, attribute: UUID) -> Ask:
+            return Ask(
+                name,
+                Access.READ,
+                lambda request, token: m.GetAttribute(request, name, attribute, token),
+            )
+
+        found = (
+            _unless(NoSuchSegment, answer, m.Attribute)
+            for answer in self._transport.ask([ask(*pair) for pair in asked])
+        )
+        return [None if got is None or got.value == NOT_SET else got.value for got in found]
+
+    def set_attribute(self, name: str, condition: Condition) -> bool:
+        """Compare-and-set an attribute; False when it had another value.
+
+        Raises:
+            NoSuchSegment: there is no such segment.
+            SegmentSealed: a sealed segment's attributes do not change any more.
+        """
+        attribute, expected, new = condition
+        before = NOT_SET if expected is None else expected
+        answer = self._change(
+            name,
+            lambda request, token: m.UpdateAttribute(request, name, attribute, new, before, token),
+        )
+        if _expect(answer, m.AttributeUpdated).success:
+            return True
+        return answer.repeated and self.attributes([(name, attribute)]) == [new]
+
+    def create(self, name: str) -> bool:
+        """Make a segment; False when it is there already."""
+        answer = self._change(
+            name, lambda request, token: m.CreateSegment(request, name, token=token)
+        )
+        return _unless(SegmentExists, answer, m.SegmentCreated) is not None
+
+    def seal(self, name: str) -> None:
+        """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment."""
+        answer = self._change(name, lambda request, token: m.SealSegment(request, name, token))
+        _unless(SegmentSealed, answer, m.SegmentSealed)
+
+    def delete(self, name: str) -> bool:
+        """Delete a segment; False when there is none."""
+        answer = self._change(name, lambda request, token: m.DeleteSegment(request, name, token))
+        return _unless(NoSuchSegment, answer, m.SegmentDeleted) is not None
+
+    def merge(self, target: str, source: str, condition: Condition, *, events: int = 0) -> None:
+        """Append the sealed `source` to `target`; see `sluice.stores.base.Segments`.
+
+        The store seals `source` if it is not, even if it then refuses. It does not add the event
+        count of `source` to that of `target`: `events` says how many to add, in the same step.
+        """
+        attribute, expected, new = condition
+        before = NOT_SET if expected is None else expected
+        updates = [m.attribute_update(attribute, m.UpdateKind.REPLACE_IF_EQUAL, new, before)]
+        if events:
+            updates.append(m.attribute_update(EVENT_COUNT, m.UpdateKind.ADD, events, NOT_SET))
+        answer = self._change(
+            target,
+            lambda request, token: m.MergeSegments(
+                request, target, source, token, len(updates), b"".join(updates)
+            ),
+        )
+        reply = answer.reply
+        refused = isinstance(reply, m.AttributeUpdated) and not reply.success
+        if not refused and not isinstance(reply, NoSuchSegment):
+            _expect(answer, m.SegmentsMerged)
+            return
+        if answer.repeated and self.attributes([(target, attribute)]) == [new]:
+            return
+        if isinstance(reply, NoSuchSegment):
+            raise NoSuchSegment(
+                f"cannot merge {source} into {target}: one of them does not exist", segment=target
+            )
+        raise ConditionFailed(
+            f"{target} has another value of attribute {attribute} than {expected}", segment=target
+        )
+
+    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+        """The bytes [start, end) in order, read ahead; see `sluice.stores.base.Segments`.
+
+        A read that breaks off goes on where it was, a few times in a row without any progress.
+        """
+        position, tries, renewed = start, 0, False
+        while position < end:
+            try:
+                for block in self._read(name, position, end):
+                    size = len(block.data)
+                    yield block
+                    position += size
+                    tries, renewed = 0, False
+            except (StoreUnavailable, WrongHost, TokenExpired) as error:
+                again = self._transport.recover(name, Access.READ, error, first=not renewed)
+                renewed = renewed or isinstance(error, TokenExpired)
+                lost_patience = isinstance(again, StoreTimeout) or tries == len(PAUSES)
+                if lost_patience or not again.retryable:
+                    raise again from None
+                time.sleep(PAUSES[tries])
+                tries += 1
+
+    def _read(self, name: str, start: int, end: int) -> Iterator[Block]:
+        with self._transport.session(name) as connection:
+            yield from read_blocks(
+                connection,
+                name,
+                start,
+                end,
+                token=lambda: self._transport.token(name, Access.READ)[0],
+                timeout=self._transport.timeouts.stall,
+                block=self._block,
+                depth=self._depth,
+            )
+
+    @contextmanager
+    def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[SegmentAppender]:
+        """A fenced append with at most `window` bytes in flight.
+
+        Raises:
+            NoSuchSegment: there is no such segment; a sealed one is noticed by the first append.
+        """
+        appender = SegmentAppender(self._transport, name, writer=writer, window=window)
+        try:
+            yield appender
+        finally:
+            appender.close()
+
+    def append_at(self, name: str, offset: int, data: bytes) -> bool:
+        """Append `data` if the segment is exactly `offset` long; False when it is not.
+
+        Raises:
+            NoSuchSegment, SegmentSealed: it cannot be appended to.
+            StoreUnavailable: the connection broke; whether the store has the data is unknown.
+        """
+        return append_at(self._transport, name, offset, data)
+
+    def _change(self, name: str, message: Callable[[int, str], Message]) -> Answer:
+        return self._transport.ask_one(Ask(name, Access.READ_WRITE, message))
+
+
+def _expect(answer: Answer, kind: type[_M]) -> _M:
+    """The reply if it is of this kind; raises a refusal."""
+    if isinstance(answer.reply, BackendError):
+        raise answer.reply
+    if not isinstance(answer.reply, kind):
+        raise ProtocolError(f"a {answer.reply.TYPE.name} where a {kind.TYPE.name} was due")
+    return answer.reply
+
+
+def _unless(refusal: type[BackendError], answer: Answer, kind: type[_M]) -> _M | None:
+    """The reply if it is of this kind, None for this refusal; raises any other."""
+    return None if isinstance(answer.reply, refusal) else _expect(answer, kind)

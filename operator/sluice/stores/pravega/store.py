@@ -1,0 +1,180 @@
+"""A Pravega cluster as a store: its catalog over gRPC, its segments over the wire protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from sluice.errors import StoreTimeout, StreamNotFound
+from sluice.stores.base import Stream
+from sluice.stores.pravega import names
+from sluice.stores.pravega.directory import Directory
+from sluice.stores.pravega.pool import ConnectionPool
+from sluice.stores.pravega.segments import PravegaSegments
+from sluice.stores.pravega.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
+
+    from sluice.config import StoreTimeouts
+    from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+    from sluice.stores.credentials import Credentials
+    from sluice.stores.pravega.controller import Controller
+
+_SCALE_POLL: Final = 0.02
+"""Seconds between two looks whether a scale is complete; one takes 0.02 to 0.3 s."""
+
+
+class PravegaStore(PravegaSegments):
+    """`sluice.stores.base.Store` for Pravega; safe to use from several threads.
+
+    Args:
+        uri: the controller, `tcp://host:port`.
+        credentials: as whom; None for a cluster that asks nobody.
+        timeouts: deadlines of every call.
+
+    Raises:
+        InvalidSpec: the URI is not of that form.
+    """
+
+    def __init__(
+        self, uri: str, *, credentials: Credentials | None, timeouts: StoreTimeouts
+    ) -> None:
+        self._uri = uri
+        self._timeouts = timeouts
+        self._pool = ConnectionPool(timeouts.connect)
+        self._directory = Directory(
+            names.Endpoint.parse(uri), credentials=credentials, timeouts=timeouts
+        )
+        super().__init__(Transport(self._directory, self._pool, timeouts))
+
+    def __repr__(self) -> str:
+        """The class and the address; never a credential."""
+        return f"{type(self).__name__}({self._uri!r})"
+
+    @property
+    def event_count(self) -> UUID:
+        """The attribute under which the store counts a segment's events."""
+        return names.EVENT_COUNT
+
+    @property
+    def creation_time(self) -> UUID:
+        """The attribute that holds a segment's creation time, in milliseconds since 1970."""
+        return names.CREATION_TIME
+
+    def segment_name(self, stream: StreamName, segment: int) -> str:
+        """The full name of a stream's segment."""
+        return names.segment_name(stream, segment)
+
+    def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
+        """The name of a segment of our own that can be merged into that one."""
+        return names.staging_name(stream, segment, key)
+
+    def close(self) -> None:
+        """Close every idle connection and the controller's. The store may be used again."""
+        self._pool.close()
+        self._directory.close()
+
+    def describe(self, name: StreamName) -> Stream | None:
+        """The stream as it is now; None when it (or its scope) does not exist."""
+        return self._directory.run(lambda controller: _describe(controller, name))
+
+    def scope_exists(self, scope: str) -> bool:
+        """Whether there is such a scope."""
+        return self._directory.run(lambda controller: controller.scope_exists(scope))
+
+    def create_scope(self, scope: str) -> bool:
+        """Make a scope; False when it exists. InvalidSpec for a name that is not allowed."""
+        return self._directory.run(lambda controller: controller.create_scope(scope))
+
+    def delete_scope(self, scope: str) -> bool:
+        """Delete an empty scope; False when there is none. ScopeNotEmpty."""
+        return self._directory.run(lambda controller: controller.delete_scope(scope))
+
+    def list_streams(self, scope: str, tag: str | None = None) -> list[str]:
+        """Names of a scope's streams, sorted, with `tag` if given. ScopeNotFound."""
+        return self._directory.run(lambda controller: controller.list_streams(scope, tag))
+
+    def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
+        """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""
+        return self._directory.run(lambda controller: controller.create_stream(name, config))
+
+    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
+        """Replace the whole configuration, tags included. StreamNotFound."""
+        self._directory.run(lambda controller: controller.update_stream(name, config))
+
+    def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
+        """Drop what lies before `cut`, offsets in bytes by segment id. StreamNotFound."""
+        self._directory.run(lambda controller: controller.truncate_stream(name, cut))
+
+    def seal_stream(self, name: StreamName) -> None:
+        """Seal a stream; sealing twice is fine. StreamNotFound."""
+        self._directory.run(lambda controller: controller.seal_stream(name))
+
+    def delete_stream(self, name: StreamName) -> bool:
+        """Delete a sealed stream; False when there is none. StreamNotSealed."""
+        return self._directory.run(lambda controller: controller.delete_stream(name))
+
+    def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
+        """Replace segments by new ones with the given key ranges, and wait until that is done.
+
+        Raises:
+            StoreRejected: the store refuses: ranges that are not those of the sealed segments, a
+                policy that wants more segments, a stream that is sealed or not there.
+            StoreTimeout: it is not done within the timeout of a call.
+        """
+
+        async def scale(controller: Controller) -> None:
+            deadline = time.monotonic() + self._timeouts.call
+            epoch = await controller.scale(name, sealed, ranges)
+            while not await controller.scaled(name, epoch):
+                if time.monotonic() > deadline:
+                    raise StoreTimeout(f"{name} was not scaled in {self._timeouts.call:g} s")
+                await asyncio.sleep(_SCALE_POLL)
+
+        self._directory.run(scale)
+
+
+async def _describe(controller: Controller, name: StreamName) -> Stream | None:
+    try:
+        config = await controller.configuration(name)
+        oldest = await controller.head_segments(name)
+        tail = await controller.current_segments(name)
+        sealed = not tail
+        head = await _with_keys(controller, name, oldest)
+        if sealed:
+            tail = await _last_epoch(controller, name, max(map(names.epoch_of, oldest)))
+    except StreamNotFound:
+        return None
+    return Stream(config=config, head=head, tail=tail, sealed=sealed)
+
+
+async def _with_keys(
+    controller: Controller, name: StreamName, wanted: frozenset[int]
+) -> tuple[Segment, ...]:
+    """These segments with their key ranges, which only the epochs they were made in tell."""
+    epochs = sorted({names.epoch_of(segment) for segment in wanted})
+    found = [await controller.epoch_segments(name, epoch) for epoch in epochs]
+    segments = {s.id: s for epoch in found for s in epoch if s.id in wanted}
+    return tuple(sorted(segments.values(), key=lambda segment: segment.keys.low))
+
+
+async def _last_epoch(controller: Controller, name: StreamName, epoch: int) -> tuple[Segment, ...]:
+    """The segments of a stream's last epoch, which nobody tells of a sealed stream.
+
+    Epochs are numbered without gaps, so leaps that double and then halve find the last one with
+    few questions. `epoch` is one that the stream has.
+    """
+    last = await controller.epoch_segments(name, epoch)
+    leap, growing = 1, True
+    while leap:
+        try:
+            last = await controller.epoch_segments(name, epoch + leap)
+        except StreamNotFound:
+            growing = False
+        else:
+            epoch += leap
+        leap = leap * 2 if growing else leap // 2
+    return last

@@ -1,0 +1,439 @@
+"""A stream store in memory, and a world of actors that a test moves one call at a time.
+
+The engine is plain sequential code, so each driver of a copy runs in a greenlet of its own. Every
+call to the store hands control back to the scheduler, which decides whose call is next and what
+becomes of it: done, lost before it arrived, or done with its answer lost. A killed driver just never
+comes back. What the model does is what the contract tests show of the real store.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from sluice.core.model import KeyRange, Segment, SegmentInfo, StreamConfig, StreamName
+from sluice.errors import (
+    ConditionFailed,
+    InvalidEventNumber,
+    NoSuchSegment,
+    ScopeNotFound,
+    SegmentSealed,
+    SegmentTruncated,
+    StoreUnavailable,
+    StreamNotFound,
+    StreamNotSealed,
+)
+from sluice.stores.base import Block, Condition, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sluice.stores.base import Buffer
+
+EVENT_COUNT = UUID(int=1)
+CREATION_TIME = UUID(int=2)
+
+T = TypeVar("T")
+
+
+class Fate(Enum):
+    """What becomes of a call."""
+
+    DONE = "done"
+    REQUEST_LOST = "request lost"
+    REPLY_LOST = "reply lost"
+
+
+@dataclass
+class ModelSegment:
+    """A segment's bytes, attributes and writers."""
+
+    data: bytearray = field(default_factory=bytearray)
+    start: int = 0
+    sealed: bool = False
+    attributes: dict[UUID, int] = field(default_factory=dict)
+    writers: dict[UUID, int] = field(default_factory=dict)
+
+
+@dataclass
+class ModelStream:
+    """A stream's configuration and segments."""
+
+    config: StreamConfig
+    segments: tuple[Segment, ...]
+    sealed: bool = False
+
+
+class World:
+    """What all actors see: scopes, streams, segments, and the history of calls."""
+
+    def __init__(self) -> None:
+        self.scopes: set[str] = {"in", "out"}
+        self.streams: dict[StreamName, ModelStream] = {}
+        self.segments: dict[str, ModelSegment] = {}
+        self.numbers: defaultdict[StreamName, int] = defaultdict(int)
+        self.time = 1_000
+        self.history: list[str] = []
+
+    def bytes_of(self, name: StreamName) -> list[bytes]:
+        """The readable bytes of each segment of a stream, in key order."""
+        stream = self.streams[name]
+        return [
+            bytes(self.segments[segment_name(name, segment.id)].data) for segment in stream.segments
+        ]
+
+    def staging(self) -> list[str]:
+        """Names of all segments that belong to no stream."""
+        owned = {
+            segment_name(name, segment.id)
+            for name, stream in self.streams.items()
+            for segment in stream.segments
+        }
+        return sorted(set(self.segments) - owned)
+
+
+def segment_name(stream: StreamName, segment: int) -> str:
+    """The name of a stream's segment."""
+    return f"{stream}/{segment}"
+
+
+class ModelStore:
+    """A `sluice.stores.base.Store` over a World.
+
+    Args:
+        world: what it shows.
+        gate: asked before each call what becomes of it.
+        block: most bytes in a block that is read.
+    """
+
+    event_count = EVENT_COUNT
+    creation_time = CREATION_TIME
+
+    def __init__(
+        self, world: World, gate: Callable[[str], Fate] = lambda _: Fate.DONE, *, block: int = 32
+    ) -> None:
+        self._world = world
+        self._gate = gate
+        self._block = block
+
+    def _call(self, what: str, action: Callable[[], T]) -> T:
+        fate = self._gate(what)
+        if fate is Fate.REQUEST_LOST:
+            raise StoreUnavailable(what)
+        value = action()
+        if fate is Fate.REPLY_LOST:
+            raise StoreUnavailable(what)
+        return value
+
+    def _segment(self, name: str) -> ModelSegment:
+        if name not in self._world.segments:
+            raise NoSuchSegment(f"no segment {name}", segment=name)
+        return self._world.segments[name]
+
+    # -- names
+
+    def segment_name(self, stream: StreamName, segment: int) -> str:
+        """See Store."""
+        return segment_name(stream, segment)
+
+    def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
+        """See Store."""
+        return f"{segment_name(stream, segment)}#{key}"
+
+    def close(self) -> None:
+        """See Store."""
+
+    # -- segments
+
+    def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
+        """See Segments."""
+
+        def one(name: str) -> SegmentInfo | None:
+            there = self._world.segments.get(name)
+            if there is None:
+                return None
+            return SegmentInfo(start=there.start, length=len(there.data), sealed=there.sealed)
+
+        return self._call(f"infos {len(names)}", lambda: [one(name) for name in names])
+
+    def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
+        """See Segments."""
+
+        def one(name: str, attribute: UUID) -> int | None:
+            there = self._world.segments.get(name)
+            return None if there is None else there.attributes.get(attribute)
+
+        return self._call(f"attributes {len(asked)}", lambda: [one(*ask) for ask in asked])
+
+    def set_attribute(self, name: str, condition: Condition) -> bool:
+        """See Segments."""
+
+        def act() -> bool:
+            attributes = self._segment(name).attributes
+            if attributes.get(condition.attribute) != condition.expected:
+                return False
+            attributes[condition.attribute] = condition.new
+            return True
+
+        return self._call(f"set_attribute {name} {condition.new}", act)
+
+    def create(self, name: str) -> bool:
+        """See Segments."""
+
+        def act() -> bool:
+            if name in self._world.segments:
+                return False
+            self._world.time += 1
+            self._world.segments[name] = ModelSegment(
+                attributes={CREATION_TIME: self._world.time, EVENT_COUNT: 0}
+            )
+            return True
+
+        return self._call(f"create {name}", act)
+
+    def seal(self, name: str) -> None:
+        """See Segments."""
+
+        def act() -> None:
+            self._segment(name).sealed = True
+
+        self._call(f"seal {name}", act)
+
+    def delete(self, name: str) -> bool:
+        """See Segments."""
+        return self._call(
+            f"delete {name}", lambda: self._world.segments.pop(name, None) is not None
+        )
+
+    def merge(self, target: str, source: str, condition: Condition) -> None:
+        """See Segments."""
+
+        def act() -> None:
+            into, there = self._segment(target), self._segment(source)
+            if into.attributes.get(condition.attribute) != condition.expected:
+                raise ConditionFailed(f"{target} has another value", segment=target)
+            if into.sealed:
+                raise SegmentSealed(f"{target} is sealed", segment=target)
+            assert there.sealed, f"{source} is merged before it is sealed"
+            into.data += there.data
+            into.attributes[condition.attribute] = condition.new
+            into.attributes[EVENT_COUNT] += there.attributes[EVENT_COUNT]
+            del self._world.segments[source]
+
+        self._call(f"merge {target} <- {source}", act)
+
+    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+        """See Segments."""
+        at = start
+        while at < end:
+            take = min(self._block, end - at)
+
+            def act(at: int = at, take: int = take) -> Block:
+                there = self._segment(name)
+                if at < there.start:
+                    raise SegmentTruncated(
+                        f"{name} begins at {there.start}", segment=name, start_offset=there.start
+                    )
+                data = bytes(there.data[at : at + take])
+                assert len(data) == take, f"read beyond the end of {name}"
+                return Block(at, memoryview(data))
+
+            yield self._call(f"read {name} [{at}, {at + take})", act)
+            at += take
+
+    @contextmanager
+    def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[ModelAppender]:
+        """See Segments."""
+        assert window > 0
+        last = self._call(
+            f"setup {name}", lambda: self._segment(name).writers.get(writer)
+        )
+        yield ModelAppender(self, name, writer, last)
+
+    def append_at(self, name: str, offset: int, data: bytes) -> bool:
+        """See Segments."""
+
+        def act() -> bool:
+            there = self._segment(name)
+            if len(there.data) != offset:
+                return False
+            there.data += data
+            return True
+
+        return self._call(f"append_at {name} {offset} +{len(data)}", act)
+
+    # -- catalog
+
+    def describe(self, name: StreamName) -> Stream | None:
+        """See Catalog."""
+
+        def act() -> Stream | None:
+            there = self._world.streams.get(name)
+            if there is None:
+                return None
+            return Stream(there.config, there.segments, there.segments, there.sealed)
+
+        return self._call(f"describe {name}", act)
+
+    def scope_exists(self, scope: str) -> bool:
+        """See Catalog."""
+        return self._call(f"scope_exists {scope}", lambda: scope in self._world.scopes)
+
+    def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            if name.scope not in self._world.scopes:
+                raise ScopeNotFound(name.scope)
+            if name in self._world.streams:
+                return False
+            count = config.scaling.min_segments
+            first = self._world.numbers[name]
+            self._world.numbers[name] += count
+            segments = tuple(
+                Segment(id=first + i, keys=KeyRange(low=i / count, high=(i + 1) / count))
+                for i in range(count)
+            )
+            self._world.streams[name] = ModelStream(config, segments)
+            for segment in segments:
+                self._world.time += 1
+                self._world.segments[segment_name(name, segment.id)] = ModelSegment(
+                    attributes={CREATION_TIME: self._world.time, EVENT_COUNT: 0}
+                )
+            return True
+
+        return self._call(f"create_stream {name}", act)
+
+    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
+        """See Catalog."""
+
+        def act() -> None:
+            if name not in self._world.streams:
+                raise StreamNotFound(str(name))
+            self._world.streams[name].config = config
+
+        self._call(f"update_stream {name}", act)
+
+    def seal_stream(self, name: StreamName) -> None:
+        """See Catalog."""
+
+        def act() -> None:
+            if name not in self._world.streams:
+                raise StreamNotFound(str(name))
+            stream = self._world.streams[name]
+            stream.sealed = True
+            for segment in stream.segments:
+                self._world.segments[segment_name(name, segment.id)].sealed = True
+
+        self._call(f"seal_stream {name}", act)
+
+    def delete_stream(self, name: StreamName) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            stream = self._world.streams.get(name)
+            if stream is None:
+                return False
+            if not stream.sealed:
+                raise StreamNotSealed(str(name))
+            for segment in stream.segments:
+                del self._world.segments[segment_name(name, segment.id)]
+            del self._world.streams[name]
+            return True
+
+        return self._call(f"delete_stream {name}", act)
+
+
+class ModelAppender:
+    """A fenced append: the store compares the last event number this connection knows."""
+
+    def __init__(self, store: ModelStore, name: str, writer: UUID, last: int | None) -> None:
+        self.last = last
+        self.acknowledged = last
+        self._store = store
+        self._name = name
+        self._writer = writer
+
+    def append(self, data: Buffer, *, event_number: int) -> None:
+        """See Appender."""
+
+        def act() -> None:
+            there = self._store._segment(self._name)
+            if there.writers.get(self._writer) != self.acknowledged:
+                raise InvalidEventNumber(f"{self._name} was written", segment=self._name)
+            if there.sealed:
+                raise SegmentSealed(f"{self._name} is sealed", segment=self._name)
+            there.data += data
+            there.writers[self._writer] = event_number
+            there.attributes[EVENT_COUNT] += 1
+            self.acknowledged = event_number
+
+        self._store._call(f"append {self._name} +{len(data)} -> {event_number}", act)
+
+    def flush(self) -> None:
+        """See Appender."""
+
+
+class Actor:
+    """A driver or an abort in a greenlet, moved call by call.
+
+    Args:
+        name: how the history calls it.
+        world: where it acts.
+        body: what it does, given its store and itself as its clock.
+    """
+
+    def __init__(
+        self, name: str, world: World, body: Callable[[ModelStore, Actor], object]
+    ) -> None:
+        self.name = name
+        self.result: object = None
+        self.error: Exception | None = None
+        self._world = world
+        self._fate = Fate.DONE
+        self._now = 0.0
+        self._scheduler = getcurrent()
+        self._greenlet = greenlet(lambda: self._run(body))
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is something left to do."""
+        return not self._greenlet.dead
+
+    def move(self, fate: Fate = Fate.DONE) -> None:
+        """Let the call that waits meet its fate, and run up to the next call."""
+        self._fate = fate
+        self._scheduler = getcurrent()
+        self._greenlet.switch()
+
+    def kill(self) -> None:
+        """End it where it is: no cleanup of its own runs against the store."""
+        self._world.history.append(f"{self.name}: killed")
+        self._greenlet.throw(GreenletExit)
+
+    def monotonic(self) -> float:
+        """The actor's clock."""
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass without waiting."""
+        self._now += seconds
+
+    def _run(self, body: Callable[[ModelStore, Actor], object]) -> None:
+        try:
+            self.result = body(ModelStore(self._world, self._gate), self)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+        end = self.error if self.error is not None else self.result
+        self._world.history.append(f"{self.name}: ended: {end!r}")
+
+    def _gate(self, what: str) -> Fate:
+        self._scheduler.switch()
+        self._world.history.append(f"{self.name}: {what}: {self._fate.value}")
+        return self._fate

@@ -1,0 +1,101 @@
+"""A segment store of a few lines, which says exactly what a test wants it to say."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from sluice.stores.pravega.messages import Hello
+from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.wire import Frame, FrameType, Message, decode_as, encode
+
+M = TypeVar("M", bound=Message)
+
+_PATIENCE = 10.0
+
+
+class Peer:
+    """The store's end of a connection."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        sock.settimeout(_PATIENCE)
+
+    def expect(self, kind: type[M]) -> M:
+        """The next request, which must be of this kind."""
+        number, length = struct.unpack(">ii", self._exactly(8))
+        assert number == kind.TYPE, f"{FrameType(number).name} and not {kind.TYPE.name}"
+        return decode_as(kind, Frame(kind.TYPE, memoryview(self._exactly(length))))
+
+    def say(self, *messages: Message) -> None:
+        """Send messages."""
+        self.sock.sendall(b"".join(b"".join(encode(message)) for message in messages))
+
+    def shake_hands(self) -> None:
+        """Answer the greeting."""
+        self.expect(Hello)
+        self.say(Hello())
+
+    def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            received = self.sock.recv(size - len(data))
+            if not received:
+                raise EOFError
+            data += received
+        return bytes(data)
+
+
+Script = Callable[[Peer], None]
+
+
+class ScriptedStore:
+    """Listens, greets (unless told not to), plays one script a connection, and hangs up.
+
+    A script that fails fails the test, when the `with` statement ends.
+    """
+
+    def __init__(self, scripts: Iterable[Script], *, greets: bool = True) -> None:
+        self._scripts = list(scripts)
+        self._greets = greets
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(_PATIENCE)
+        self._errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it listens."""
+        host, port = self._listener.getsockname()
+        return Endpoint(host, port)
+
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Wait for the scripts to end."""
+        self._thread.join()
+        self._listener.close()
+        if error is None and self._errors:
+            raise self._errors[0]
+
+    def _serve(self) -> None:
+        try:
+            for script in self._scripts:
+                sock, _ = self._listener.accept()
+                with sock:
+                    peer = Peer(sock)
+                    if self._greets:
+                        peer.shake_hands()
+                    script(peer)
+        except BaseException as error:  # noqa: BLE001 - handed to the test's thread
+            self._errors.append(error)

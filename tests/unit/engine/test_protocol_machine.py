@@ -1,0 +1,299 @@
+"""The copy protocol against an adversary: any number of drivers, aborts, kills and lost messages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, currently_in_test_context, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sluice.core import digest, identity, rounds
+from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.plan import Plan
+from sluice.core.planner import CopyRequest, SeenSegment, plan_stream
+from sluice.engine import slices
+from sluice.engine.abort import abort, finish_abort, sweep
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.planning import resolve
+from sluice.engine.report import Outcome
+from sluice.engine.stream import Limits
+from support.model import (
+    CREATION_TIME,
+    EVENT_COUNT,
+    Actor,
+    Fate,
+    ModelSegment,
+    ModelStore,
+    ModelStream,
+    World,
+    segment_name,
+)
+
+if TYPE_CHECKING:
+    from sluice.core.plan import StreamPlan
+
+CHUNK = 16
+SOURCE = StreamName(scope="in", stream="s")
+TARGET = StreamName(scope="out", stream="t")
+REQUEST = CopyRequest(copy_id="ab" * 16, source=SOURCE, target=TARGET)
+ADDRESS = StoreAddress(uri="tcp://model:1")
+MANY = 100_000
+EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "400"))
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 16 bytes, so that small segments have several chunks, parts and slices."""
+    for module in (digest, rounds, slices):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
+
+
+def events_of(sizes: list[int], seed: int) -> bytes:
+    """A segment's bytes: events of these sizes with content that differs everywhere."""
+    data = b""
+    for number, size in enumerate(sizes):
+        body = hashlib.sha256(f"{seed}/{number}".encode()).digest() * (size // 32 + 1)
+        data += struct.pack(">ii", 0, size) + body[:size]
+    return data
+
+
+def make_source(world: World, contents: list[bytes], counts: list[int]) -> None:
+    """Put the source into the world."""
+    store = ModelStore(world)
+    config = StreamConfig(tags=("team=a",))
+    store.create_stream(SOURCE, config.model_copy(update={"scaling": config.scaling}))
+    count = len(contents)
+    del world.streams[SOURCE]
+    world.segments.clear()
+    segments = []
+    for i, data in enumerate(contents):
+        world.time += 1
+        world.segments[segment_name(SOURCE, i)] = ModelSegment(
+            data=bytearray(data), attributes={CREATION_TIME: world.time, EVENT_COUNT: counts[i]}
+        )
+        from sluice.core.model import Segment
+
+        segments.append(Segment(id=i, keys=KeyRange(low=i / count, high=(i + 1) / count)))
+    world.streams[SOURCE] = ModelStream(config, tuple(segments))
+
+
+class Protocol(RuleBasedStateMachine):
+    """Drivers and aborts of one copy, moved call by call in any order."""
+
+    actors = Bundle("actors")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.number = 0
+        self.alive: list[Actor] = []
+
+    @initialize(
+        shapes=st.lists(st.lists(st.integers(0, 40), max_size=4), min_size=1, max_size=3),
+        split=st.booleans(),
+        counted=st.booleans(),
+    )
+    def source(self, shapes: list[list[int]], *, split: bool, counted: bool) -> None:
+        """A source of up to three segments, of any sizes, in one or more parts each."""
+        self.contents = [events_of(sizes, i) for i, sizes in enumerate(shapes)]
+        self.counts = [len(sizes) for sizes in shapes]
+        self.split = split
+        self.counted = counted
+        make_source(self.world, self.contents, self.counts)
+        self.driver()
+
+    def plan(self, store: ModelStore) -> StreamPlan | None:
+        """What a driver finds or makes: as `resolve`, with parts of 32 bytes."""
+        found = resolve(REQUEST, store, store)
+        if found.plan is None or found.recorded:
+            return found.plan
+        seen = [
+            SeenSegment(
+                **segment.model_dump(exclude={"cuts", "events", "keys"}),
+                keys=segment.keys,
+                events=segment.events if self.counted else None if segment.length else 0,
+            )
+            for segment in found.plan.segments
+        ]
+        made = plan_stream(REQUEST, config=found.plan.config, scaled=False, seen=seen)
+        if not self.split:
+            return made
+        return made.model_copy(
+            update={
+                "segments": tuple(
+                    segment.model_copy(
+                        update={"cuts": tuple(range(2 * CHUNK, segment.end, 2 * CHUNK))}
+                    )
+                    for segment in made.segments
+                )
+            }
+        )
+
+    def drive(self, store: ModelStore, clock: Actor) -> object:
+        """What one driver does from beginning to end."""
+        finish_abort(REQUEST.copy_id, TARGET, store)
+        plan = self.plan(store)
+        if plan is None:
+            sweep(REQUEST.copy_id, TARGET, store)
+            return "complete before"
+        runner = CopyRunner(
+            Plan(source=ADDRESS, target=ADDRESS, streams=(plan,)),
+            source=store,
+            target=store,
+            executor=InlineExecutor(store, store),
+            limits=lambda: Limits(slice_bytes=2 * CHUNK),
+            clock=clock,
+        )
+        (report,) = runner.run()
+        return report.outcome if report.error is None else report.error.reason
+
+    @rule(target=actors)
+    def driver(self) -> Actor:
+        """A driver starts."""
+        self.number += 1
+        actor = Actor(f"driver {self.number}", self.world, self.drive)
+        actor.move()
+        self.alive.append(actor)
+        return actor
+
+    @rule(target=actors)
+    def aborter(self) -> Actor:
+        """Somebody aborts the copy."""
+        self.number += 1
+        actor = Actor(
+            f"abort {self.number}",
+            self.world,
+            lambda store, _: abort(REQUEST.copy_id, TARGET, store),
+        )
+        actor.move()
+        self.alive.append(actor)
+        return actor
+
+    @rule(actor=actors, calls=st.integers(1, 40))
+    def move(self, actor: Actor, calls: int) -> None:
+        """An actor makes some calls."""
+        for _ in range(calls):
+            if actor.alive:
+                actor.move()
+                self.only_whole_segments_are_readable()
+
+    @rule(actor=actors, fate=st.sampled_from([Fate.REQUEST_LOST, Fate.REPLY_LOST]))
+    def lose(self, actor: Actor, fate: Fate) -> None:
+        """A message of an actor is lost."""
+        if actor.alive:
+            actor.move(fate)
+
+    @rule(actor=consumes(actors))
+    def kill(self, actor: Actor) -> None:
+        """An actor dies between two calls."""
+        if actor.alive:
+            actor.kill()
+
+    @rule(data=st.binary(min_size=1, max_size=20))
+    def write(self, data: bytes) -> None:
+        """The source goes on growing behind the bounds."""
+        segment = self.world.segments[segment_name(SOURCE, 0)]
+        if any("journal" in line for line in self.world.history) or self.alive:
+            return
+        segment.data += struct.pack(">ii", 0, len(data)) + data
+        segment.attributes[EVENT_COUNT] += 1
+        self.contents[0] += struct.pack(">ii", 0, len(data)) + data
+        self.counts[0] += 1
+
+    @invariant()
+    def only_whole_segments_are_readable(self) -> None:
+        """A reader of the target sees a segment whole or not at all."""
+        if TARGET not in self.world.streams:
+            return
+        for index, data in enumerate(self.world.bytes_of(TARGET)):
+            assert data in (b"", self.contents[index]), f"segment {index} holds {data!r}"
+
+    @invariant()
+    def complete_means_complete(self) -> None:
+        """A target that says that it is whole is."""
+        stream = self.world.streams.get(TARGET)
+        if stream is None or identity.completed(stream.config.tags, REQUEST.copy_id) is None:
+            return
+        assert self.world.bytes_of(TARGET) == self.contents
+        counts = [
+            self.world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT]
+            for segment in stream.segments
+        ]
+        assert counts == self.counts
+
+    def left_over(self) -> list[str]:
+        """Staging segments that hold bytes, or that lie beside the target there is.
+
+        What may stay is an empty segment beside a target that an abort deleted: made by a driver
+        that was held up between looking and acting, while an abort and another run went by.
+        """
+        current = [segment_name(TARGET, s.id) for s in self.world.streams[TARGET].segments]
+        return [
+            name
+            for name in self.world.staging()
+            if self.world.segments[name].data or name.partition("#")[0] in current
+        ]
+
+    def teardown(self) -> None:
+        """Whatever happened: one more driver makes it whole, and leaves nothing behind."""
+        try:
+            for actor in self.alive:
+                for _ in range(MANY):
+                    if not actor.alive:
+                        break
+                    actor.move()
+            for _ in range(3):
+                # What was cut off may still have to be aborted, or to be copied, or only be told.
+                last = self.driver()
+                for _ in range(MANY):
+                    if not last.alive:
+                        break
+                    last.move()
+                assert not last.alive, "a driver without an adversary does not end"
+                assert last.error is None, last.error
+            assert last.result == "complete before"
+            self.complete_means_complete()
+            assert self.world.bytes_of(TARGET) == self.contents
+            assert self.world.streams[TARGET].config.tags[0] == "team=a"
+            assert self.left_over() == []
+        finally:
+            if currently_in_test_context():
+                note("\n".join(["history:", *self.world.history]))
+
+
+def test_the_copy_is_exact_whatever_the_scheduler_does() -> None:
+    """Under any order of calls, losses, kills and aborts a copy ends exact and leaves nothing."""
+    run_state_machine_as_test(
+        Protocol,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=60,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_a_driver_without_an_adversary_copies() -> None:
+    """The machine's own driver copies three segments in several parts."""
+    machine = Protocol()
+    machine.source(shapes=[[5, 90, 3], [], [17]], split=True, counted=False)
+    actor = machine.driver()
+    while actor.alive:
+        actor.move()
+    assert actor.result is Outcome.COPIED
+    machine.teardown()

@@ -1,0 +1,78 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sluice.core.model import StreamName
+from sluice.errors import InvalidSpec
+from sluice.stores.pravega.names import (
+    CREATION_TIME,
+    EVENT_COUNT,
+    Endpoint,
+    Owner,
+    owner_of,
+    segment_name,
+    staging_name,
+)
+
+STREAM = StreamName(scope="plant", stream="sensors")
+KEY = "0123456789abcdef" * 2
+IDS = st.integers(0, 2**63 - 1)
+
+
+@given(IDS)
+def test_a_name_leads_back_to_its_segment(segment: int) -> None:
+    """A segment's name, and that of one beside it, say whose server has them."""
+    owner = Owner(STREAM, segment)
+    assert owner_of(segment_name(STREAM, segment)) == owner
+    assert owner_of(staging_name(STREAM, segment, KEY)) == owner
+
+
+def test_names_are_those_of_the_store() -> None:
+    """Number and epoch stand in the name as the store's own clients write them."""
+    assert segment_name(STREAM, (3 << 32) + 7) == "plant/sensors/7.#epoch.3"
+    assert staging_name(STREAM, 0, KEY) == f"plant/sensors/0.#epoch.0#transaction.{KEY}"
+
+
+@pytest.mark.parametrize("key", ["", "abc", KEY.upper(), KEY + "0", "g" * 32])
+def test_a_key_of_another_form_makes_no_staging_name(key: str) -> None:
+    """Only 32 lower-case hexadecimal digits make the store keep a segment beside another."""
+    with pytest.raises(ValueError, match="hexadecimal"):
+        staging_name(STREAM, 0, key)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a/b/0", "a/b/c/0.#epoch.0", "a/b/x.#epoch.0"])
+def test_what_is_no_segment_name_is_refused(name: str) -> None:
+    """A mistake in a name is found before anybody is asked."""
+    with pytest.raises(ValueError, match="not the name of a segment"):
+        owner_of(name)
+
+
+def test_attribute_ids_are_those_of_the_store() -> None:
+    """The well-known attributes are the lowest long with 1 and with 0."""
+    lowest = 1 << 63
+    assert EVENT_COUNT.int == (lowest << 64) + 1
+    assert CREATION_TIME.int == lowest << 64
+
+
+@pytest.mark.parametrize(
+    ("uri", "endpoint", "shown"),
+    [
+        ("tcp://store:9090", Endpoint("store", 9090), "store:9090"),
+        ("tcp://127.0.0.1:1/", Endpoint("127.0.0.1", 1), "127.0.0.1:1"),
+        ("tcp://[::1]:9090", Endpoint("::1", 9090), "[::1]:9090"),
+    ],
+)
+def test_an_address_is_read_and_shown(uri: str, endpoint: Endpoint, shown: str) -> None:
+    """Host and port are found in the URI, with IPv6 too."""
+    assert Endpoint.parse(uri) == endpoint
+    assert str(endpoint) == shown
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "store:9090", "tls://store:9090", "tcp://store", "tcp://s:0", "tcp://s:65536"]
+)
+def test_an_address_of_another_form_is_refused_with_a_remedy(uri: str) -> None:
+    """The error names the field and says how to write an address."""
+    with pytest.raises(InvalidSpec) as caught:
+        Endpoint.parse(uri)
+    assert caught.value.field == "uri"
+    assert "tcp://host:port" in caught.value.remedy
