@@ -1,12 +1,16 @@
 """Fixtures that bring up the real store, each only when a test asks for it."""
 
+import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
-from localstore import Standalone
+
+from localstore import Cluster, ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
+
+_scopes = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +31,44 @@ def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
         server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Gives a Pravega of four processes, whose data survive `kill` and `restart`."""
+    servers = Cluster()
+    with _announced(request, "a Pravega cluster of four processes"):
+        servers.start()
+    yield servers
+    servers.stop()
+
+
+@pytest.fixture(scope="session")
+def foreign_for() -> Iterator[Callable[..., ForeignClient]]:
+    """Gives the function that makes the official Java client for a controller's address."""
+    clients: dict[tuple[str, User | None], ForeignClient] = {}
+    with ExitStack() as stack:
+
+        def client(uri: str, user: User | None = None) -> ForeignClient:
+            if (uri, user) not in clients:
+                clients[uri, user] = stack.enter_context(ForeignClient(uri, user=user))
+            return clients[uri, user]
+
+        yield client
+
+
+@pytest.fixture(scope="session")
+def foreign(standalone: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
+    """Gives the official Java client on the shared standalone server."""
+    return foreign_for(standalone.controller_uri)
+
+
+@pytest.fixture
+def scope(foreign: ForeignClient) -> str:
+    """Gives a new scope on the shared standalone server, which forgets it when it stops."""
+    name = f"test-{next(_scopes)}"
+    foreign.create_scope(name)
+    return name
 
 
 @contextmanager

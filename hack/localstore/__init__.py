@@ -10,7 +10,18 @@ anything else of the project is installed.
 """
 
 from localstore.accounts import User
+from localstore.cluster import Cluster
+from localstore.errors import LocalStoreError
+from localstore.foreign import ForeignClient, ForeignClientError
 from localstore.jars import ensure_jars
 from localstore.standalone import Standalone
 
-__all__ = ["Standalone", "User", "ensure_jars"]
+__all__ = [
+    "Cluster",
+    "ForeignClient",
+    "ForeignClientError",
+    "LocalStoreError",
+    "Standalone",
+    "User",
+    "ensure_jars",
+]

@@ -11,19 +11,22 @@ from localstore.ports import HOST
 from localstore.probe import controller_serves, is_listening, segment_store_serves
 from localstore.process import Process
 from localstore.scratch import Scratch
+from localstore.state import living_processes, save_processes
 
 # A server that was killed comes back only after its old session with ZooKeeper has run out.
 _READY_SECONDS = 120.0
+
+# The controller would take ten seconds to say goodbye; none of the servers needs that, for all
+# recover from a crash.
+_GRACE_SECONDS = 3.0
 
 
 class Cluster:
     """ZooKeeper, one bookie, a controller and a segment store.
 
-    The ports are chosen once and kept with the data, so that a server comes back where its
-    clients and its peers look for it.
-
     Args:
-        data: Where data, ports and logs are kept; a temporary directory when left out.
+        data: Where data, ports and logs are kept, and where servers that still run are found
+            again; a temporary directory when left out.
         tethered: Whether the servers must not outlive this interpreter.
     """
 
@@ -35,7 +38,7 @@ class Cluster:
         self.data = data
         self._tethered = tethered
         self._layout = Layout.load(data)
-        self.processes: dict[Name, Process] = {}
+        self.processes = living_processes(data)
 
     def __enter__(self) -> Self:
         """Starts it."""
@@ -78,13 +81,16 @@ class Cluster:
             self._await("segmentstore")
             self._await("controller")
         except BaseException:  # an interrupt, too, must leave no server behind
-            self._stop_processes()
+            self.stop()
             raise
 
     def stop(self) -> None:
         """Stops all servers; the data stay unless the directory is temporary."""
-        self._stop_processes()
-        if self._scratch is not None:
+        if self._scratch is None:
+            self._stop_processes()
+        else:  # nobody needs the data any more
+            for process in self.processes.values():
+                process.kill()
             self._scratch.remove()
 
     def kill(self, name: Name) -> None:
@@ -116,6 +122,7 @@ class Cluster:
             log=self._layout.log(name),
             tethered=self._tethered,
         )
+        save_processes(self.data, self.processes)
 
     def _await(self, name: Name) -> None:
         self._process(name).wait_ready(self._ready(name), seconds=_READY_SECONDS)
@@ -150,4 +157,4 @@ class Cluster:
     def _stop_processes(self) -> None:
         for name in reversed(NAMES):  # who depends on others goes first
             if name in self.processes:
-                self.processes[name].stop()
+                self.processes[name].stop(grace=_GRACE_SECONDS)

@@ -1,14 +1,14 @@
 """Ports, files and command lines of the cluster's four servers."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, Self, get_args
 
 from localstore.jars import classpath
 from localstore.java import java_command
-from localstore.ports import HOST, free_ports
+from localstore.ports import HOST
 from localstore.standalone import CACHE_BYTES, DIRECT_MEMORY
+from localstore.state import kept_ports
 
 Name = Literal["zookeeper", "bookie", "controller", "segmentstore"]
 NAMES: tuple[Name, ...] = get_args(Name)  # in order of dependence
@@ -48,14 +48,10 @@ class Layout:
 
     @classmethod
     def load(cls, data: Path) -> Self:
-        """Reads the layout kept in a data directory, or makes one there."""
-        file = data / "ports.json"
-        if file.exists():
-            return cls(data, Ports(**json.loads(file.read_text())))
-        data.mkdir(parents=True, exist_ok=True)
-        layout = cls(data, Ports(*free_ports(6)))
+        """Gives the layout of a data directory, and writes the servers' settings into it."""
+        names = [field.name for field in fields(Ports)]
+        layout = cls(data, Ports(**kept_ports(data, names)))
         layout._write_files()
-        file.write_text(json.dumps(asdict(layout.ports), indent=2) + "\n")
         return layout
 
     def log(self, name: Name) -> Path:

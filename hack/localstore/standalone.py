@@ -9,10 +9,11 @@ from typing import Self
 from localstore.accounts import User, accounts_file
 from localstore.jars import classpath
 from localstore.java import java_command
-from localstore.ports import HOST, free_ports
+from localstore.ports import HOST
 from localstore.probe import controller_serves, segment_store_serves
 from localstore.process import Process
 from localstore.scratch import Scratch
+from localstore.state import kept_ports, living_processes, save_processes
 
 # A smaller cache fills up under a fast writer, and the store then recovers without end. The rest
 # of the memory outside the heap is for the network's buffers.
@@ -20,6 +21,8 @@ CACHE_BYTES = 1 << 30
 DIRECT_MEMORY = "1536m"
 
 _READY_SECONDS = 90.0
+_PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segmentstore_rest")
+_KEY = "standalone"
 
 
 class Standalone:
@@ -29,7 +32,8 @@ class Standalone:
     the store has moved it to its storage: 3 GB are good for about 2 GB written fast.
 
     Args:
-        data: Where its data go and stay; a temporary directory when left out.
+        data: Where its data go, which do not survive its end, and where it is found again while
+            it runs; a temporary directory when left out.
         heap: Most heap, in the JVM's notation.
         users: Accounts, the first of which the server itself uses and which therefore needs all
             rights; nobody has to log in when left out.
@@ -38,8 +42,8 @@ class Standalone:
 
     def __init__(
         self,
-        *,
         data: Path | None = None,
+        *,
         heap: str = "3g",
         users: Sequence[User] = (),
         tethered: bool = True,
@@ -52,8 +56,8 @@ class Standalone:
             self._scratch = Scratch("standalone")
             data = self._scratch.path
         self.data = data
-        self._controller, self._store, *self._other_ports = free_ports(5)
-        self.process: Process | None = None
+        self._ports = kept_ports(data, _PORTS)
+        self.process = living_processes(data).get(_KEY)
 
     def __enter__(self) -> Self:
         """Starts it."""
@@ -67,24 +71,26 @@ class Standalone:
     @property
     def controller(self) -> tuple[str, int]:
         """Host and port of the controller's gRPC service."""
-        return HOST, self._controller
+        return HOST, self._ports["controller"]
 
     @property
     def controller_uri(self) -> str:
         """The controller as Pravega's clients want it."""
-        return f"tcp://{HOST}:{self._controller}"
+        return f"tcp://{HOST}:{self._ports['controller']}"
 
     @property
     def segment_store(self) -> tuple[str, int]:
         """Host and port of the segment store."""
-        return HOST, self._store
+        return HOST, self._ports["segmentstore"]
 
     def start(self) -> None:
-        """Starts it and returns when it serves.
+        """Starts it unless it runs, and returns when it serves.
 
         Raises:
             LocalStoreError: It does not come up.
         """
+        if self.process is not None and self.process.alive:
+            return
         storage = self.data / "storage"
         shutil.rmtree(storage, ignore_errors=True)  # it never recovers what an earlier run left
         storage.mkdir(parents=True)
@@ -100,6 +106,7 @@ class Standalone:
         self.process = Process.spawn(
             "Pravega standalone", command, log=log, tethered=self._tethered
         )
+        save_processes(self.data, {_KEY: self.process})
         try:
             self.process.wait_ready(self.serves, seconds=_READY_SECONDS)
         except BaseException:  # an interrupt, too, must leave no server behind
@@ -127,21 +134,21 @@ class Standalone:
         return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
     def _properties(self, storage: Path) -> dict[str, object]:
-        zookeeper, rest, store_rest = self._other_ports
+        ports = self._ports
         # Read for what the properties below leave open; the default path is not there.
         empty = self.data / "empty.properties"
         empty.touch()
         return {
             "singlenode.configurationFile": empty,
-            "singlenode.zk.port": zookeeper,
-            "singlenode.controller.rpc.port": self._controller,
-            "singlenode.controller.rest.port": rest,
-            "singlenode.segmentStore.port": self._store,
+            "singlenode.zk.port": ports["zookeeper"],
+            "singlenode.controller.rpc.port": ports["controller"],
+            "singlenode.controller.rest.port": ports["controller_rest"],
+            "singlenode.segmentStore.port": ports["segmentstore"],
             "singlenode.admin.gateway.enable": "false",
             "pravegaservice.service.listener.host.nameOrIp": HOST,
             "pravegaservice.service.published.host.nameOrIp": HOST,
-            "pravegaservice.service.published.port": self._store,
-            "pravegaservice.rest.listener.port": store_rest,
+            "pravegaservice.service.published.port": ports["segmentstore"],
+            "pravegaservice.rest.listener.port": ports["segmentstore_rest"],
             "pravegaservice.storage.impl.name": "FILESYSTEM",
             "pravegaservice.cache.size.max": CACHE_BYTES,
             "filesystem.root": storage,

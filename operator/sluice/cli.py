@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice import __version__, console
+from sluice import __version__, console, logs
 from sluice.api.load import load
 from sluice.config import Settings
 from sluice.engine.report import Outcome, StreamReport
@@ -77,8 +77,17 @@ _CREDENTIALS = click.option(
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=__doc__)
 @click.version_option(__version__, prog_name="sluice")
-def cli() -> None:
+@click.option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    default="warning",
+    show_default=True,
+    help="debug shows every step of the protocol.",
+)
+@click.option("--log-json", is_flag=True, help="One JSON object a line.")
+def cli(*, log_level: str, log_json: bool) -> None:
     """Copy streams exactly once, verified and restartable."""
+    logs.configure(log_level, as_json=log_json)
 
 
 @cli.command()

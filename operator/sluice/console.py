@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import structlog
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.engine.report import StreamReport
     from sluice.engine.stream import StreamCopy
+
+_log = structlog.get_logger()
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
@@ -169,8 +172,9 @@ class LiveProgress:
             transient=True,
         )
 
-    def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - one bar for all streams
+    def step(self, copy: StreamCopy, step: Step) -> None:
         """See Listener."""
+        _log.debug("step", source=str(copy.plan.source), step=type(step).__name__)
         match step:
             case Transfer():
                 self._phase = "copying"

@@ -122,28 +122,48 @@ def local_spark(slots: int, *, memory: str = "512m") -> Iterator[SparkContext]:
         logging.write_text(_LOGGING)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        launch_log = Path(scratch, "launch.log")
         try:
-            session = (
-                SparkSession.builder.appName("sluice")
-                .master(f"local[{slots},{TRIES}]")
-                .config("spark.ui.enabled", "false")
-                .config("spark.driver.memory", memory)
-                .config("spark.driver.host", "127.0.0.1")
-                .config("spark.driver.bindAddress", "127.0.0.1")
-                .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
-                .config("spark.local.dir", scratch)
-                .config("spark.sql.warehouse.dir", str(Path(scratch, "warehouse")))
-                .config("spark.ui.showConsoleProgress", "false")
-                .config("spark.python.worker.reuse", "true")
-                .config("spark.python.authenticate.socketTimeout", "60s")
-                .getOrCreate()
-            )
+            with _stderr_to(launch_log):
+                session = (
+                    SparkSession.builder.appName("sluice")
+                    .master(f"local[{slots},{TRIES}]")
+                    .config("spark.ui.enabled", "false")
+                    .config("spark.log.level", "ERROR")
+                    .config("spark.driver.memory", memory)
+                    .config("spark.driver.host", "127.0.0.1")
+                    .config("spark.driver.bindAddress", "127.0.0.1")
+                    .config(
+                        "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}"
+                    )
+                    .config("spark.local.dir", scratch)
+                    .config("spark.sql.warehouse.dir", str(Path(scratch, "warehouse")))
+                    .config("spark.ui.showConsoleProgress", "false")
+                    .config("spark.python.worker.reuse", "true")
+                    .config("spark.python.authenticate.socketTimeout", "60s")
+                    .getOrCreate()
+                )
         except Exception as error:  # Py4J and the launcher raise many kinds
+            said = launch_log.read_text(errors="replace").strip().splitlines()[-5:]
             raise InfrastructureError(
-                f"Spark did not start: {_first_line(error)}",
+                "; ".join([f"Spark did not start: {_first_line(error)}", *said]),
                 remedy="Install a Java runtime of version 17 or newer and set JAVA_HOME.",
             ) from error
         try:
             yield session.sparkContext
         finally:
             session.stop()
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let programs started in the block write their stderr to a file: the JVM is talkative."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

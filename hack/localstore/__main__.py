@@ -1,0 +1,60 @@
+"""Brings a Pravega up for a person: `python -m localstore up|down|status [--cluster]`."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from localstore.cache import locked, state_root
+from localstore.cluster import Cluster
+from localstore.errors import LocalStoreError
+from localstore.standalone import Standalone
+
+
+def main() -> int:
+    """Runs the command line.
+
+    Returns:
+        The exit code; for `status`, 1 when the store does not serve.
+    """
+    parser = argparse.ArgumentParser(prog="python -m localstore", description=__doc__)
+    parser.add_argument("command", choices=["up", "down", "status"])
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="four processes whose data survive, instead of one that forgets everything",
+    )
+    parser.add_argument("--data", type=Path, help="directory for data, ports and logs")
+    options = parser.parse_args()
+    kind = "cluster" if options.cluster else "standalone"
+    data = (options.data or state_root() / kind).absolute()
+    try:
+        with locked(data.with_name(f"{data.name}.lock")):
+            store = (Cluster if options.cluster else Standalone)(data, tethered=False)
+            return _run(options.command, f"Pravega {kind}", store)
+    except LocalStoreError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def _run(command: str, what: str, store: Cluster | Standalone) -> int:
+    started = time.monotonic()
+    if command == "up":
+        store.start()
+    elif command == "down":
+        store.stop()
+        print(f"{what} is down")
+        return 0
+    if not store.serves():
+        print(f"{what} is not up")
+        return 1
+    elapsed = time.monotonic() - started
+    print(f"{what} is up" + (f" ({elapsed:.1f} s)" if command == "up" else ""))
+    print(f"  controller     {store.controller_uri}")
+    print(f"  segment store  {store.segment_store[0]}:{store.segment_store[1]}")
+    print(f"  data and logs  {store.data}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""What a data directory remembers of the servers started on it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from localstore.ports import free_ports
+from localstore.process import Process
+
+
+def kept_ports(data: Path, names: Sequence[str]) -> dict[str, int]:
+    """Gives the ports of a data directory, which are chosen when it is made.
+
+    A server then comes back where its clients and its peers look for it.
+    """
+    file = data / "ports.json"
+    if not file.exists():
+        data.mkdir(parents=True, exist_ok=True)
+        _write(file, dict(zip(names, free_ports(len(names)), strict=True)))
+    ports: dict[str, int] = json.loads(file.read_text())
+    return ports
+
+
+def save_processes(data: Path, processes: Mapping[str, Process]) -> None:
+    """Notes which processes serve a data directory."""
+    notes = {
+        key: {
+            "name": process.name,
+            "pid": process.pid,
+            "started": process.started,
+            "log": str(process.log),
+        }
+        for key, process in processes.items()
+    }
+    _write(data / "processes.json", notes)
+
+
+def living_processes(data: Path) -> dict[str, Process]:
+    """Gives the noted processes that still run."""
+    file = data / "processes.json"
+    if not file.exists():
+        return {}
+    noted = {
+        key: Process(
+            name=note["name"], pid=note["pid"], started=note["started"], log=Path(note["log"])
+        )
+        for key, note in json.loads(file.read_text()).items()
+    }
+    return {key: process for key, process in noted.items() if process.alive}
+
+
+def _write(file: Path, content: object) -> None:
+    fresh = file.with_suffix(".new")  # a reader finds the old content or the new one, never half
+    fresh.write_text(json.dumps(content, indent=2) + "\n")
+    fresh.replace(file)
