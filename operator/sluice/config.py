@@ -34,11 +34,14 @@ class Settings:
             (`SLUICE_CLUSTER_ID`, default `local`).
         credentials_dir: folder of Secrets as Kubernetes mounts them, `<secret>/username` and
             `<secret>/password` (`SLUICE_CREDENTIALS_DIR`, default none).
+        part_bytes: segments longer than this are divided into parts that tasks copy side by side
+            (`SLUICE_PART_BYTES`, default 256 MiB, at least 8 MiB).
         timeouts: see StoreTimeouts (`SLUICE_STORE_TIMEOUT` sets `call` and `stall`, in seconds).
     """
 
     cluster_id: str = "local"
     credentials_dir: Path | None = None
+    part_bytes: int = 256 << 20
     timeouts: StoreTimeouts = field(default_factory=StoreTimeouts)
 
     @classmethod
@@ -52,5 +55,6 @@ class Settings:
         return cls(
             cluster_id=os.environ.get("SLUICE_CLUSTER_ID") or "local",
             credentials_dir=Path(folder) if folder else None,
+            part_bytes=int(os.environ.get("SLUICE_PART_BYTES") or 256 << 20),
             timeouts=timeouts,
         )

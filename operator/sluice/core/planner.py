@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pydantic import Field
+
 from sluice.core.digest import CHUNK
 from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName
 from sluice.core.plan import SegmentPlan, StreamPlan
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PART_BYTES = 256 << 20
-"""Segments longer than this are divided, so that several tasks can work on one."""
+"""Segments longer than this are divided, unless a request says otherwise."""
 
 MAX_PARTS = 64
 """More parts than this do not make a segment faster; a part just gets longer."""
@@ -22,12 +24,21 @@ _UNIFORM = 1e-9
 
 
 class CopyRequest(Frozen):
-    """What somebody wants copied, with names resolved and nothing observed yet."""
+    """What somebody wants copied, with names resolved and nothing observed yet.
+
+    Attributes:
+        copy_id: the copy's identity, 32 hexadecimal digits.
+        source: the stream to copy.
+        target: the stream to make.
+        verify: see StreamPlan.
+        part_bytes: segments longer than this are divided into parts.
+    """
 
     copy_id: str
     source: StreamName
     target: StreamName
     verify: bool = True
+    part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
 
 
 class SeenSegment(NamedTuple):
@@ -41,13 +52,13 @@ class SeenSegment(NamedTuple):
     events: int | None
 
 
-def cuts(start: int, end: int) -> tuple[int, ...]:
+def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
     """Where a segment's range is divided into parts.
 
-    Up to PART_BYTES stay whole. Longer ranges are divided into equal parts of about that size, at
+    Up to `part_bytes` stay whole. Longer ranges are divided into equal parts of about that size, at
     most MAX_PARTS, at chunk boundaries, so that no chunk belongs to two parts.
     """
-    parts = min(-(-(end - start) // PART_BYTES), MAX_PARTS)
+    parts = min(-(-(end - start) // part_bytes), MAX_PARTS)
     edges = {(start + (end - start) * i // parts) // CHUNK * CHUNK for i in range(1, parts)}
     return tuple(sorted(edge for edge in edges if start < edge < end))
 
@@ -79,7 +90,9 @@ def plan_stream(
         source=request.source,
         target=request.target,
         segments=tuple(
-            SegmentPlan(**segment._asdict(), cuts=cuts(segment.start, segment.end))
+            SegmentPlan(
+                **segment._asdict(), cuts=cuts(segment.start, segment.end, request.part_bytes)
+            )
             for segment in segments
         ),
         config=config,

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import CopyRequest
+from sluice.core.planner import PART_BYTES, CopyRequest
 
 if TYPE_CHECKING:
     from sluice.api.streamcopy import StreamCopy
     from sluice.api.streamstore import StreamStore
 
 
-def copy_request(copy: StreamCopy, *, cluster: str, verify: bool = True) -> CopyRequest:
+def copy_request(
+    copy: StreamCopy, *, cluster: str, part_bytes: int = PART_BYTES, verify: bool = True
+) -> CopyRequest:
     """What a StreamCopy asks for.
 
     Args:
         copy: the resource.
         cluster: tells clusters apart that share a store.
+        part_bytes: segments longer than this are divided into parts.
         verify: whether staged bytes are compared before they are published.
     """
     spec = copy.spec
@@ -32,6 +35,7 @@ def copy_request(copy: StreamCopy, *, cluster: str, verify: bool = True) -> Copy
         source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
         verify=verify,
+        part_bytes=part_bytes,
     )
 
 

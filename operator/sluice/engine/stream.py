@@ -91,7 +91,7 @@ class StreamCopy:
         self.seen = observe(self.plan, self.ledger, self._source, self._target)
         return next_step(self.plan, self.seen)
 
-    def perform(self, step: Step) -> None:  # noqa: C901 - one case for each step
+    def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
         match step:
             case Claim():

@@ -72,7 +72,9 @@ def _job(copy: StreamCopy, resources: Resources, settings: Settings, *, verify: 
     target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
     return Job(
         name=copy.metadata.name,
-        request=copy_request(copy, cluster=settings.cluster_id, verify=verify),
+        request=copy_request(
+            copy, cluster=settings.cluster_id, part_bytes=settings.part_bytes, verify=verify
+        ),
         source=store_address(source),
         target=store_address(target),
         limits=_limits(copy.spec.limits),

@@ -77,15 +77,16 @@ def read_blocks(
         if isinstance(reply, Refusal):
             raise error_of(reply, name)
         offset, length = waiting.pop(getattr(reply, "request", 0), (-1, 0))
-        if not isinstance(reply, SegmentRead) or reply.offset != offset or len(reply.data) > length:
+        if not isinstance(reply, SegmentRead) or reply.offset != offset:
             raise ProtocolError(f"{connection.peer} answered another read than was asked")
-        size = len(reply.data)
+        data = reply.data[:length]  # asked for less than 8 bytes, the store may answer with 8
+        size = len(data)
         if not size:
             raise StoreRejected(f"{name} ends at byte {offset}, before byte {end}")
         if size < length:
             ask(offset + size, length - size)
         if offset == position:
-            yield Block(offset, reply.data)
+            yield Block(offset, data)
             position += size
         else:
-            early[offset] = bytes(reply.data)
+            early[offset] = bytes(data)
