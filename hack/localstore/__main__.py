@@ -1,4 +1,8 @@
-"""Brings a Pravega up for a person: `python -m localstore up|down|status [--cluster]`."""
+"""Brings a Pravega up for a person.
+
+`python -m localstore up|down|status [--cluster] [--data DIR]`, and `fetch` to download and compile
+what a store needs without starting one.
+"""
 
 import argparse
 import sys
@@ -8,6 +12,7 @@ from pathlib import Path
 from localstore.cache import locked, state_root
 from localstore.cluster import Cluster
 from localstore.errors import LocalStoreError
+from localstore.foreign import compiled_client
 from localstore.standalone import Standalone
 
 
@@ -17,8 +22,9 @@ def main() -> int:
     Returns:
         The exit code; for `status`, 1 when the store does not serve.
     """
-    parser = argparse.ArgumentParser(prog="python -m localstore", description=__doc__)
-    parser.add_argument("command", choices=["up", "down", "status"])
+    summary = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m localstore", description=summary)
+    parser.add_argument("command", choices=["up", "down", "status", "fetch"])
     parser.add_argument(
         "--cluster",
         action="store_true",
@@ -29,6 +35,9 @@ def main() -> int:
     kind = "cluster" if options.cluster else "standalone"
     data = (options.data or state_root() / kind).absolute()
     try:
+        if options.command == "fetch":
+            compiled_client()
+            return 0
         with locked(data.with_name(f"{data.name}.lock")):
             store = (Cluster if options.cluster else Standalone)(data, tethered=False)
             return _run(options.command, f"Pravega {kind}", store)

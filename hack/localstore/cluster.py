@@ -98,11 +98,20 @@ class Cluster:
         self._process(name).kill()
 
     def restart(self, name: Name) -> None:
-        """Starts one server again, after stopping it if it runs, and returns when it serves."""
+        """Starts one server again, after stopping it if it runs, and returns when it serves.
+
+        The controller serves only while the segment store does. What others make of the absence is
+        theirs: see `wait_ready`.
+        """
         self._process(name).stop()
         del self.processes[name]
         self._spawn(name)
         self._await(name)
+
+    def wait_ready(self) -> None:
+        """Returns when all serve, as after the bookie was away and the store has to recover."""
+        for name in NAMES:
+            self._await(name)
 
     def serves(self) -> bool:
         """Tells whether the whole cluster answers."""

@@ -232,7 +232,10 @@ def _start_spark(stack: ExitStack, slots: int) -> SparkContext:
 
 def _settings(credentials_dir: Path | None) -> Settings:
     """The environment's settings; an option goes before its variable."""
-    settings = Settings.from_environment()
+    try:
+        settings = Settings.from_environment()
+    except ValueError as error:
+        raise InvalidSpec(str(error), remedy="Correct the environment's variable.") from error
     return (
         settings if credentials_dir is None else replace(settings, credentials_dir=credentials_dir)
     )

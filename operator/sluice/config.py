@@ -5,6 +5,7 @@ Nothing here is a secret: credentials are files, and only the folder's name is a
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,15 +47,30 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read the environment; an unset variable means its default."""
+        """Read the environment; an unset variable means its default.
+
+        Raises:
+            ValueError: a variable has a wrong value; the text names it.
+        """
         folder = os.environ.get("SLUICE_CREDENTIALS_DIR")
         seconds = os.environ.get("SLUICE_STORE_TIMEOUT")
         timeouts = StoreTimeouts()
         if seconds:
-            timeouts = StoreTimeouts(call=float(seconds), stall=float(seconds))
+            timeouts = StoreTimeouts(call=_seconds(seconds), stall=_seconds(seconds))
         return cls(
             cluster_id=os.environ.get("SLUICE_CLUSTER_ID") or "local",
             credentials_dir=Path(folder) if folder else None,
             part_bytes=int(os.environ.get("SLUICE_PART_BYTES") or 256 << 20),
             timeouts=timeouts,
         )
+
+
+def _seconds(text: str) -> float:
+    """A deadline from the environment."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"SLUICE_STORE_TIMEOUT is {text!r}, and not a positive number of seconds")
+    return seconds

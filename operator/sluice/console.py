@@ -47,7 +47,7 @@ def size(count: float) -> str:
     """Bytes for people: 1536 -> `1.5 KiB`."""
     value = float(count)
     for unit in _UNITS:
-        if value < _STEP or unit == _UNITS[-1]:
+        if round(value, 1) < _STEP or unit == _UNITS[-1]:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= _STEP
     raise AssertionError

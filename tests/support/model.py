@@ -387,6 +387,12 @@ class Actor:
         name: how the history calls it.
         world: where it acts.
         body: what it does, given its store and itself as its clock.
+
+    Attributes:
+        pending: the call that waits for `move`.
+        result: what the body returned.
+        error: what it raised.
+        killed: whether it was.
     """
 
     def __init__(
@@ -395,6 +401,8 @@ class Actor:
         self.name = name
         self.result: object = None
         self.error: Exception | None = None
+        self.pending = ""
+        self.killed = False
         self._world = world
         self._fate = Fate.DONE
         self._now = 0.0
@@ -415,6 +423,7 @@ class Actor:
     def kill(self) -> None:
         """End it where it is: no cleanup of its own runs against the store."""
         self._world.history.append(f"{self.name}: killed")
+        self.killed = True
         self._greenlet.throw(GreenletExit)
 
     def monotonic(self) -> float:
@@ -434,6 +443,7 @@ class Actor:
         self._world.history.append(f"{self.name}: ended: {end!r}")
 
     def _gate(self, what: str) -> Fate:
+        self.pending = what
         self._scheduler.switch()
         self._world.history.append(f"{self.name}: {what}: {self._fate.value}")
         return self._fate

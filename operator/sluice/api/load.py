@@ -52,7 +52,7 @@ def load(text: str) -> Resources:
     """
     try:
         documents = list(yaml.safe_load_all(text))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date of month 13, deep nesting
         raise InvalidSpec(f"not YAML: {error}", remedy="Correct the file's syntax.") from error
     resources = Resources()
     for number, document in enumerate(documents, start=1):
@@ -105,13 +105,14 @@ def _invalid(error: ValidationError, where: str) -> InvalidSpec:
     """All that is wrong with a resource, led by the first field."""
     found = error.errors(include_url=False, include_input=False)
     fields = [".".join(str(part) for part in problem["loc"]) for problem in found]
-    lines = [
-        f"{name}: {problem['msg'].removeprefix('Value error, ')}"
-        for name, problem in zip(fields[1:], found[1:], strict=True)
+    messages = [
+        "there is no such field"
+        if problem["type"] == "extra_forbidden"
+        else problem["msg"].removeprefix("Value error, ")
+        for problem in found
     ]
-    message = found[0]["msg"].removeprefix("Value error, ")
-    if found[0]["type"] == "extra_forbidden":
-        message = "there is no such field"
+    more = zip(fields[1:], messages[1:], strict=True)
     return InvalidSpec(
-        f"{message} ({where})" + "".join(f"; {line}" for line in lines), field=fields[0]
+        f"{messages[0]} ({where})" + "".join(f"; {name}: {message}" for name, message in more),
+        field=fields[0],
     )

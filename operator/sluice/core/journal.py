@@ -62,7 +62,7 @@ def unframe(data: bytes) -> list[dict[str, Any]]:
             raise _damaged(at)
         try:
             record = json.loads(data[at : at + length])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(at) from error
         if not isinstance(record, dict):
             raise _damaged(at)
@@ -122,8 +122,18 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     Later records of one kind add to earlier ones; a repeated target record changes nothing.
 
     Raises:
-        IntegrityError: the first record is no plan, or a record is unknown.
+        IntegrityError: the first record is no plan, or a record is unknown or damaged.
     """
+    try:
+        return _fold(records)
+    except (ValueError, TypeError) as error:
+        raise IntegrityError(
+            f"the copy's journal has a damaged record: {error}",
+            remedy="Abort the copy and run it again: it starts anew.",
+        ) from error
+
+
+def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     plan: StreamPlan | None = None
     target: tuple[int, ...] | None = None
     digests: dict[int, dict[int, bytes]] = {}
@@ -133,17 +143,28 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
             case {"record": "plan", "plan": body} if plan is None:
                 plan = StreamPlan.model_validate(body)
             case {"record": "target", "segments": ids} if plan is not None:
-                target = target or tuple(ids)
-            case {"record": "digests", "segment": segment, "first": first, "sha256": text}:
+                target = target or tuple(map(_number, ids))
+            case {"record": "digests", "segment": segment, "first": first, "sha256": text} if (
+                plan is not None
+            ):
                 raw = bytes.fromhex(text)
-                chunks = digests.setdefault(segment, {})
+                if len(raw) % _DIGEST:
+                    raise ValueError(f"{len(raw)} bytes are no SHA-256 digests")
+                chunks = digests.setdefault(_number(segment), {})
                 for i in range(len(raw) // _DIGEST):
-                    chunks[first + i] = raw[i * _DIGEST : (i + 1) * _DIGEST]
-            case {"record": "events", "segment": segment, "events": count}:
-                events[segment] = count
+                    chunks[_number(first) + i] = raw[i * _DIGEST : (i + 1) * _DIGEST]
+            case {"record": "events", "segment": segment, "events": count} if plan is not None:
+                events[_number(segment)] = _number(count)
             case _:
                 raise IntegrityError(
                     f"the copy's journal has a record that this version does not know: {record}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
     return None if plan is None else Journal(plan, target, digests, events)
+
+
+def _number(value: object) -> int:
+    """A number as it stands in a record; anything else is damage."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no number of a record")
+    return value

@@ -6,6 +6,10 @@ import math
 from typing import NamedTuple
 
 
+_STANDSTILL = 1.0
+"""Bytes per second below which a copy stands still: there is no time left to tell."""
+
+
 class Progress(NamedTuple):
     """How far a plan is.
 
@@ -54,4 +58,4 @@ class Meter:
             self._rate = latest if self._rate is None else keep * self._rate + (1 - keep) * latest
             self._last = (now, done)
         rate = self._rate or 0.0
-        return Pace(rate, (total - done) / rate if rate > 0 else None)
+        return Pace(rate, (total - done) / rate if rate >= _STANDSTILL else None)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 
+_DOUBLINGS = 30
+"""More than any wait is doubled; a larger power would soon be no number any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Exponential backoff that ends when nothing advanced for too long. Seconds.
@@ -61,6 +65,7 @@ class Patience:
         limit = policy.patience if self.patience is None else self.patience
         if now - self._since > limit:
             return None
-        wait = min(policy.first * 2.0**self._failures, policy.most)
+        doublings = min(self._failures, _DOUBLINGS)
+        wait = min(policy.first * 2.0**doublings, policy.most)
         self._failures += 1
         return wait

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.planner import MAX_PARTS
 from sluice.engine.ledger import Ledger
-from sluice.engine.observe import part_names, staging_names
-from sluice.errors import AbortRefused, NoSuchSegment
+from sluice.engine.observe import staging_names
+from sluice.errors import AbortRefused, NoSuchSegment, StreamNotFound, StreamNotSealed
 from sluice.stores.base import Condition
 
 if TYPE_CHECKING:
@@ -43,27 +43,19 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     journal = ledger.load()
     stream = store.describe(target)
     ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
+    segments = () if stream is None else tuple(segment.id for segment in stream.tail)
     if stream is not None and identity.completed(stream.config.tags, copy_id) is not None:
         return False
     bound = journal.target if journal is not None else None
-    if stream is not None and ours:
-        segments = tuple(segment.id for segment in stream.tail)
+    if ours:
         _shut(store, copy_id, target, segments)
         bound = bound or segments
     if bound is not None:
-        names = (
-            part_names(store, journal.plan, bound)
-            if journal is not None
-            else [
-                staging_names(store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS)
-                for index, segment in enumerate(bound)
-            ]
-        )
-        _delete(store, [name for parts in names for name in parts])
+        clear(copy_id, target, bound, store)
     if ours:
-        store.seal_stream(target)
-        store.delete_stream(target)
-    ledger.delete()
+        _delete_target(store, copy_id, target, segments)
+    if ledger.load() == journal:  # else another copy has begun meanwhile
+        ledger.delete()
     return ours or journal is not None
 
 
@@ -92,14 +84,24 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     stream = store.describe(target)
     if stream is None:
         return 0
+    left = clear(copy_id, target, [segment.id for segment in stream.tail], store)
+    return left + store.delete(Ledger(store, copy_id, target).name)
+
+
+def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> int:
+    """Delete whatever is staged for these target segments, under any plan.
+
+    Returns:
+        How many segments there were.
+    """
     names = [
         name
-        for index, segment in enumerate(stream.tail)
+        for index, segment in enumerate(segments)
         for name in staging_names(
-            store, copy_id, target, segment=segment.id, index=index, parts=MAX_PARTS
+            store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS
         )
     ]
-    return _delete(store, [*names, Ledger(store, copy_id, target).name])
+    return _delete(store, names)
 
 
 def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
@@ -110,9 +112,28 @@ def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int
         try:
             shut = store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
         except NoSuchSegment:
-            continue  # the stream is being deleted already, so its segments are shut
+            return  # another abort is at it; the target is looked at again before it is deleted
         if not shut and store.attributes([(name, attribute)]) != [identity.ABORTED]:
             raise AbortRefused(f"{target} is being published, so the copy can't be aborted")
+
+
+def _delete_target(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
+    """Delete the target, if it is still the one that was shut.
+
+    A store deletes streams by name only. Another abort, and another run after it, may have put a
+    new target in the place of the one that was shut, so its segments are looked at directly before:
+    their names are never used again. A sealed stream of that name is the shut one as well.
+    """
+    attribute = identity.publish_attribute(copy_id)
+    names = [store.segment_name(target, segment) for segment in segments]
+    shut = store.attributes([(name, attribute) for name in names])
+    if any(value != identity.ABORTED for value in shut):
+        return
+    try:
+        store.seal_stream(target)
+        store.delete_stream(target)
+    except (StreamNotFound, StreamNotSealed):
+        return
 
 
 def _delete(store: Store, names: Sequence[str]) -> int:

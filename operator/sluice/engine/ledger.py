@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sluice.core import identity, journal
-from sluice.errors import CopyAborted, IntegrityError, StoreUnavailable
+from sluice.errors import CopyAborted, IntegrityError, NoSuchSegment, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,16 +48,25 @@ class Ledger:
         if info is None or info.length < self._length:
             self._reset()
         if info is not None and info.length > self._length:
-            data = b"".join(
-                bytes(block.data)
-                for block in self._store.read(self.name, self._length, info.length)
-            )
-            self._records += journal.unframe(data)
-            self._length = info.length
+            try:
+                data = b"".join(
+                    bytes(block.data)
+                    for block in self._store.read(self.name, self._length, info.length)
+                )
+            except NoSuchSegment:  # deleted between the two calls
+                self._reset()
+            else:
+                self._records += journal.unframe(data)
+                self._length = info.length
         return self.loaded
 
     def begin(self, plan: StreamPlan) -> StreamPlan:
-        """Write down the plan, unless another driver has: the plan that holds is returned."""
+        """Write down the plan, unless another driver has: the plan that holds is returned.
+
+        Raises:
+            CopyAborted: the journal was deleted meanwhile.
+            IntegrityError: the plan is longer than a record can be.
+        """
         self._store.create(self.name)
         record = journal.frame(journal.plan_record(plan))
         if len(record) > MAX_RECORD:
@@ -65,7 +74,7 @@ class Ledger:
         self._store.append_at(self.name, 0, record)
         recorded = self.load()
         if recorded is None:
-            raise IntegrityError(f"the journal of {plan.target} was deleted while it was written")
+            raise CopyAborted(f"the copy to {plan.target} was aborted while it began")
         return recorded.plan
 
     def write(self, records: Sequence[Mapping[str, Any]]) -> None:

@@ -28,6 +28,7 @@ from sluice.core.copying import (
 from sluice.core.digest import chunks, combine
 from sluice.core.model import Retention, Scaling, StreamConfig
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
+from sluice.engine.abort import clear
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
@@ -97,6 +98,8 @@ class StreamCopy:
             case Claim():
                 self._claim()
             case Bind(segments):
+                # What an aborted or lost copy staged here was cut by a plan that nobody knows.
+                clear(self.plan.copy_id, self.plan.target, segments, self._target)
                 self.ledger.write([journal.target_record(segments)])
             case Stage(parts):
                 for index, part in parts:

@@ -10,7 +10,10 @@ from uuid import uuid4
 from sluice.errors import (
     BackendError,
     InvalidEventNumber,
+    NoSuchSegment,
     ProtocolError,
+    SegmentSealed,
+    StoreTimeout,
     StoreUnavailable,
     TokenExpired,
 )
@@ -20,10 +23,13 @@ from sluice.stores.pravega.messages import (
     ConditionalBlockEnd,
     ConditionalCheckFailed,
     DataAppended,
+    GetSegmentInfo,
     SetupAppend,
+    StreamSegmentInfo,
 )
 from sluice.stores.pravega.names import Access
 from sluice.stores.pravega.refusals import Refusal, error_of
+from sluice.stores.pravega.transport import Ask
 from sluice.stores.pravega.window import InFlightWindow
 from sluice.stores.pravega.wire import MAX_DATA, NOT_SET
 
@@ -155,9 +161,7 @@ class SegmentAppender:
             yield
         except BackendError as error:
             self.close()
-            raise self._transport.recover(
-                self._name, Access.READ_WRITE, error, first=True
-            ) from None
+            raise _explained(self._transport, self._name, error) from None
 
 
 def append_at(transport: Transport, name: str, offset: int, data: bytes) -> bool:
@@ -180,12 +184,34 @@ def append_at(transport: Transport, name: str, offset: int, data: bytes) -> bool
         if isinstance(reply, Refusal):
             raise error_of(reply, name)
     except BackendError as error:
-        raise transport.recover(name, Access.READ_WRITE, error, first=True) from None
+        raise _explained(transport, name, error) from None
     finally:
         connection.close()
     if not isinstance(reply, DataAppended | ConditionalCheckFailed) or reply.writer != writer:
         raise ProtocolError(f"{connection.peer} sent what is no answer to an append")
     return isinstance(reply, DataAppended)
+
+
+def _explained(transport: Transport, name: str, error: BackendError) -> BackendError:
+    """Why an append broke off.
+
+    A store that does not want a block says so and hangs up, and sometimes only hangs up. So after
+    a lost connection the segment itself is looked at.
+    """
+    error = transport.recover(name, Access.READ_WRITE, error, first=True)
+    if not isinstance(error, StoreUnavailable) or isinstance(error, StoreTimeout):
+        return error
+    try:
+        info = transport.ask_one(
+            Ask(name, Access.READ, lambda request, token: GetSegmentInfo(request, name, token))
+        ).reply
+    except BackendError:
+        return error
+    if isinstance(info, NoSuchSegment):
+        return info
+    if isinstance(info, StreamSegmentInfo) and info.sealed:
+        return SegmentSealed(f"{name} is sealed", segment=name)
+    return error
 
 
 def _checked(data: Buffer) -> memoryview:

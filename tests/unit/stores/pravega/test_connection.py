@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
 from sluice.stores.pravega.connection import Connection
 from sluice.stores.pravega.messages import (
@@ -224,10 +225,13 @@ def test_hostile_bytes_end_in_typed_errors(data: bytes, chance: random.Random) -
     connection = Connection(ours, PEER)
     with theirs:
         theirs.sendall(data)
+
+    def receive_all() -> None:
+        while True:
+            connection.receive(5)
+
     try:
         with pytest.raises((ProtocolError, StoreUnavailable), match=r"store\.example:12345"):
-            while True:
-                connection.receive(5)
+            receive_all()
     finally:
         connection.close()
-

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from sluice.core.model import (
     Retention,
     RetentionType,
@@ -25,9 +26,7 @@ CONFIGS = st.builds(
         scale_factor=INT,
         min_segments=INT,
     ),
-    retention=st.builds(
-        Retention, type=st.sampled_from(RetentionType), minimum=LONG, maximum=LONG
-    ),
+    retention=st.builds(Retention, type=st.sampled_from(RetentionType), minimum=LONG, maximum=LONG),
     tags=st.lists(st.text(), max_size=4).map(tuple),
 )
 

@@ -1,6 +1,7 @@
 from uuid import UUID
 
 import pytest
+
 from sluice.errors import (
     BackendError,
     InvalidEventNumber,

@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+
 from sluice.stores.pravega.window import InFlightWindow
 
 MIB = 1 << 20
@@ -74,9 +75,7 @@ def test_a_store_that_keeps_up_again_gets_the_window_back_slowly() -> None:
     st.lists(st.tuples(st.integers(1, 5 * MIB), st.floats(0, 3)), max_size=100),
     st.integers(1, 8 * MIB),
 )
-def test_the_window_never_leaves_its_bounds(
-    blocks: list[tuple[int, float]], limit: int
-) -> None:
+def test_the_window_never_leaves_its_bounds(blocks: list[tuple[int, float]], limit: int) -> None:
     """Whatever happens, the limit is from 1 to the first one, and all bytes are accounted for."""
     window, now = InFlightWindow(limit), 0.0
     for number, (size, delay) in enumerate(blocks):

@@ -1,11 +1,13 @@
 import random
 import tracemalloc
+from contextlib import suppress
 from dataclasses import fields
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from sluice.errors import ProtocolError
 from sluice.stores.pravega import messages, refusals
 from sluice.stores.pravega.refusals import decode
@@ -112,19 +114,15 @@ def test_a_message_cut_short_is_a_protocol_error_or_lacks_optional_fields(
 @given(st.sampled_from(sorted(FrameType)), st.binary(max_size=300))
 def test_any_payload_is_a_message_or_a_protocol_error(kind: FrameType, payload: bytes) -> None:
     """A hostile payload of any frame type raises nothing but ProtocolError."""
-    try:
-        decode(Frame(kind, memoryview(payload)))
-    except ProtocolError as error:
-        assert kind.name in error.message
+    with suppress(ProtocolError):
+        assert kind == decode(Frame(kind, memoryview(payload))).TYPE
 
 
 @given(st.binary(max_size=500))
 def test_any_bytes_are_frames_or_a_protocol_error(data: bytes) -> None:
     """A hostile stream of bytes raises nothing but ProtocolError."""
-    try:
-        frames_in(data)
-    except ProtocolError as error:
-        assert error.message
+    with suppress(ProtocolError):
+        assert len(frames_in(data)) <= len(data) // 8
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), MAX_PAYLOAD + 1, 2**31 - 1])

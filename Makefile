@@ -1,0 +1,52 @@
+# Every target first provides what it needs (hack/bootstrap.sh); nothing but Python 3.11 has to be
+# installed before, and a JDK 17 and Maven where apt cannot do it.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-crash lint bench store-up store-down clean
+
+BIN := .venv/bin
+STORE := PYTHONPATH=hack $(BIN)/python -m localstore
+KIND = $(if $(CLUSTER),--cluster)
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
+	  awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+demo: ## Copy streams on a real Pravega and watch
+	@hack/bootstrap.sh
+	@$(BIN)/python hack/demo.py
+
+test: ## Lint, then all tests: unit, integration, end to end
+	@hack/bootstrap.sh
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/pytest
+
+test-crash: ## Only the tests that kill a process at each step of the copy protocol
+	@hack/bootstrap.sh
+	@$(BIN)/pytest -m crash
+
+lint: ## Style, types, layers, generated code
+	@hack/bootstrap.sh python
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/mypy tests/conftest.py $(wildcard hack/*.py)
+	@$(BIN)/lint-imports
+	@$(BIN)/python hack/genproto.py --check
+
+bench: ## Measure against the official Java client
+	@hack/bootstrap.sh
+	@PYTHONPATH=hack:tests $(BIN)/python -m bench
+
+store-up: ## Start a Pravega to play with (CLUSTER=1: four processes, data survive)
+	@hack/bootstrap.sh
+	@$(STORE) up $(KIND)
+
+store-down: ## Stop it (CLUSTER=1 likewise)
+	@hack/bootstrap.sh python
+	@$(STORE) down $(KIND)
+
+clean: ## Remove what tools left in this directory; downloads stay in the user's cache
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+	  artifacts build dist spark-warehouse
+	@find operator hack tests -name __pycache__ -type d -prune -exec rm -rf {} +

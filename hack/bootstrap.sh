@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Provides what the make targets need, as far as it is missing; says nothing when all is there.
+#
+#   hack/bootstrap.sh          Python's packages, a JDK, Maven, the store's jars
+#   hack/bootstrap.sh python   Python's packages only
+#
+# Everything lands in .venv and in the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR); only a missing
+# JDK or Maven is installed into the system, and only by root on a machine with apt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/sluice"
+log="$cache/bootstrap.log"
+
+fail() {
+  echo "sluice: $*" >&2
+  exit 1
+}
+
+# Runs a command that takes its time: one line for it, the command's own output only if it fails.
+step() {
+  local what=$1 start=$EPOCHREALTIME tenths
+  shift
+  mkdir -p "$cache"
+  printf '%s ... ' "$what"
+  if ! "$@" >"$log" 2>&1; then
+    echo "failed:"
+    tail -n 30 "$log" >&2
+    exit 1
+  fi
+  # EPOCHREALTIME has six decimals, so without its point it counts microseconds.
+  tenths=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 100000))
+  echo "$((tenths / 10)).$((tenths % 10)) s"
+}
+
+find_python() {
+  local candidate
+  for candidate in .venv/bin/python python3 python3.13 python3.12 python3.11; do
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  fail "Python 3.11 or newer is needed, and python3 is $(python3 --version 2>&1 || true)"
+}
+
+make_uv() {
+  "$1" -m venv "$cache/uv" && "$cache/uv/bin/pip" install --quiet uv
+}
+
+provide_python() {
+  local python uv
+  python=$(find_python)
+  uv=$(command -v uv || true)
+  if [[ -z $uv ]]; then
+    uv="$cache/uv/bin/uv"
+    [[ -x $uv ]] || step "installing uv into $cache/uv" make_uv "$python"
+  fi
+  # The Python that is here, not one that uv would download to suit .python-version.
+  UV_PYTHON=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  export UV_PYTHON UV_PYTHON_DOWNLOADS=never
+  "$uv" sync --frozen --check --quiet 2>/dev/null ||
+    step "installing Python packages into .venv" "$uv" sync --frozen
+}
+
+# Tells whether a JDK of 17 or newer is here; a mere Java runtime has no javac.
+has_jdk() {
+  local bin version
+  bin=${JAVA_HOME:+$JAVA_HOME/bin/}
+  command -v "${bin}java" >/dev/null || return 1
+  version=$("${bin}javac" -version 2>&1) || return 1 # "javac 17.0.15"
+  version=${version#javac }
+  ((${version%%.*} >= 17))
+}
+
+apt_install() {
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"
+}
+
+provide_java() {
+  local wanted=()
+  has_jdk || wanted+=(openjdk-17-jdk-headless)
+  command -v mvn >/dev/null || wanted+=(maven)
+  ((${#wanted[@]})) || return 0
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+    fail "please install a JDK 17 or newer and Maven 3.6.3 or newer (on Debian or Ubuntu:" \
+      "sudo apt install ${wanted[*]}), or set JAVA_HOME"
+  fi
+  step "installing ${wanted[*]} with apt" apt_install "${wanted[@]}"
+  has_jdk || fail "a JDK 17 was installed, but JAVA_HOME or PATH names another Java"
+}
+
+provide_python
+if [[ ${1:-} != python ]]; then
+  provide_java
+  # Shows its own progress, for it downloads 160 MB the first time.
+  PYTHONPATH=hack .venv/bin/python -m localstore fetch
+fi

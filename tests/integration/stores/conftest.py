@@ -1,0 +1,56 @@
+"""Fixtures for the contract of a store, on a scope that a test module has for itself."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from localstore import Standalone
+from sluice.config import StoreTimeouts
+from sluice.core.model import Scaling, StreamConfig, StreamName
+from sluice.stores.pravega.store import PravegaStore
+
+TIMEOUTS = StoreTimeouts(connect=10, call=20, stall=20)
+
+
+@pytest.fixture(scope="session")
+def store(standalone: Standalone) -> Iterator[PravegaStore]:
+    """Gives a client of the shared server."""
+    client = PravegaStore(standalone.controller_uri, credentials=None, timeouts=TIMEOUTS)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def scope(store: PravegaStore) -> str:
+    """Gives a scope with a name that nobody else uses."""
+    name = f"contract-{uuid4().hex[:12]}"
+    assert store.create_scope(name)
+    return name
+
+
+@pytest.fixture
+def name(scope: str) -> StreamName:
+    """Gives the name of a stream that does not exist."""
+    return StreamName(scope=scope, stream=f"s-{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def stream(store: PravegaStore, name: StreamName) -> StreamName:
+    """Gives a stream with two empty segments, 0 and 1."""
+    assert store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=2)))
+    return name
+
+
+@pytest.fixture
+def segment(store: PravegaStore, stream: StreamName) -> str:
+    """Gives the name of an empty segment of a stream."""
+    return store.segment_name(stream, 0)
+
+
+@pytest.fixture
+def staging(store: PravegaStore, stream: StreamName) -> str:
+    """Gives the name of an empty segment of our own beside that one."""
+    name = store.staging_name(stream, 0, uuid4().hex)
+    assert store.create(name)
+    return name

@@ -1,0 +1,213 @@
+"""What a store that authenticates answers: to nobody, to a stranger, to a reader, to a writer."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from localstore import Standalone
+from sluice.config import Settings, StoreTimeouts
+from sluice.core.model import SegmentInfo, StoreAddress, StreamConfig, StreamName
+from sluice.errors import AuthenticationFailed, PermissionDenied
+from sluice.stores.base import Condition
+from sluice.stores.connect import connect
+from sluice.stores.credentials import Credentials
+from sluice.stores.pravega.names import Access
+from sluice.stores.pravega.store import PravegaStore
+
+MIB = 1 << 20
+Client = Callable[[Credentials | None], PravegaStore]
+
+
+@pytest.fixture(scope="module")
+def client(standalone_auth: Standalone) -> Iterator[Client]:
+    """Gives a way to make clients, which are closed at the end."""
+    with ExitStack() as stack:
+
+        def make(credentials: Credentials | None) -> PravegaStore:
+            store = PravegaStore(
+                standalone_auth.controller_uri, credentials=credentials, timeouts=StoreTimeouts()
+            )
+            stack.callback(store.close)
+            return store
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def passwords(standalone_auth: Standalone) -> dict[str, str]:
+    """Gives the server's users."""
+    return {user.name: user.password for user in standalone_auth.users}
+
+
+@pytest.fixture(scope="module")
+def admin(client: Client, passwords: dict[str, str]) -> PravegaStore:
+    """Gives a store as the user who may do everything."""
+    return client(Credentials("admin", passwords["admin"]))
+
+
+@pytest.fixture(scope="module")
+def reader(client: Client, passwords: dict[str, str]) -> PravegaStore:
+    """Gives a store as the user who may only read."""
+    return client(Credentials("reader", passwords["reader"]))
+
+
+@pytest.fixture(scope="module")
+def stream(admin: PravegaStore) -> StreamName:
+    """Gives a stream with three bytes in its only segment."""
+    name = StreamName(scope="auth-contract", stream="s")
+    admin.create_scope(name.scope)
+    admin.create_stream(name, StreamConfig())
+    assert admin.append_at(admin.segment_name(name, 0), 0, b"abc")
+    return name
+
+
+def test_a_copy_of_bytes_works_with_tokens(admin: PravegaStore, stream: StreamName) -> None:
+    """Everything a copy does with segments is allowed with a token for the stream."""
+    segment, staging = admin.segment_name(stream, 0), admin.staging_name(stream, 0, uuid4().hex)
+    (before,) = admin.infos([segment])
+    assert before is not None
+    assert admin.create(staging)
+    assert admin.append_at(staging, 0, b"de")
+    with admin.appender(staging, writer=uuid4(), window=MIB) as appender:
+        appender.append(b"f", event_number=1)
+        appender.flush()
+    assert admin.set_attribute(staging, Condition(uuid4(), None, 1))
+    admin.seal(staging)
+    admin.merge(segment, staging, Condition(uuid4(), None, 1))
+    assert not admin.delete(staging)
+    blocks = admin.read(segment, before.length, before.length + 3)
+    assert b"".join(bytes(block.data) for block in blocks) == b"def"
+
+
+def test_a_reader_may_look_and_not_touch(
+    admin: PravegaStore, reader: PravegaStore, stream: StreamName
+) -> None:
+    """With the right to read a user sees bytes and attributes, and changes nothing."""
+    segment, staging = admin.segment_name(stream, 0), admin.staging_name(stream, 0, uuid4().hex)
+    assert reader.infos([segment, staging]) == [*admin.infos([segment]), None]
+    assert b"".join(bytes(block.data) for block in reader.read(segment, 0, 3)) == b"abc"
+    asked = [(segment, admin.creation_time)]
+    assert reader.attributes(asked) == admin.attributes(asked)
+    condition = Condition(uuid4(), None, 1)
+    attempts: list[Callable[[], object]] = [
+        lambda: reader.create(staging),
+        lambda: reader.seal(segment),
+        lambda: reader.delete(segment),
+        lambda: reader.set_attribute(segment, condition),
+        lambda: reader.merge(segment, staging, condition),
+        lambda: reader.append_at(segment, 0, b"x"),
+        lambda: reader.appender(segment, writer=uuid4(), window=MIB).__enter__(),
+        lambda: reader.seal_stream(stream),
+        lambda: reader.create_stream(stream, StreamConfig()),
+    ]
+    for attempt in attempts:
+        with pytest.raises(PermissionDenied, match=str(stream)):
+            attempt()
+
+
+def test_listing_segments_takes_more_than_the_right_to_read(
+    reader: PravegaStore, stream: StreamName
+) -> None:
+    """The controller tells a stream's segments only to users who may also write to it."""
+    with pytest.raises(PermissionDenied, match=str(stream)):
+        reader.describe(stream)
+
+
+def test_a_token_to_read_does_not_append(
+    client: Client, passwords: dict[str, str], stream: StreamName
+) -> None:
+    """A token that the segment store refuses again after a renewal is a missing permission."""
+    store = client(Credentials("reader", passwords["reader"]))
+    segment = store.segment_name(stream, 0)
+    token = store._directory.token(segment, Access.READ)
+    store._directory.token = lambda *_: token  # type: ignore[method-assign]
+    with pytest.raises(PermissionDenied, match=segment):
+        store.append_at(segment, 0, b"x")
+    with (
+        pytest.raises(PermissionDenied, match=segment),
+        store.appender(segment, writer=uuid4(), window=MIB),
+    ):
+        pass
+
+
+def test_a_token_refused_is_renewed_once(
+    client: Client, passwords: dict[str, str], stream: StreamName
+) -> None:
+    """A token that the store does not accept any more is replaced without anybody noticing."""
+    store = client(Credentials("admin", passwords["admin"]))
+    segment = store.segment_name(stream, 0)
+    for access in Access:
+        good = store._directory.token(segment, access)
+        store._directory._tokens[stream, access] = good._replace(text=good.text[:-9] + "tampered!")
+    assert isinstance(store.infos([segment])[0], SegmentInfo)
+    assert store.set_attribute(segment, Condition(uuid4(), None, 1))
+    for access in Access:
+        good = store._directory.token(segment, access)
+        store._directory._tokens[stream, access] = good._replace(text="")
+    assert b"".join(bytes(block.data) for block in store.read(segment, 0, 3)) == b"abc"
+    with store.appender(segment, writer=uuid4(), window=MIB) as appender:
+        assert appender.last is None
+
+
+def test_an_appender_outlives_its_token(
+    client: Client, passwords: dict[str, str], stream: StreamName
+) -> None:
+    """Before the token expires the append goes on with a new one, over a new connection."""
+    store = client(Credentials("admin", passwords["admin"]))
+    staging = store.staging_name(stream, 0, uuid4().hex)
+    store.create(staging)
+    token = store._directory.token(staging, Access.READ_WRITE)
+    store._directory._tokens[stream, Access.READ_WRITE] = token._replace(until=token.until - 538)
+    with store.appender(staging, writer=uuid4(), window=MIB) as appender:
+        for number in range(5):
+            appender._open = appender._open._replace(until=0)
+            appender.append(b"x", event_number=number)
+        appender.flush()
+        assert appender.acknowledged == 4
+    assert store.infos([staging]) == [SegmentInfo(start=0, length=5, sealed=False)]
+
+
+@pytest.mark.parametrize("credentials", [None, Credentials("admin", "w"), Credentials("x", "y")])
+def test_nobody_and_strangers_are_told_apart_from_users(
+    client: Client, credentials: Credentials | None
+) -> None:
+    """Without credentials, with a wrong password or as an unknown user nothing works."""
+    store = client(credentials)
+    with pytest.raises(AuthenticationFailed):
+        store.scope_exists("any")
+    with pytest.raises(AuthenticationFailed):
+        store.infos(["any/s/0.#epoch.0"])
+
+
+def test_a_segment_store_that_asks_for_a_token_is_an_authentication_error(
+    client: Client, admin: PravegaStore, stream: StreamName
+) -> None:
+    """Without credentials there is no token to renew, and the error says what to configure."""
+    store = client(None)
+    segment = admin.segment_name(stream, 0)
+    store._directory.owners = admin._directory.owners  # type: ignore[method-assign]
+    with pytest.raises(AuthenticationFailed, match=segment) as caught:
+        store.infos([segment])
+    assert "Secret" in caught.value.remedy
+
+
+def test_credentials_come_from_the_folder_and_never_show(
+    standalone_auth: Standalone, passwords: dict[str, str], tmp_path: Path
+) -> None:
+    """`connect` reads the mounted Secret; no repr or error repeats a password."""
+    (tmp_path / "login").mkdir()
+    (tmp_path / "login" / "username").write_text("admin")
+    (tmp_path / "login" / "password").write_text("no such password\n")
+    address = StoreAddress(uri=standalone_auth.controller_uri, secret="login")  # noqa: S106
+    store = connect(address, Settings(credentials_dir=tmp_path))
+    with pytest.raises(AuthenticationFailed) as caught:
+        store.scope_exists("any")
+    assert "no such password" not in f"{caught.value!r} {caught.value} {store!r}"
+    store.close()
+    (tmp_path / "login" / "password").write_text(passwords["admin"] + "\n")
+    store = connect(address, Settings(credentials_dir=tmp_path))
+    assert not store.scope_exists("any")
+    store.close()

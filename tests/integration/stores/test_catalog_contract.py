@@ -1,0 +1,314 @@
+"""What the controller answers, for every call of the catalog."""
+
+from uuid import uuid4
+
+import pytest
+
+from localstore import Standalone
+from sluice.config import Settings, StoreTimeouts
+from sluice.core.model import (
+    KeyRange,
+    Retention,
+    RetentionType,
+    ScaleType,
+    Scaling,
+    Segment,
+    StoreAddress,
+    StreamConfig,
+    StreamName,
+)
+from sluice.errors import (
+    InvalidSpec,
+    ScopeNotEmpty,
+    ScopeNotFound,
+    StoreRejected,
+    StoreTimeout,
+    StoreUnavailable,
+    StreamNotFound,
+    StreamNotSealed,
+)
+from sluice.stores.connect import connect
+from sluice.stores.pravega.store import PravegaStore
+
+ONE = StreamConfig()
+EPOCH = 1 << 32
+
+
+def keys(low: float, high: float) -> KeyRange:
+    """A key range, shorter."""
+    return KeyRange(low=low, high=high)
+
+
+def test_a_store_is_made_from_its_address(standalone: Standalone, scope: str) -> None:
+    """`connect` gives a store that answers."""
+    store = connect(StoreAddress(uri=standalone.controller_uri), Settings())
+    assert store.scope_exists(scope)
+    store.close()
+
+
+def test_a_closed_store_connects_anew(standalone: Standalone, scope: str, segment: str) -> None:
+    """After close, controller and segment stores are found again."""
+    store = connect(StoreAddress(uri=standalone.controller_uri), Settings())
+    for _ in range(2):
+        assert store.scope_exists(scope)
+        assert store.infos([segment]) != [None]
+        store.close()
+
+
+def test_a_scope_is_made_once_and_deleted_once(store: PravegaStore) -> None:
+    """Making and deleting scopes say whether they did anything."""
+    scope = f"scope-{uuid4().hex[:12]}"
+    assert not store.scope_exists(scope)
+    assert store.create_scope(scope)
+    assert not store.create_scope(scope)
+    assert store.scope_exists(scope)
+    assert store.delete_scope(scope)
+    assert not store.delete_scope(scope)
+    assert not store.scope_exists(scope)
+
+
+def test_a_scope_with_streams_is_not_deleted(store: PravegaStore, stream: StreamName) -> None:
+    """A scope that is in use is not deleted, and nothing in it, its index of tags too, suffers."""
+    with pytest.raises(ScopeNotEmpty, match=stream.scope):
+        store.delete_scope(stream.scope)
+    tagged = StreamName(scope=stream.scope, stream=f"tagged-{uuid4().hex[:8]}")
+    assert store.create_stream(tagged, StreamConfig(tags=("tag",)))
+    assert store.list_streams(stream.scope, "tag") == [tagged.stream]
+
+
+def test_a_scope_is_empty_again_when_its_streams_are_deleted(store: PravegaStore) -> None:
+    """No internal stream keeps a scope from being deleted after its last stream."""
+    name = StreamName(scope=f"scope-{uuid4().hex[:12]}", stream="s")
+    store.create_scope(name.scope)
+    store.create_stream(name, ONE)
+    store.seal_stream(name)
+    store.delete_stream(name)
+    assert store.delete_scope(name.scope)
+
+
+def test_names_that_the_store_does_not_allow_are_errors_of_the_spec(
+    store: PravegaStore, scope: str
+) -> None:
+    """A bad name is the caller's to correct, and the error repeats it."""
+    with pytest.raises(InvalidSpec, match="a/b"):
+        store.create_scope("a/b")
+    with pytest.raises(InvalidSpec, match="a b"):
+        store.create_stream(StreamName(scope=scope, stream="a b"), ONE)
+
+
+def test_a_policy_that_the_store_does_not_allow_is_rejected(
+    store: PravegaStore, name: StreamName
+) -> None:
+    """A stream without segments is refused with the store's status."""
+    with pytest.raises(StoreRejected, match="FAILURE"):
+        store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=0)))
+
+
+def test_what_does_not_exist_is_not_described(store: PravegaStore, name: StreamName) -> None:
+    """A missing stream and a missing scope are None."""
+    assert store.describe(name) is None
+    assert store.describe(StreamName(scope="no-such-scope", stream="s")) is None
+
+
+def test_a_stream_is_made_once(store: PravegaStore, name: StreamName) -> None:
+    """A second creation says False, with the same configuration and with another."""
+    assert store.create_stream(name, ONE)
+    assert not store.create_stream(name, ONE)
+    assert not store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=3)))
+    store.seal_stream(name)
+    assert not store.create_stream(name, ONE)
+
+
+def test_a_stream_in_a_missing_scope_is_not_made(store: PravegaStore) -> None:
+    """The error names the scope."""
+    with pytest.raises(ScopeNotFound, match="no-such-scope"):
+        store.create_stream(StreamName(scope="no-such-scope", stream="s"), ONE)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        StreamConfig(),
+        StreamConfig(
+            scaling=Scaling(
+                type=ScaleType.BY_EVENTS, target_rate=100, scale_factor=3, min_segments=2
+            ),
+            retention=Retention(type=RetentionType.TIME, minimum=60_000, maximum=2**62),
+            tags=("a", "z.example/k=v", "ü" * 80),
+        ),
+        StreamConfig(
+            scaling=Scaling(type=ScaleType.BY_BYTES, target_rate=64, scale_factor=2),
+            retention=Retention(type=RetentionType.SIZE, minimum=1, maximum=0),
+        ),
+    ],
+)
+def test_a_configuration_is_kept_whole(
+    store: PravegaStore, name: StreamName, config: StreamConfig
+) -> None:
+    """What a stream is made or updated with is what it is described with."""
+    assert store.create_stream(name, config)
+    created = store.describe(name)
+    assert created is not None
+    assert created.config == config
+    changed = config.model_copy(update={"tags": ("other",)})
+    store.update_stream(name, changed)
+    updated = store.describe(name)
+    assert updated is not None
+    assert updated.config == changed
+
+
+def test_a_fresh_stream_has_one_head_and_tail_with_uniform_ranges(
+    store: PravegaStore, name: StreamName
+) -> None:
+    """Segments are numbered from 0 and sorted by key range."""
+    store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=4)))
+    described = store.describe(name)
+    assert described is not None
+    assert not described.sealed
+    assert described.head == described.tail
+    assert described.tail == tuple(
+        Segment(id=number, keys=keys(number / 4, (number + 1) / 4)) for number in range(4)
+    )
+
+
+def test_a_scaled_stream_has_another_tail_than_head(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """After scales the head is the first epoch and the tail the last, sealed or not."""
+    first = (Segment(id=0, keys=keys(0, 0.5)), Segment(id=1, keys=keys(0.5, 1)))
+    store.scale(stream, [0, 1], [keys(0, 0.1), keys(0.1, 1)])
+    store.scale(stream, [EPOCH + 3], [keys(0.1, 0.7), keys(0.7, 1)])
+    last = (
+        Segment(id=EPOCH + 2, keys=keys(0, 0.1)),
+        Segment(id=2 * EPOCH + 5, keys=keys(0.1, 0.7)),
+        Segment(id=2 * EPOCH + 4, keys=keys(0.7, 1)),
+    )
+    for sealed in (False, True):
+        described = store.describe(stream)
+        assert described is not None
+        assert (described.head, described.tail, described.sealed) == (first, last, sealed)
+        store.seal_stream(stream)
+
+
+def test_the_last_epoch_of_a_sealed_stream_is_found_among_many(
+    store: PravegaStore, name: StreamName
+) -> None:
+    """However many scales came after the head, the tail is the segments of the last."""
+    store.create_stream(name, ONE)
+    for epoch in range(6):
+        store.scale(name, [epoch * EPOCH + epoch], [keys(0, 1)])
+    store.seal_stream(name)
+    described = store.describe(name)
+    assert described is not None
+    assert described.tail == (Segment(id=6 * EPOCH + 6, keys=keys(0, 1)),)
+    assert described.head == (Segment(id=0, keys=keys(0, 1)),)
+
+
+def test_a_truncated_stream_begins_at_its_cut(store: PravegaStore, stream: StreamName) -> None:
+    """The head may have segments of several epochs, with the ranges they had there."""
+    store.scale(stream, [1], [keys(0.5, 0.8), keys(0.8, 1)])
+    store.truncate_stream(stream, {0: 0, EPOCH + 2: 0, EPOCH + 3: 0})
+    described = store.describe(stream)
+    assert described is not None
+    assert described.head == (
+        Segment(id=0, keys=keys(0, 0.5)),
+        Segment(id=EPOCH + 2, keys=keys(0.5, 0.8)),
+        Segment(id=EPOCH + 3, keys=keys(0.8, 1)),
+    )
+
+
+def test_a_stream_made_again_goes_on_counting_segments(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """A new stream of an old name has new numbers, from epoch 0 on, and another creation time."""
+    (old,) = store.attributes([(store.segment_name(stream, 0), store.creation_time)])
+    store.seal_stream(stream)
+    assert store.delete_stream(stream)
+    store.create_stream(stream, StreamConfig(scaling=Scaling(min_segments=2)))
+    described = store.describe(stream)
+    assert described is not None
+    assert described.head == described.tail
+    assert [segment.id for segment in described.tail] == [2, 3]
+    asked = [(store.segment_name(stream, n), store.creation_time) for n in (0, 2)]
+    gone, new = store.attributes(asked)
+    assert gone is None
+    assert old is not None
+    assert new is not None
+    assert new > old
+
+
+def test_sealing_and_deleting_follow_an_order(store: PravegaStore, stream: StreamName) -> None:
+    """A stream is deleted once, after it is sealed; sealing twice is fine."""
+    with pytest.raises(StreamNotSealed, match=str(stream)):
+        store.delete_stream(stream)
+    store.seal_stream(stream)
+    store.seal_stream(stream)
+    assert store.delete_stream(stream)
+    assert not store.delete_stream(stream)
+    assert store.describe(stream) is None
+
+
+def test_a_sealed_stream_takes_no_changes(store: PravegaStore, stream: StreamName) -> None:
+    """Updates, truncations and scales of a sealed stream are rejected."""
+    store.seal_stream(stream)
+    with pytest.raises(StoreRejected, match="STREAM_SEALED"):
+        store.update_stream(stream, ONE)
+    with pytest.raises(StoreRejected, match="STREAM_SEALED"):
+        store.truncate_stream(stream, {0: 0, 1: 0})
+    with pytest.raises(StoreRejected, match="FAILURE"):
+        store.scale(stream, [0, 1], [keys(0, 1)])
+
+
+def test_calls_on_a_missing_stream_name_it(store: PravegaStore, name: StreamName) -> None:
+    """Each call that needs a stream says which one is missing; deleting it says False."""
+    with pytest.raises(StreamNotFound, match=str(name)):
+        store.update_stream(name, ONE)
+    with pytest.raises(StreamNotFound, match=str(name)):
+        store.truncate_stream(name, {0: 0})
+    with pytest.raises(StreamNotFound, match=str(name)):
+        store.seal_stream(name)
+    assert not store.delete_stream(name)
+
+
+def test_a_scale_below_the_policy_is_rejected_at_once(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """The store keeps at least as many segments as the policy says."""
+    with pytest.raises(StoreRejected, match="PRECONDITION_FAILED"):
+        store.scale(stream, [0, 1], [keys(0, 1)])
+
+
+def test_streams_are_listed_without_internal_ones(store: PravegaStore, scope: str) -> None:
+    """A scope lists its streams by name, all or those with a tag."""
+    own = f"list-{uuid4().hex[:8]}"
+    store.create_scope(own)
+    assert store.list_streams(own) == []
+    for number in range(3):
+        tags = ("odd",) if number % 2 else ()
+        store.create_stream(StreamName(scope=own, stream=f"s{number}"), StreamConfig(tags=tags))
+    assert store.list_streams(own) == ["s0", "s1", "s2"]
+    assert store.list_streams(own, "odd") == ["s1"]
+    assert store.list_streams(own, "even") == []
+    with pytest.raises(ScopeNotFound, match="no-such-scope"):
+        store.list_streams("no-such-scope")
+
+
+def test_a_controller_that_is_not_there_is_unavailable() -> None:
+    """The error comes before the deadline and has the address."""
+    store = PravegaStore(
+        "tcp://127.0.0.1:1", credentials=None, timeouts=StoreTimeouts(call=20, connect=5)
+    )
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"):
+        store.scope_exists("any")
+    store.close()
+
+
+def test_a_call_ends_at_its_deadline(standalone: Standalone, scope: str) -> None:
+    """A controller that does not answer in time is a timeout, which is retryable."""
+    store = PravegaStore(
+        standalone.controller_uri, credentials=None, timeouts=StoreTimeouts(call=1e-6)
+    )
+    with pytest.raises(StoreTimeout) as caught:
+        store.scope_exists(scope)
+    assert caught.value.retryable
+    store.close()

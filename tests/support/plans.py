@@ -1,0 +1,51 @@
+"""Plans for tests, made by hand: what a test does not name does not matter to it."""
+
+from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.plan import Plan, SegmentPlan, StreamPlan
+
+COPY = "ab" * 16
+SOURCE = StreamName(scope="in", stream="s")
+TARGET = StreamName(scope="out", stream="t")
+ADDRESS = StoreAddress(uri="tcp://model:1")
+
+
+def segment_plan(
+    end: int, *, start: int = 0, cuts: tuple[int, ...] = (), events: int | None = 1, number: int = 0
+) -> SegmentPlan:
+    """A segment's plan; `stream_plan` gives it its keys."""
+    return SegmentPlan(
+        id=number,
+        keys=KeyRange(low=0, high=1),
+        start=start,
+        end=end,
+        created=1_000 + number,
+        events=events,
+        cuts=cuts,
+    )
+
+
+def stream_plan(
+    *segments: SegmentPlan,
+    copy: str = COPY,
+    source: StreamName = SOURCE,
+    target: StreamName = TARGET,
+    verify: bool = True,
+) -> StreamPlan:
+    """A stream's plan: the segments share the keys equally."""
+    count = len(segments)
+    return StreamPlan(
+        copy_id=copy,
+        source=source,
+        target=target,
+        segments=tuple(
+            segment.model_copy(update={"keys": KeyRange(low=i / count, high=(i + 1) / count)})
+            for i, segment in enumerate(segments)
+        ),
+        config=StreamConfig(tags=("team=a",)),
+        verify=verify,
+    )
+
+
+def whole_plan(*streams: StreamPlan) -> Plan:
+    """A plan of these streams within one store."""
+    return Plan(source=ADDRESS, target=ADDRESS, streams=streams)

@@ -1,0 +1,127 @@
+"""Source streams in the model store, and drivers of their copies."""
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.plan import StreamPlan
+from sluice.core.planner import CopyRequest
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import Executor, InlineExecutor
+from sluice.engine.planning import resolve
+from sluice.engine.report import StreamReport
+from sluice.engine.stream import Limits
+from sluice.errors import SluiceError
+from support.model import (
+    CREATION_TIME,
+    EVENT_COUNT,
+    ModelSegment,
+    ModelStore,
+    ModelStream,
+    World,
+    segment_name,
+)
+from support.plans import COPY, SOURCE, TARGET, whole_plan
+
+CHUNK = 16
+REQUEST = CopyRequest(copy_id=COPY, source=SOURCE, target=TARGET)
+
+
+def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
+    """A segment's bytes: events of these sizes, with content that differs everywhere."""
+    data = b""
+    for number, size in enumerate(sizes):
+        body = hashlib.sha256(f"{seed}/{number}".encode()).digest() * (size // 32 + 1)
+        data += struct.pack(">ii", 0, size) + body[:size]
+    return data
+
+
+def put_source(world: World, *shapes: Sequence[int], name: StreamName = SOURCE) -> list[bytes]:
+    """Put a stream into the world, a segment for each list of event sizes; gives their bytes."""
+    contents = [events_of(sizes, seed) for seed, sizes in enumerate(shapes)]
+    segments = []
+    for i, data in enumerate(contents):
+        world.time += 1
+        world.segments[segment_name(name, i)] = ModelSegment(
+            data=bytearray(data),
+            attributes={CREATION_TIME: world.time, EVENT_COUNT: len(shapes[i])},
+        )
+        keys = KeyRange(low=i / len(contents), high=(i + 1) / len(contents))
+        segments.append(Segment(id=i, keys=keys))
+    world.streams[name] = ModelStream(StreamConfig(tags=("team=a",)), tuple(segments))
+    return contents
+
+
+def planned(store: ModelStore, request: CopyRequest = REQUEST) -> StreamPlan:
+    """The plan that a driver of this copy works on."""
+    plan = resolve(request, store, store).plan
+    assert plan is not None
+    return plan
+
+
+def split(plan: StreamPlan, at: int = 2 * CHUNK) -> StreamPlan:
+    """The plan with its segments divided into parts of so many bytes."""
+    segments = [
+        segment.model_copy(
+            update={"cuts": tuple(c for c in range(0, segment.end, at) if c > segment.start)}
+        )
+        for segment in plan.segments
+    ]
+    return plan.model_copy(update={"segments": tuple(segments)})
+
+
+class ManualClock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self.slept.append(seconds)
+
+
+class Heard:
+    """A listener that remembers the steps and the retries."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.retries: list[tuple[str, float]] = []
+
+    def step(self, copy: object, step: object) -> None:
+        """See Listener."""
+        self.steps.append(type(step).__name__)
+
+    def retry(self, copy: object, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        self.retries.append((error.reason, round(delay, 3)))
+
+
+def copy_all(
+    store: ModelStore,
+    *plans: StreamPlan,
+    target: ModelStore | None = None,
+    executor: Executor | None = None,
+    clock: ManualClock | None = None,
+    listener: Heard | None = None,
+    patience: float | None = None,
+) -> list[StreamReport]:
+    """Run these plans to their end in this thread."""
+    runner = CopyRunner(
+        whole_plan(*plans),
+        source=store,
+        target=target or store,
+        executor=executor or InlineExecutor(store, target or store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock or ManualClock(),
+        listener=listener,
+        patience=patience,
+    )
+    return runner.run()

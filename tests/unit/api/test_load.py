@@ -1,0 +1,285 @@
+import copy
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.api.load import load
+from sluice.api.streamcopy import LimitsSpec
+from sluice.errors import InvalidSpec
+
+STORE: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamStore",
+    "metadata": {"name": "local"},
+    "spec": {"pravega": {"controllerURI": "tcp://127.0.0.1:9090"}},
+}
+COPY: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamCopy",
+    "metadata": {"name": "orders"},
+    "spec": {
+        "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
+        "target": {"storeRef": {"name": "local"}, "scope": "out", "stream": "orders"},
+    },
+}
+REMOVED = object()
+
+
+def text(*documents: object) -> str:
+    """Documents as YAML."""
+    return yaml.safe_dump_all(documents)
+
+
+def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The document with one field set, or removed."""
+    result = copy.deepcopy(document)
+    *parents, last = path.split(".")
+    place = result
+    for parent in parents:
+        place = place.setdefault(parent, {})
+    if value is REMOVED:
+        del place[last]
+    else:
+        place[last] = value
+    return result
+
+
+def test_a_good_file_is_read() -> None:
+    """Copies come in the file's order, stores by namespace and name, defaults filled in."""
+    other = changed(changed(COPY, "metadata.name", "b"), "metadata.namespace", "team")
+    resources = load(text(COPY, STORE, None, changed(other, "spec.suspend", True)))
+    first, second = resources.copies
+    assert (first.metadata.name, first.metadata.namespace) == ("orders", "default")
+    assert (second.metadata.name, second.metadata.namespace) == ("b", "team")
+    assert (first.spec.suspend, second.spec.suspend) == (False, True)
+    assert (first.spec.source.scope, first.spec.target.on_exists) == ("in", "Fail")
+    assert first.spec.limits == LimitsSpec()
+    store = resources.store(first, "local", side="source")
+    assert store.spec.pravega.controller_uri == "tcp://127.0.0.1:9090"
+
+
+def test_a_store_with_credentials_names_a_secret() -> None:
+    """The secret's name is read; a manifest has no place for the password itself."""
+    auth = {"basic": {"secretRef": {"name": "login"}}}
+    resources = load(text(COPY, changed(STORE, "spec.pravega.auth", auth)))
+    read = resources.stores["default", "local"].spec.pravega.auth
+    assert read is not None
+    assert read.basic.secret_ref.name == "login"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("apiVersion", "sluice.dev/v1"),
+        ("metadata", REMOVED),
+        ("metadata.name", REMOVED),
+        ("metadata.name", "Orders"),
+        ("metadata.name", ""),
+        ("metadata.name", "a" * 64),
+        ("metadata.name", "a\n"),
+        ("metadata.name", 7),
+        ("metadata.namespace", "a_b"),
+        ("spec", REMOVED),
+        ("spec", "copy it"),
+        ("spec.source", REMOVED),
+        ("spec.source", ["in/orders"]),
+        ("spec.source.scope", REMOVED),
+        ("spec.source.scope", ""),
+        ("spec.source.scope", "a/b"),
+        ("spec.source.stream", "a b"),
+        ("spec.source.stream", "a" * 250),
+        ("spec.source.stream", None),
+        ("spec.source.storeRef", "local"),
+        ("spec.source.storeRef.name", REMOVED),
+        ("spec.source.storeRef.namespace", "other"),
+        ("spec.target", REMOVED),
+        ("spec.target.stream", 12),
+        ("spec.target.onExists", "Append"),
+        ("spec.target.on_exists", "Fail"),
+        ("spec.suspend", "perhaps"),
+        ("spec.suspend", None),
+        ("spec.limits", 5),
+        ("spec.limits.bytesPerSecond", "fast"),
+        ("spec.limits.bytesPerSecond", "-1"),
+        ("spec.limits.bytesPerSecond", -1),
+        ("spec.limits.bytesPerSecond", 1023),
+        ("spec.limits.bytesPerSecond", 2048.5),
+        ("spec.limits.bytesPerSecond", "1.5Gi"),
+        ("spec.limits.bytesPerSecond", "2mi"),
+        ("spec.limits.bytesPerSecond", True),
+        ("spec.limits.inFlightBytes", "1M"),
+        ("spec.limits.inFlightBytes", "2Gi"),
+        ("spec.limits.inFlight", "64Mi"),
+        ("spec.mode", "Continuous"),
+        ("specs", {}),
+    ],
+    ids=lambda value: str(value)[:40] if value is not REMOVED else "removed",
+)
+def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
+    """Every missing, unknown or wrong field gives InvalidSpec with the field's path in YAML."""
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(STORE, changed(COPY, path, value)))
+    assert caught.value.field == path
+    assert "StreamCopy in document 2" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.pravega", REMOVED),
+        ("spec.kafka", {}),
+        ("spec.pravega.controllerURI", REMOVED),
+        ("spec.pravega.controllerURI", "127.0.0.1:9090"),
+        ("spec.pravega.controllerURI", "tls://host:9090"),
+        ("spec.pravega.controllerURI", "tcp://host"),
+        ("spec.pravega.controllerURI", "tcp://host:port"),
+        ("spec.pravega.controllerURI", "tcp://user:pass@host:9090"),
+        ("spec.pravega.controllerUri", "tcp://host:9090"),
+        ("spec.pravega.auth.basic", REMOVED),
+        ("spec.pravega.auth.basic.password", "1234"),
+        ("spec.pravega.auth.basic.secretRef.name", "Login"),
+    ],
+    ids=lambda value: str(value)[:40] if value is not REMOVED else "removed",
+)
+def test_a_wrong_field_of_a_store_is_named(path: str, value: object) -> None:
+    """Every missing, unknown or wrong field of a store gives InvalidSpec with its path."""
+    auth = {"basic": {"secretRef": {"name": "login"}}}
+    good = changed(STORE, "spec.pravega.auth", auth) if "auth" in path else STORE
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(changed(good, path, value), COPY))
+    assert path in str(caught.value)
+    assert "StreamStore in document 1" in caught.value.message
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    """Several wrong fields are listed together, each with what is wrong."""
+    wrong = changed(changed(COPY, "spec.source.scope", ""), "spec.colour", "red")
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(wrong))
+    assert caught.value.field == "spec.source.scope"
+    assert "; spec.colour: there is no such field" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("a: [1, 2", "not YAML"),
+        ("a: b: c", "not YAML"),
+        ("when: 2026-13-45", "not YAML"),
+        ("\0", "not YAML"),
+        ("[" * 5000, "not YAML"),
+        ("- 1", "document 1 is not a mapping"),
+        ("just text", "document 1 is not a mapping"),
+        ("", "there is no StreamCopy"),
+        ("---\n---\n", "there is no StreamCopy"),
+        ("kind: StreamCopy", "there is no StreamCopy"),
+        ("apiVersion: sluice.dev/v1alpha1\nkind: StreamMove", "unknown kind 'StreamMove'"),
+        ("apiVersion: sluice.dev/v1alpha1", "unknown kind None"),
+        ("apiVersion: sluice.dev/v1alpha1\nkind: [StreamCopy]", "unknown kind"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_a_file_that_is_no_resource_is_refused(broken: str, said: str) -> None:
+    """Text that is no YAML, no resource or no copy gives InvalidSpec and a remedy."""
+    with pytest.raises(InvalidSpec) as caught:
+        load(broken)
+    assert said in caught.value.message
+    assert caught.value.remedy
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_it(anything: str) -> None:
+    """Any text at all is refused with InvalidSpec, never with another error."""
+    with pytest.raises(InvalidSpec):
+        load(anything)
+
+
+@pytest.mark.parametrize("twice", [COPY, STORE], ids=["copy", "store"])
+def test_two_of_one_name_are_refused(twice: dict[str, Any]) -> None:
+    """Two resources of one kind, namespace and name are refused, by the name's field."""
+    with pytest.raises(InvalidSpec, match="there are two") as caught:
+        load(text(COPY, STORE, twice))
+    assert caught.value.field == "metadata.name"
+
+
+def test_equal_names_in_two_namespaces_are_two_resources() -> None:
+    """A name belongs to its namespace."""
+    resources = load(text(COPY, changed(COPY, "metadata.namespace", "other")))
+    assert len(resources.copies) == 2
+
+
+def test_other_groups_are_passed_over() -> None:
+    """Resources of other API groups may stand in the same file."""
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}
+    similar = {"apiVersion": "sluice.dev.example/v1", "kind": "StreamCopy"}
+    resources = load(text(config_map, COPY, similar, STORE))
+    assert [found.metadata.name for found in resources.copies] == ["orders"]
+
+
+def test_labels_and_a_status_are_passed_over() -> None:
+    """What Kubernetes adds to a resource does not stop it from being read."""
+    live = changed(changed(COPY, "status", {"phase": 1}), "metadata.labels", {"a": "b"})
+    assert load(text(live)).copies[0].spec == load(text(COPY)).copies[0].spec
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"), [("default", "remote"), ("other", "local")], ids=["name", "namespace"]
+)
+def test_a_store_that_is_not_in_the_file_is_named(namespace: str, name: str) -> None:
+    """A copy whose store is missing, or in another namespace, is refused by the reference."""
+    moved = changed(COPY, "metadata.namespace", namespace)
+    resources = load(text(moved, STORE))
+    with pytest.raises(InvalidSpec, match=name) as caught:
+        resources.store(resources.copies[0], name, side="target")
+    assert caught.value.field == "spec.target.storeRef.name"
+
+
+@pytest.mark.parametrize(
+    ("written", "count"),
+    [
+        (2048, 2048),
+        ("2048", 2048),
+        ("500k", 500_000),
+        ("3M", 3_000_000),
+        ("3G", 3_000_000_000),
+        ("1T", 1_000_000_000_000),
+        ("4Ki", 4096),
+        ("64Mi", 67_108_864),
+        ("2Gi", 2_147_483_648),
+        ("1Ti", 1_099_511_627_776),
+    ],
+)
+def test_quantities_are_read_as_kubernetes_writes_them(written: object, count: int) -> None:
+    """A number of bytes, plain or with a decimal or binary suffix."""
+    spec = load(text(changed(COPY, "spec.limits.bytesPerSecond", written))).copies[0].spec
+    assert spec.limits.bytes_per_second == count
+
+
+def test_identity_ignores_what_may_change() -> None:
+    """Suspension and limits do not make another copy; source and target do."""
+    plain = load(text(COPY)).copies[0].spec.identity()
+    suspended = changed(COPY, "spec.suspend", True)
+    limited = changed(COPY, "spec.limits.inFlightBytes", "2Mi")
+    assert load(text(suspended)).copies[0].spec.identity() == plain
+    assert load(text(limited)).copies[0].spec.identity() == plain
+    assert plain == {
+        "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
+        "target": {
+            "storeRef": {"name": "local"},
+            "scope": "out",
+            "stream": "orders",
+            "onExists": "Fail",
+        },
+    }
+    renamed = changed(COPY, "spec.target.stream", "orders2")
+    assert load(text(renamed)).copies[0].spec.identity() != plain
+
+
+def test_resources_cannot_be_changed() -> None:
+    """What was read stays as it is."""
+    spec = load(text(COPY)).copies[0].spec
+    with pytest.raises(ValueError, match="frozen"):
+        spec.suspend = True

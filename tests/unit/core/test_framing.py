@@ -1,0 +1,66 @@
+import struct
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.framing import EventCounter
+from sluice.errors import IntegrityError
+
+
+def events_of(sizes: list[int]) -> bytes:
+    """A segment with events of these sizes, full of bytes that look like headers."""
+    return b"".join(struct.pack(">ii", 0, size) + (b"\0\0\0\2\xff" * size)[:size] for size in sizes)
+
+
+def count(data: bytes, cuts: list[int]) -> EventCounter:
+    """A counter that was fed the data in blocks cut there."""
+    counter = EventCounter()
+    edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    for start, end in pairwise(edges):
+        counter.feed(memoryview(data)[start:end])
+    return counter
+
+
+all_sizes = st.lists(st.integers(0, 40), max_size=12)
+all_cuts = st.lists(st.integers(0, 10_000), max_size=30)
+
+
+@given(all_sizes, all_cuts)
+def test_any_blocks_give_the_same_count(sizes: list[int], cuts: list[int]) -> None:
+    """However a segment is cut into blocks, all its events are counted and it ends between two."""
+    counter = count(events_of(sizes), cuts)
+    assert counter.events == len(sizes)
+    assert counter.between_events
+
+
+@given(all_sizes.filter(len))
+def test_byte_by_byte_gives_the_same_count(sizes: list[int]) -> None:
+    """Blocks of one byte each, which cut every header, change nothing."""
+    data = events_of(sizes)
+    assert count(data, list(range(len(data)))).events == len(sizes)
+
+
+@given(all_sizes.filter(len), all_cuts, st.data())
+def test_it_tells_when_bytes_end_inside_an_event(
+    sizes: list[int], cuts: list[int], data: st.DataObject
+) -> None:
+    """After a prefix it stands between events exactly if the prefix ends where an event does."""
+    whole = events_of(sizes)
+    length = data.draw(st.integers(0, len(whole)))
+    ends = [len(events_of(sizes[:n])) for n in range(len(sizes) + 1)]
+    assert count(whole[:length], cuts).between_events is (length in ends)
+
+
+def test_empty_events_are_events() -> None:
+    """Events without content count."""
+    assert count(events_of([0, 0, 0]), []).events == 3
+
+
+@pytest.mark.parametrize("cut", range(17))
+def test_a_negative_length_is_damage(cut: int) -> None:
+    """A length below zero is an IntegrityError, also where its header is cut in two."""
+    data = events_of([1]) + struct.pack(">ii", 0, -1)
+    with pytest.raises(IntegrityError, match="length -1"):
+        count(data, [cut])

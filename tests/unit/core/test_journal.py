@@ -1,0 +1,181 @@
+import json
+import struct
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.journal import (
+    Journal,
+    digest_record,
+    digest_records,
+    events_record,
+    fold,
+    frame,
+    plan_record,
+    target_record,
+    unframe,
+)
+from sluice.errors import IntegrityError
+from support.plans import segment_plan, stream_plan
+
+PLAN = stream_plan(segment_plan(100, cuts=(64,)), segment_plan(0, number=1, events=None))
+OTHER = stream_plan(segment_plan(7))
+D1, D2, D3 = (bytes([n]) * 32 for n in (1, 2, 3))
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+digest_maps = st.dictionaries(st.integers(0, 60), st.binary(min_size=32, max_size=32))
+
+
+def written(records: Iterable[dict[str, object]]) -> bytes:
+    """The journal's bytes."""
+    return b"".join(frame(record) for record in records)
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), json_values, max_size=4), max_size=5))
+def test_records_survive_their_frames(records: list[dict[str, object]]) -> None:
+    """Whatever records are framed one behind the other come back equal and in order."""
+    assert unframe(written(records)) == records
+
+
+def test_a_journal_reads_back_what_was_written() -> None:
+    """Plan, target, digests and events fold to the values that were recorded."""
+    records = [
+        plan_record(PLAN),
+        target_record((10, 11)),
+        digest_record(0, 4, [D1, D2]),
+        events_record(1, 9),
+    ]
+    expected = Journal(PLAN, (10, 11), {0: {4: D1, 5: D2}}, {1: 9})
+    assert fold(unframe(written(records))) == expected
+
+
+def test_an_empty_journal_is_none() -> None:
+    """A segment that was made and not written holds no journal."""
+    assert unframe(b"") == []
+    assert fold([]) is None
+
+
+def test_the_first_target_holds() -> None:
+    """Of two drivers that bind the target the first decides."""
+    folded = fold([plan_record(PLAN), target_record([1, 2]), target_record([3, 4])])
+    assert folded is not None
+    assert folded.target == (1, 2)
+
+
+def test_digests_of_several_records_add_up() -> None:
+    """Later digest records add chunks to earlier ones, per segment."""
+    folded = fold(
+        [
+            plan_record(PLAN),
+            digest_record(0, 0, [D1]),
+            digest_record(1, 0, [D2]),
+            digest_record(0, 1, [D3]),
+        ]
+    )
+    assert folded is not None
+    assert folded.digests == {0: {0: D1, 1: D3}, 1: {0: D2}}
+
+
+@given(digest_maps)
+def test_digest_records_merge_back_to_the_same_map(digests: dict[int, bytes]) -> None:
+    """Digests of any chunks, cut into records of consecutive ones, fold to the same map."""
+    records = digest_records(3, digests)
+    folded = fold([plan_record(PLAN), *records])
+    assert folded is not None
+    assert folded.digests.get(3, {}) == digests
+    gaps = sum(1 for chunk in digests if chunk - 1 not in digests)
+    assert len(records) == gaps
+
+
+@given(st.data())
+def test_a_truncated_journal_is_damaged(data: st.DataObject) -> None:
+    """Bytes that end inside a record are an IntegrityError, at any offset."""
+    records = [plan_record(PLAN), target_record([1, 2])]
+    whole = written(records)
+    at = data.draw(st.integers(1, len(whole) - 1))
+    ends = {len(frame(records[0]))}
+    if at in ends:
+        assert unframe(whole[:at]) == records[:1]
+    else:
+        with pytest.raises(IntegrityError, match="damaged at offset"):
+            unframe(whole[:at])
+
+
+def outcome(data: bytes) -> str:
+    """What comes of reading these bytes; only the errors of the tree are caught."""
+    try:
+        fold(unframe(data))
+    except IntegrityError:
+        return "refused"
+    return "read"
+
+
+@given(st.binary(max_size=200))
+def test_foreign_bytes_are_refused(data: bytes) -> None:
+    """Bytes that nobody framed are an IntegrityError and never anything else."""
+    assert outcome(data + b"x") == "refused"
+
+
+@given(st.binary(max_size=60))
+def test_foreign_bytes_in_a_frame_are_refused(body: bytes) -> None:
+    """A frame whose content is no record is an IntegrityError and never anything else."""
+    assert outcome(struct.pack(">ii", 0, len(body)) + body) == "refused"
+
+
+@given(st.sampled_from(["plan", "target", "digests", "events"]), st.data())
+def test_records_with_foreign_values_are_refused_or_read(kind: str, data: st.DataObject) -> None:
+    """A record of a known kind with any values is read or an IntegrityError, nothing else."""
+    keys = ["plan", "segments", "segment", "first", "sha256", "events"]
+    record = {key: data.draw(json_values | st.lists(st.integers())) for key in keys}
+    body = written([plan_record(PLAN), record | {"record": kind}])
+    assert outcome(body) in {"refused", "read"}
+
+
+@given(st.data())
+def test_a_flipped_byte_is_refused_or_read(data: st.DataObject) -> None:
+    """One wrong byte anywhere in a journal is an IntegrityError or other values, nothing else."""
+    whole = bytearray(
+        written([plan_record(PLAN), target_record([1, 2]), digest_record(0, 0, [D1, D2])])
+    )
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= data.draw(st.integers(1, 255))
+    assert outcome(bytes(whole)) in {"refused", "read"}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [target_record([1])],
+        [digest_record(0, 0, [D1])],
+        [events_record(0, 1)],
+        [plan_record(PLAN), plan_record(OTHER)],
+        [plan_record(PLAN), {"record": "cutover"}],
+        [plan_record(PLAN), {}],
+        [{"record": "plan", "plan": {"copyId": "x"}}],
+        [{"record": "plan", "plan": 3}],
+        [plan_record(PLAN), {"record": "target", "segments": 3}],
+        [plan_record(PLAN), {"record": "target", "segments": ["a"]}],
+        [plan_record(PLAN), digest_record(0, 0, [D1[:31]])],
+        [plan_record(PLAN), digest_record(0, 0, [D1]) | {"sha256": "zz"}],
+        [plan_record(PLAN), digest_record(0, 0, [D1]) | {"first": "0"}],
+        [plan_record(PLAN), events_record(0, 1) | {"segment": []}],
+        [plan_record(PLAN), events_record(0, 1) | {"events": -1}],
+    ],
+    ids=lambda records: json.dumps(records[-1])[:40],
+)
+def test_a_journal_that_makes_no_sense_is_refused(records: list[dict[str, object]]) -> None:
+    """A journal without its plan first, with two plans, or with a damaged record is refused."""
+    with pytest.raises(IntegrityError, match="journal"):
+        fold(records)
+
+
+def test_deep_nesting_is_refused() -> None:
+    """JSON that is nested beyond reason is damage and not a crash."""
+    body = b"[" * 200_000
+    assert outcome(struct.pack(">ii", 0, len(body)) + body) == "refused"

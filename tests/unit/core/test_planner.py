@@ -1,0 +1,175 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.model import (
+    KeyRange,
+    Retention,
+    RetentionType,
+    Scaling,
+    ScaleType,
+    StoreAddress,
+    StreamConfig,
+    StreamName,
+)
+from sluice.core.plan import Plan, SegmentPlan, StreamPlan
+from sluice.core.planner import CopyRequest, SeenSegment, cuts, plan_stream
+from sluice.errors import SourceUnsupported
+
+MIB = 1 << 20
+CHUNK = 8 * MIB
+REQUEST = CopyRequest(
+    copy_id="ab" * 16,
+    source=StreamName(scope="in", stream="s"),
+    target=StreamName(scope="out", stream="t"),
+)
+offsets = st.integers(0, 1 << 45)
+
+
+def seen(low: float, high: float, number: int = 0) -> SeenSegment:
+    """A segment of the source with these keys."""
+    return SeenSegment(number, KeyRange(low=low, high=high), start=3, end=90, created=7, events=4)
+
+
+@given(offsets, offsets)
+def test_parts_cover_the_range_exactly(start: int, length: int) -> None:
+    """Whatever the bounds: cuts ascend inside them at chunk boundaries, into at most 64 parts."""
+    end = start + length
+    made = cuts(start, end)
+    assert list(made) == sorted(set(made))
+    assert all(start < cut < end and cut % CHUNK == 0 for cut in made)
+    assert len(made) < 64
+    segment = SegmentPlan(
+        id=0,
+        keys=KeyRange(low=0, high=1),
+        start=start,
+        end=end,
+        created=0,
+        events=0,
+        cuts=made,
+    )
+    parts = segment.parts
+    assert [part.number for part in parts] == list(range(len(parts)))
+    assert all(part.length > 0 for part in parts)
+    edges = [edge for part in parts for edge in (part.start, part.end)]
+    inner = [cut for cut in made for _ in range(2)]
+    assert edges == ([start, *inner, end] if length else [])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (0, 0, ()),
+        (5, 5, ()),
+        (0, 256 * MIB, ()),
+        (0, 256 * MIB + 1, (128 * MIB,)),
+        (1, 256 * MIB + 2, (128 * MIB,)),
+        (0, 1024 * MIB, (256 * MIB, 512 * MIB, 768 * MIB)),
+    ],
+)
+def test_only_ranges_longer_than_a_part_are_divided(
+    start: int, end: int, expected: tuple[int, ...]
+) -> None:
+    """Up to 256 MiB stay whole, more is divided evenly at chunk boundaries."""
+    assert cuts(start, end) == expected
+
+
+def test_segments_are_planned_in_the_order_of_their_keys() -> None:
+    """The plan sorts segments by keys, whatever their order in the catalog, and keeps the bounds."""
+    plan = plan_stream(
+        REQUEST,
+        config=StreamConfig(),
+        scaled=False,
+        seen=[seen(0.5, 1, 4), seen(0, 0.5, 9)],
+    )
+    assert [segment.id for segment in plan.segments] == [9, 4]
+    assert [(s.start, s.end, s.created, s.events) for s in plan.segments] == [(3, 90, 7, 4)] * 2
+    assert (plan.bytes, plan.events) == (174, 8)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 100])
+def test_uniform_ranges_are_accepted(count: int) -> None:
+    """The ranges of a new stream are uniform however their bounds were rounded."""
+    ranges = [seen(i / count, min(1.0, i / count + 1 / count), i) for i in range(count)]
+    plan = plan_stream(REQUEST, config=StreamConfig(), scaled=False, seen=ranges)
+    assert len(plan.segments) == count
+
+
+@pytest.mark.parametrize(
+    ("scaled", "segments"),
+    [
+        (True, [seen(0, 1)]),
+        (True, []),
+        (False, [seen(0, 0.3), seen(0.3, 1, 1)]),
+        (False, [seen(0, 0.5), seen(0.5, 0.75, 1), seen(0.75, 1, 2)]),
+        (False, [seen(0.5, 1)]),
+    ],
+    ids=["several epochs", "several epochs, none seen", "unequal", "one split", "half missing"],
+)
+def test_a_scaled_source_is_refused(scaled: bool, segments: list[SeenSegment]) -> None:  # noqa: FBT001
+    """A stream of several epochs or of unequal ranges is refused, and the error names the field."""
+    with pytest.raises(SourceUnsupported) as caught:
+        plan_stream(REQUEST, config=StreamConfig(), scaled=scaled, seen=segments)
+    assert caught.value.field == "spec.source.stream"
+
+
+def test_a_plan_with_uncounted_events_does_not_know_their_number() -> None:
+    """One segment whose events are unknown makes the stream's number unknown."""
+    unknown = seen(0, 0.5)._replace(events=None)
+    plan = plan_stream(
+        REQUEST, config=StreamConfig(), scaled=False, seen=[unknown, seen(0.5, 1, 1)]
+    )
+    assert plan.events is None
+
+
+configs = st.builds(
+    StreamConfig,
+    scaling=st.builds(
+        Scaling,
+        type=st.sampled_from(ScaleType),
+        target_rate=st.integers(0, 1 << 31),
+        scale_factor=st.integers(0, 10),
+        min_segments=st.integers(1, 100),
+    ),
+    retention=st.builds(
+        Retention,
+        type=st.sampled_from(RetentionType),
+        minimum=st.integers(0, 1 << 62),
+        maximum=st.integers(0, 1 << 62),
+    ),
+    tags=st.lists(st.text(max_size=20), max_size=3).map(tuple),
+)
+
+
+@st.composite
+def stream_plans(draw: st.DrawFn) -> StreamPlan:
+    """Plans of any shape, as the planner makes them."""
+    count = draw(st.integers(1, 5))
+    ranges = []
+    for number in range(count):
+        start, length = draw(offsets), draw(offsets)
+        keys = KeyRange(low=number / count, high=(number + 1) / count)
+        events = draw(st.none() | st.integers(0, 1 << 62))
+        ranges.append(SeenSegment(number, keys, start, start + length, draw(offsets), events))
+    return plan_stream(REQUEST, config=draw(configs), scaled=False, seen=ranges)
+
+
+@given(stream_plans())
+def test_a_plan_survives_json(plan: StreamPlan) -> None:
+    """A plan read back from its JSON is equal and has the same hash."""
+    again = StreamPlan.model_validate_json(plan.model_dump_json())
+    assert again == plan
+    assert again.hash == plan.hash
+    whole = Plan(source=(at := StoreAddress(uri="tcp://a:1", secret="s")), target=at, streams=(plan,))
+    read = Plan.model_validate_json(whole.model_dump_json())
+    assert read == whole
+    assert read.hash == whole.hash
+
+
+@given(stream_plans(), st.integers(1, 1000))
+def test_another_bound_is_another_plan(plan: StreamPlan, more: int) -> None:
+    """The hash of a plan changes with its bounds."""
+    first = plan.segments[0]
+    longer = first.model_copy(update={"end": first.end + more})
+    other = plan.model_copy(update={"segments": (longer, *plan.segments[1:])})
+    assert StreamPlan.model_validate(other.model_dump()).hash != plan.hash

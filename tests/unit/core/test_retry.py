@@ -1,0 +1,90 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.retry import POLICIES, Patience
+from sluice.errors import (
+    Category,
+    DigestMismatch,
+    InfrastructureError,
+    InvalidSpec,
+    PermissionDenied,
+    SchedulingError,
+    SluiceError,
+    StoreUnavailable,
+)
+
+
+def test_waits_double_up_to_the_longest() -> None:
+    """Failures in a row wait twice as long each time, up to the category's longest wait."""
+    patience = Patience()
+    waits = [patience.delay(StoreUnavailable("down"), now=0) for _ in range(9)]
+    assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15, 15]
+
+
+@pytest.mark.parametrize(
+    ("error", "first", "patience"),
+    [
+        (StoreUnavailable("x"), 0.2, 300),
+        (InfrastructureError("x"), 0.5, 120),
+        (SchedulingError("x"), 5, 600),
+    ],
+    ids=["store", "infrastructure", "scheduling"],
+)
+def test_each_category_has_its_own_backoff(
+    error: SluiceError, first: float, patience: float
+) -> None:
+    """A category's first wait and the time after which it gives up are its own."""
+    mine = Patience()
+    assert mine.delay(error, now=1000) == first
+    assert mine.delay(error, now=1000 + patience) is not None
+    assert mine.delay(error, now=1000.1 + patience) is None
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidSpec("x"), DigestMismatch("x"), PermissionDenied("x")], ids=lambda e: e.reason
+)
+def test_what_trying_again_cannot_help_is_given_up_at_once(error: SluiceError) -> None:
+    """An error that is not retryable gets no second try, whatever the patience."""
+    assert Patience(patience=1e9).delay(error, now=0) is None
+
+
+def test_progress_renews_the_patience() -> None:
+    """Once something moved, waits and the time to give up begin anew."""
+    patience = Patience(patience=10)
+    assert patience.delay(StoreUnavailable("x"), now=0) == 0.2
+    assert patience.delay(StoreUnavailable("x"), now=10) == 0.4
+    patience.advanced()
+    assert patience.delay(StoreUnavailable("x"), now=11) == 0.2
+    assert patience.delay(StoreUnavailable("x"), now=21) == 0.4
+    assert patience.delay(StoreUnavailable("x"), now=21.5) is None
+
+
+def test_no_patience_still_tries_once_more_at_the_same_moment() -> None:
+    """A patience of zero gives up as soon as time has passed without progress."""
+    patience = Patience(patience=0)
+    assert patience.delay(StoreUnavailable("x"), now=5) == 0.2
+    assert patience.delay(StoreUnavailable("x"), now=5.2) is None
+
+
+def test_endless_patience_never_breaks() -> None:
+    """After any number of failures the wait is still the longest one."""
+    patience = Patience(patience=float("inf"))
+    waits = [patience.delay(StoreUnavailable("x"), now=n) for n in range(3000)]
+    assert waits[-1] == 15
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=30))
+def test_waits_never_shrink_without_progress(gaps: list[float]) -> None:
+    """As long as nothing moves, each wait is at least as long as the one before."""
+    patience, now, waits = Patience(patience=1e9), 0.0, []
+    for gap in gaps:
+        now += gap
+        waits.append(patience.delay(InfrastructureError("x"), now))
+    assert waits == sorted(waits)
+    assert waits[-1] <= 30
+
+
+def test_every_category_has_a_policy() -> None:
+    """No category is left without a rule."""
+    assert set(POLICIES) == set(Category)

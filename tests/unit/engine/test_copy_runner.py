@@ -1,0 +1,248 @@
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.core import digest, rounds
+from sluice.core.model import StreamName
+from sluice.core.planner import CopyRequest
+from sluice.engine import slices
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.report import Outcome
+from sluice.engine.slices import CopySlice, Slice, SliceResult
+from sluice.errors import InfrastructureError, NoSuchSegment
+from support.model import CREATION_TIME, Fate, ModelStore, World, segment_name
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import CHUNK, Heard, ManualClock, copy_all, planned, put_source, split
+
+SECOND = CopyRequest(
+    copy_id="cd" * 16,
+    source=StreamName(scope="in", stream="s2"),
+    target=StreamName(scope="out", stream="t2"),
+)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 16 bytes, so that small segments have several parts and slices."""
+    for module in (digest, rounds, slices):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with two sources."""
+    made = World()
+    put_source(made, [40, 40], [], [9])
+    put_source(made, [20, 1], name=SECOND.source)
+    return made
+
+
+class Failing:
+    """An executor whose first rounds fail."""
+
+    slots = 1
+
+    def __init__(self, store: ModelStore, errors: Sequence[InfrastructureError]) -> None:
+        self._inner = InlineExecutor(store, store)
+        self._errors = list(errors)
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        if self._errors:
+            raise self._errors.pop(0)
+        return self._inner.run(tasks)
+
+
+def test_a_copy_goes_through_its_steps(world: World) -> None:
+    """A copy without trouble takes each step once, and reports what it copied."""
+    heard, store = Heard(), ModelStore(world)
+    contents = world.bytes_of(SOURCE)
+    (report,) = copy_all(store, split(planned(store)), listener=heard)
+    assert [step for i, step in enumerate(heard.steps) if heard.steps[i - 1 : i] != [step]] == [
+        "Claim",
+        "Bind",
+        "Stage",
+        "Transfer",
+        "Stitch",
+        "Verify",
+        "Publish",
+        "Configure",
+        "Forget",
+        "Done",
+    ]
+    assert world.bytes_of(TARGET) == contents
+    assert (report.outcome, report.bytes, report.events) == (Outcome.COPIED, 113, 3)
+    assert [segment.events for segment in report.segments] == [2, 0, 1]
+
+
+def test_the_digest_does_not_depend_on_parts(world: World) -> None:
+    """Whole or divided, a segment has the same digest."""
+    store = ModelStore(world)
+    plan = planned(store)
+    (whole,) = copy_all(store, plan)
+    other = plan.model_copy(update={"copy_id": "ef" * 16, "target": SECOND.target})
+    (divided,) = copy_all(store, split(other))
+    assert divided.digest == whole.digest
+    assert [s.digest for s in divided.segments] == [s.digest for s in whole.segments]
+
+
+def test_a_second_run_copies_nothing(world: World) -> None:
+    """Running a finished plan again says that it was complete, with the same digest."""
+    store = ModelStore(world)
+    plan = planned(store)
+    (first,) = copy_all(store, plan)
+    (second,) = copy_all(store, plan)
+    assert (second.outcome, second.digest) == (Outcome.ALREADY_COMPLETE, first.digest)
+    assert second.segments == ()
+
+
+def test_without_verification_the_copy_is_marked_so_or_has_its_digest(world: World) -> None:
+    """A copy that reads nothing again still has the digest that was hashed on the way."""
+    store = ModelStore(world)
+    plan = planned(store)
+    quick = plan.model_copy(update={"verify": False, "copy_id": "ef" * 16, "target": SECOND.target})
+    heard = Heard()
+    (report,) = copy_all(store, quick, listener=heard)
+    (verified,) = copy_all(store, plan)
+    assert report.digest == verified.digest
+    assert world.bytes_of(SECOND.target) == world.bytes_of(SOURCE)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first fails", "second fails"])
+def test_a_failing_stream_does_not_stop_another(world: World, first: bool) -> None:  # noqa: FBT001
+    """In a plan of two streams, one that fails for good leaves the other to its end."""
+    store = ModelStore(world)
+    plans = [planned(store), planned(store, SECOND)]
+    failing, good = (0, 1) if first else (1, 0)
+    name = segment_name(plans[failing].source, 0)
+    world.segments[name].attributes[CREATION_TIME] = 5
+    reports = copy_all(store, *plans)
+    error = reports[failing].error
+    assert error is not None
+    assert (error.reason, reports[failing].cleaned) == ("SourceReplaced", True)
+    assert reports[good].outcome is Outcome.COPIED
+    assert list(world.streams) == [SOURCE, SECOND.source, plans[good].target]
+    assert world.staging() == []
+
+
+def test_two_streams_are_copied_side_by_side(world: World) -> None:
+    """A plan of two streams copies both, each with its own report."""
+    store = ModelStore(world)
+    reports = copy_all(store, planned(store), planned(store, SECOND))
+    assert [report.copy_id for report in reports] == [COPY, SECOND.copy_id]
+    assert world.bytes_of(SECOND.target) == world.bytes_of(SECOND.source)
+
+
+def test_a_store_that_comes_back_is_waited_for(world: World) -> None:
+    """Retryable errors back off, twice as long each time, and the copy goes on."""
+    plan, clock, heard = planned(ModelStore(world)), ManualClock(), Heard()
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if what.startswith("setup") and clock.now < 2 else Fate.DONE
+
+    store = ModelStore(world)
+    (report,) = copy_all(store, plan, target=ModelStore(world, gate), clock=clock, listener=heard)
+    assert report.outcome is Outcome.COPIED
+    assert heard.retries == [
+        ("StoreUnavailable", 0.2),
+        ("StoreUnavailable", 0.4),
+        ("StoreUnavailable", 0.8),
+        ("StoreUnavailable", 1.6),
+    ]
+
+
+def test_patience_ends_and_keeps_what_is_staged(world: World) -> None:
+    """A store that stays away is given up after the patience; what is staged stays for later."""
+    plan, clock = split(planned(ModelStore(world))), ManualClock()
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if what.startswith("seal") else Fate.DONE
+
+    store = ModelStore(world)
+    (report,) = copy_all(store, plan, target=ModelStore(world, gate), clock=clock, patience=30)
+    assert report.error is not None
+    assert (report.error.reason, report.error.retryable) == ("StoreUnavailable", True)
+    assert report.cleaned is False
+    assert 30 < clock.now <= 60
+    assert sum(len(world.segments[name].data) for name in world.staging()) > 113
+    (again,) = copy_all(store, plan)
+    assert again.outcome is Outcome.COPIED
+    assert world.staging() == []
+
+
+def test_a_round_that_breaks_is_tried_again(world: World) -> None:
+    """Where slices run may break: the round is repeated after a wait."""
+    store, heard = ModelStore(world), Heard()
+    executor = Failing(store, [InfrastructureError("worker lost"), InfrastructureError("again")])
+    (report,) = copy_all(store, planned(store), executor=executor, listener=heard)
+    assert report.outcome is Outcome.COPIED
+    assert heard.retries == [("InfrastructureError", 0.5), ("InfrastructureError", 1.0)]
+
+
+def test_a_digest_mismatch_cleans_up(world: World) -> None:
+    """Staged bytes that differ are never published: the copy fails and leaves nothing."""
+    store = ModelStore(world)
+
+    class Flipping(InlineExecutor):
+        """Flips a staged byte after each round of copying."""
+
+        def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+            """See Executor."""
+            results = super().run(tasks)
+            for work in (work for task in tasks for work in task):
+                if isinstance(work, CopySlice) and work.at == 0:
+                    world.segments[work.staging].data[3] ^= 1
+            return results
+
+    (report,) = copy_all(store, planned(store), executor=Flipping(store, store))
+    assert report.error is not None
+    assert (report.error.reason, report.error.category) == ("DigestMismatch", "Integrity")
+    assert report.cleaned is True
+    assert list(world.streams) == [SOURCE, SECOND.source]
+    assert world.staging() == []
+
+
+def test_a_store_that_contradicts_itself_is_given_up(world: World) -> None:
+    """Refusals that looking again does not explain end the copy after a few looks, not never."""
+    store = ModelStore(world)
+
+    class Lost(InlineExecutor):
+        """Says of every slice that its segment is gone."""
+
+        def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+            """See Executor."""
+            gone = NoSuchSegment("gone", segment="x")
+            return [SliceResult(slice=work, error=gone) for task in tasks for work in task]
+
+    heard = Heard()
+    (report,) = copy_all(store, planned(store), executor=Lost(store, store), listener=heard)
+    assert report.error is not None
+    assert report.error.reason == "NoSuchSegment"
+    assert heard.steps.count("Transfer") == 6
+
+
+def test_a_target_made_by_someone_else_is_left_alone(world: World) -> None:
+    """A plan whose target was taken meanwhile fails and touches nothing."""
+    store = ModelStore(world)
+    plan = planned(store)
+    put_source(world, [3], name=TARGET)
+    before = set(world.segments)
+    (report,) = copy_all(store, plan)
+    assert report.error is not None
+    assert (report.error.reason, report.cleaned) == ("TargetExists", False)
+    assert set(world.segments) == before
+
+
+def test_cleaning_up_that_fails_is_said(world: World) -> None:
+    """When staging cannot be deleted after a failure, the report says so and keeps the reason."""
+    plan = planned(ModelStore(world))
+    world.segments[segment_name(SOURCE, 0)].attributes[CREATION_TIME] = 5
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if what.startswith("delete") else Fate.DONE
+
+    (report,) = copy_all(ModelStore(world), plan, target=ModelStore(world, gate))
+    assert report.error is not None
+    assert report.error.reason == "SourceReplaced"
+    assert "cleaning up failed as well" in report.error.message
+    assert report.cleaned is False

@@ -1,0 +1,111 @@
+import pytest
+
+from sluice.core import journal
+from sluice.engine.ledger import MAX_RECORD, Ledger
+from sluice.errors import CopyAborted, IntegrityError, NoSuchSegment
+from support.model import ModelStore, World
+from support.plans import COPY, TARGET, segment_plan, stream_plan
+
+PLAN = stream_plan(segment_plan(100))
+OTHER = stream_plan(segment_plan(200))
+DIGEST = b"d" * 32
+
+
+@pytest.fixture
+def store() -> ModelStore:
+    """Gives a store of an empty world."""
+    return ModelStore(World())
+
+
+def ledger(store: ModelStore) -> Ledger:
+    """Another driver's ledger of the same copy."""
+    return Ledger(store, COPY, TARGET)
+
+
+def test_nothing_written_is_none(store: ModelStore) -> None:
+    """A copy that was never begun has no journal."""
+    assert ledger(store).load() is None
+
+
+def test_a_segment_without_a_plan_is_none(store: ModelStore) -> None:
+    """A driver that died between making the journal and writing it began nothing."""
+    mine = ledger(store)
+    store.create(mine.name)
+    assert mine.load() is None
+    assert mine.begin(PLAN) == PLAN
+
+
+def test_the_first_plan_holds(store: ModelStore) -> None:
+    """Of two drivers with different bounds, the second gets the plan of the first."""
+    assert ledger(store).begin(PLAN) == PLAN
+    assert ledger(store).begin(OTHER) == PLAN
+    assert ledger(store).begin(PLAN) == PLAN
+
+
+def test_two_writers_go_on_behind_each_other(store: ModelStore) -> None:
+    """Records of two drivers that write in turn are all there, for both and for a third."""
+    one, two = ledger(store), ledger(store)
+    one.begin(PLAN)
+    two.begin(PLAN)
+    one.write([journal.target_record([1])])
+    two.write([journal.digest_record(0, 0, [DIGEST])])
+    one.write([journal.events_record(0, 5), journal.digest_record(0, 1, [DIGEST])])
+    expected = journal.Journal(PLAN, (1,), {0: {0: DIGEST, 1: DIGEST}}, {0: 5})
+    assert one.loaded == expected
+    assert two.load() == expected
+    assert ledger(store).load() == expected
+
+
+def test_what_was_written_is_known_without_asking(store: ModelStore) -> None:
+    """A driver's own records are known to it at once."""
+    mine = ledger(store)
+    mine.begin(PLAN)
+    mine.write([journal.target_record([3])])
+    assert mine.loaded == journal.Journal(PLAN, (3,))
+
+
+def test_a_deleted_journal_is_forgotten(store: ModelStore) -> None:
+    """After an abort the journal is none, also for a driver that had read it."""
+    mine, other = ledger(store), ledger(store)
+    mine.begin(PLAN)
+    other.load()
+    mine.delete()
+    mine.delete()
+    assert other.load() is None
+    with pytest.raises(NoSuchSegment):
+        other.write([journal.target_record([1])])
+
+
+def test_a_copy_that_was_begun_anew_is_another(store: ModelStore) -> None:
+    """A driver whose copy was aborted and begun anew meanwhile writes nothing into the new one."""
+    late, other = ledger(store), ledger(store)
+    late.begin(PLAN)
+    late.write([journal.target_record([1]), journal.digest_record(0, 0, [DIGEST] * 9)])
+    other.load()
+    other.delete()
+    other.begin(PLAN)
+    with pytest.raises(CopyAborted):
+        late.write([journal.events_record(0, 1)])
+    assert ledger(store).load() == journal.Journal(PLAN)
+
+
+def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
+    """Bytes that are no records are an IntegrityError."""
+    mine = ledger(store)
+    mine.begin(PLAN)
+    length = store.infos([mine.name])[0]
+    assert length is not None
+    store.append_at(mine.name, length.length, b"garbage!" * 4)
+    with pytest.raises(IntegrityError, match="damaged"):
+        mine.load()
+
+
+def test_a_plan_too_large_for_one_append_is_refused(store: ModelStore) -> None:
+    """A plan longer than a store takes in one append is refused before it is written."""
+    mine = ledger(store)
+    huge = PLAN.model_copy(
+        update={"config": PLAN.config.model_copy(update={"tags": ("x" * MAX_RECORD,)})}
+    )
+    with pytest.raises(IntegrityError, match="too large"):
+        mine.begin(huge)
+    assert mine.load() is None

@@ -1,0 +1,157 @@
+import pytest
+
+from sluice.core import identity
+from sluice.core.model import StreamConfig, StreamName
+from sluice.engine.ledger import Ledger
+from sluice.engine.planning import COUNT_TRIES, Resolved, make_plan, resolve
+from sluice.errors import SluiceError
+from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import REQUEST, copy_all, planned, put_source
+
+FIRST = segment_name(SOURCE, 0)
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with a source of two segments, of 3 and of 0 events."""
+    made = World()
+    put_source(made, [5, 6, 7], [])
+    return made
+
+
+def test_bounds_identity_and_events_are_taken(world: World) -> None:
+    """A plan holds each segment's bounds, creation time and exact event count."""
+    plan = make_plan(REQUEST, ModelStore(world))
+    assert [(s.start, s.end, s.created, s.events) for s in plan.segments] == [
+        (0, 42, 1001, 3),
+        (0, 0, 1002, 0),
+    ]
+    assert plan.config.tags == ("team=a",)
+
+
+def test_planning_changes_nothing(world: World) -> None:
+    """A plan that is only looked at leaves no trace in the store."""
+    before = set(world.segments)
+    assert resolve(REQUEST, ModelStore(world), ModelStore(world)).recorded is False
+    assert set(world.segments) == before
+    assert list(world.streams) == [SOURCE]
+
+
+@pytest.mark.parametrize(
+    ("pauses_after", "expected"),
+    [(0, 3), (5, 8), (COUNT_TRIES - 1, 22), (COUNT_TRIES, None)],
+    ids=["holds still", "after a while", "at the last try", "never in time"],
+)
+def test_a_live_segment_is_counted_only_if_it_holds_still(
+    world: World, pauses_after: int, expected: int | None
+) -> None:
+    """A count belongs to a bound only if nothing was written between; else it is left unknown."""
+    asked = [0]
+
+    def gate(what: str) -> Fate:
+        if what.startswith("attributes") and asked[0] < pauses_after:
+            asked[0] += 1
+            world.segments[FIRST].data += b"\0" * 10
+            world.segments[FIRST].attributes[EVENT_COUNT] += 1
+        return Fate.DONE
+
+    plan = make_plan(REQUEST, ModelStore(world, gate))
+    assert plan.segments[0].events == expected
+    assert plan.segments[0].end == 42 + 10 * min(pauses_after, COUNT_TRIES)
+
+
+def test_events_of_a_truncated_segment_are_unknown(world: World) -> None:
+    """The store's count includes what was truncated, so the events are counted later."""
+    world.segments[FIRST].start = 13
+    segment = make_plan(REQUEST, ModelStore(world)).segments[0]
+    assert (segment.start, segment.events) == (13, None)
+
+
+def test_a_wholly_truncated_segment_has_no_events(world: World) -> None:
+    """Where no byte is left there is no event, whatever the store counted."""
+    world.segments[FIRST].start = 42
+    segment = make_plan(REQUEST, ModelStore(world)).segments[0]
+    assert (segment.start, segment.end, segment.events) == (42, 42, 0)
+
+
+def test_a_recorded_plan_holds(world: World) -> None:
+    """Once a plan is recorded, later looks give it, whatever the source has become."""
+    store = ModelStore(world)
+    plan = planned(store)
+    Ledger(store, COPY, TARGET).begin(plan)
+    world.segments[FIRST].data += b"more"
+    assert resolve(REQUEST, store, store) == Resolved(plan, recorded=True)
+    del world.streams[SOURCE]
+    assert resolve(REQUEST, store, store) == Resolved(plan, recorded=True)
+
+
+def test_a_complete_copy_needs_no_source(world: World) -> None:
+    """A finished copy is found by its target alone, with its digest."""
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store))
+    del world.streams[SOURCE]
+    assert resolve(REQUEST, store, store) == Resolved(None, digest=report.digest)
+
+
+def test_a_copy_that_died_before_tidying_is_gone_on_with(world: World) -> None:
+    """A whole target beside a journal is not finished: the journal is still to be deleted."""
+    plan = planned(ModelStore(world))
+    calls: list[str] = []
+
+    def gate(what: str) -> Fate:
+        calls.append(what)
+        return Fate.REQUEST_LOST if what.startswith("delete ") else Fate.DONE
+
+    (report,) = copy_all(ModelStore(world), plan, target=ModelStore(world, gate), patience=0)
+    assert report.error is not None
+    store = ModelStore(world)
+    assert resolve(REQUEST, store, store) == Resolved(plan, recorded=True)
+    assert calls[-1].startswith("delete ")
+
+
+@pytest.mark.parametrize(
+    ("request_change", "spoil", "reason", "field"),
+    [
+        ({"source": StreamName(scope="in", stream="no")}, None, "SourceNotFound", "source.stream"),
+        ({"source": StreamName(scope="no", stream="s")}, None, "SourceNotFound", "source.stream"),
+        (
+            {"target": StreamName(scope="no", stream="t")},
+            None,
+            "TargetScopeNotFound",
+            "target.scope",
+        ),
+        ({}, (), "TargetExists", "target.stream"),
+        ({}, identity.owner_tags("cd" * 16), "TargetExists", "target.stream"),
+    ],
+    ids=["no stream", "no source scope", "no target scope", "foreign target", "another's target"],
+)
+def test_what_is_not_there_or_not_ours_is_refused(
+    world: World,
+    request_change: dict[str, StreamName],
+    spoil: tuple[str, ...] | None,
+    reason: str,
+    field: str,
+) -> None:
+    """Unknown names and foreign targets are refused with the spec's field, and nothing is made."""
+    store = ModelStore(world)
+    if spoil is not None:
+        store.create_stream(TARGET, StreamConfig(tags=spoil))
+    before = set(world.segments)
+    with pytest.raises(SluiceError) as caught:
+        resolve(REQUEST.model_copy(update=request_change), store, store)
+    assert (caught.value.reason, caught.value.field) == (reason, f"spec.{field}")
+    assert set(world.segments) == before
+
+
+def test_a_source_that_goes_while_it_is_planned_is_refused(world: World) -> None:
+    """A stream that is deleted between the catalog and its segments has no bounds."""
+
+    def gate(what: str) -> Fate:
+        if what.startswith("infos"):
+            world.segments.pop(FIRST, None)
+        return Fate.DONE
+
+    with pytest.raises(SluiceError) as caught:
+        make_plan(REQUEST, ModelStore(world, gate))
+    assert caught.value.reason == "SourceReplaced"

@@ -1,0 +1,93 @@
+import pytest
+
+from sluice.core import digest, rounds
+from sluice.engine import slices
+from sluice.engine.progress import Watch
+from sluice.engine.report import Failure, Outcome, SegmentReport, StreamReport
+from sluice.errors import SegmentTruncated, TargetExists
+from support.model import ModelStore, World
+from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
+from support.sources import CHUNK, copy_all, planned, put_source, split
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 16 bytes, so that small segments have several parts and slices."""
+    for module in (digest, rounds, slices):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
+
+
+def segment(start: int, end: int, events: int) -> SegmentReport:
+    """A segment's report."""
+    return SegmentReport(source=1, target=2, start=start, end=end, events=events, digest="d")
+
+
+def test_a_report_adds_its_segments_up() -> None:
+    """Bytes and events are those of all segments, counted from their first offset."""
+    report = StreamReport(
+        copy_id=COPY,
+        source=SOURCE,
+        target=TARGET,
+        outcome=Outcome.COPIED,
+        segments=(segment(10, 40, 3), segment(0, 5, 1)),
+    )
+    assert (report.bytes, report.events) == (35, 4)
+
+
+def test_a_failure_carries_all_that_a_person_needs() -> None:
+    """Reason, category, field, message with notes, and remedy come from the error."""
+    error = TargetExists("out/t exists", field="spec.target.stream")
+    error.add_note("and was written")
+    assert Failure.of(error) == Failure(
+        reason="TargetExists",
+        category="Spec",
+        message="out/t exists; and was written",
+        remedy="Name another target, or delete the stream if it is not needed.",
+        field="spec.target.stream",
+        retryable=False,
+    )
+
+
+def test_a_failed_report_survives_json() -> None:
+    """A report of a failure reads back equal from its JSON, whose keys are camelCase."""
+    report = StreamReport.failed(
+        stream_plan(segment_plan(3)), SegmentTruncated("gone", segment="a", start_offset=4)
+    )
+    assert StreamReport.model_validate_json(report.model_dump_json()) == report
+    assert set(report.model_dump(mode="json")) == {
+        "copyId",
+        "source",
+        "target",
+        "outcome",
+        "digest",
+        "segments",
+        "error",
+        "cleaned",
+    }
+
+
+def test_progress_is_read_from_the_target() -> None:
+    """A watcher sees nothing before, grows while bytes are staged, and ends at the whole."""
+    world = World()
+    put_source(world, [40, 40], [9])
+    store = ModelStore(world)
+    plan = split(planned(store))
+    watch = Watch(whole_plan(plan), store)
+    readings = []
+
+    class Looking:
+        """A listener that measures before every step."""
+
+        def step(self, copy: object, step: object) -> None:
+            """See Listener."""
+            readings.append((type(step).__name__, watch.measure()))
+
+    looking = Looking()
+    copy_all(store, plan, listener=looking)
+    before = dict(reversed(readings))
+    assert before["Claim"] == (0, 113, False)
+    assert before["Stitch"] == (113, 113, False)
+    assert before["Publish"] == (113, 113, False)
+    assert before["Done"] == (113, 113, True)
+    counts = [progress.bytes for _, progress in readings]
+    assert counts == sorted(counts)

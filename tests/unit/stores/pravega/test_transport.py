@@ -1,0 +1,297 @@
+"""Repeats, re-routing and order, against stores that break off, move and answer out of order."""
+
+from collections.abc import Callable, Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.core.model import SegmentInfo
+from sluice.errors import (
+    InvalidEventNumber,
+    ProtocolError,
+    SegmentSealed,
+    StoreRejected,
+    StoreTimeout,
+    StoreUnavailable,
+)
+from sluice.stores.base import Condition
+from sluice.stores.pravega import messages as m
+from sluice.stores.pravega import refusals as r
+from sluice.stores.pravega import transport as transport_module
+from sluice.stores.pravega.names import Endpoint, Owner, owner_of
+from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.pravega.wire import NOT_SET
+from support.segment_store import Peer, ScriptedStore
+
+NAME = "scope/stream/0.#epoch.0"
+ATTRIBUTE = UUID(int=7)
+WRITER = uuid4()
+FOUND = SegmentInfo(start=0, length=8, sealed=False)
+
+Served = Callable[[Endpoint], PravegaStore]
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """Gives a store whose segments all live on one server, without a controller."""
+    monkeypatch.setattr(transport_module, "PAUSES", (0.0, 0.0))
+    timeouts = StoreTimeouts(connect=5, call=5, stall=5)
+    store = PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=timeouts)
+
+    def on(endpoint: Endpoint) -> PravegaStore:
+        def owners(names: Iterator[str]) -> list[Endpoint]:
+            return [endpoint for _ in names]
+
+        store._directory.owners = owners  # type: ignore[method-assign,assignment]
+        return store
+
+    yield on
+    store.close()
+
+
+def tell_info(peer: Peer) -> None:
+    """Answer one question about the segment."""
+    asked = peer.expect(m.GetSegmentInfo)
+    peer.say(m.StreamSegmentInfo(asked.request, NAME, True, False, False, 0, 8, 0))  # noqa: FBT003
+
+
+def hang_up(peer: Peer) -> None:
+    """Take a request and end the connection without an answer."""
+    peer.expect(m.GetSegmentInfo)
+
+
+def test_a_request_is_repeated_when_the_connection_breaks(served: Served) -> None:
+    """A store that hangs up once is asked again, over a new connection."""
+    with ScriptedStore([hang_up, tell_info]) as peer:
+        assert served(peer.endpoint).infos([NAME]) == [FOUND]
+
+
+def test_patience_has_an_end(served: Served) -> None:
+    """A store that hangs up every time is an unavailable store."""
+    with ScriptedStore([hang_up] * 3) as peer:
+        store = served(peer.endpoint)
+        with pytest.raises(StoreUnavailable, match="closed the connection"):
+            store.infos([NAME])
+
+
+def test_a_timeout_is_not_repeated(served: Served) -> None:
+    """The caller's patience ends once, and not three times."""
+
+    def say_nothing(peer: Peer) -> None:
+        peer.expect(m.GetSegmentInfo)
+        with pytest.raises(EOFError):
+            peer.expect(m.GetSegmentInfo)
+
+    with ScriptedStore([say_nothing]) as peer:
+        store = served(peer.endpoint)
+        store._transport.timeouts = StoreTimeouts(call=0.1)
+        with pytest.raises(StoreTimeout):
+            store.infos([NAME])
+
+
+def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
+    """The owner is forgotten when a server says that it is another one."""
+    store = served(Endpoint("unused", 1))
+    places: dict[Owner, Endpoint] = {}
+    store._directory._owners = places
+
+    def moved(peer: Peer) -> None:
+        peer.say(r.SegmentHasMoved(peer.expect(m.GetSegmentInfo).request, NAME, ""))
+
+    with ScriptedStore([moved]) as old, ScriptedStore([tell_info]) as new:
+        places[owner_of(NAME)] = old.endpoint
+
+        def owners(names: Iterator[str]) -> list[Endpoint]:
+            return [places.get(owner_of(name), new.endpoint) for name in names]
+
+        store._directory.owners = owners  # type: ignore[method-assign,assignment]
+        assert store.infos([NAME]) == [FOUND]
+
+
+@pytest.mark.parametrize(("value", "done"), [(5, True), (6, False), (NOT_SET, False)])
+def test_a_repeated_compare_and_set_looks_at_the_value(
+    served: Served, value: int, *, done: bool
+) -> None:
+    """Refused after its first try got lost, it went through if the attribute is the new value."""
+
+    def lose(peer: Peer) -> None:
+        peer.expect(m.UpdateAttribute)
+
+    def refuse(peer: Peer) -> None:
+        peer.say(m.AttributeUpdated(peer.expect(m.UpdateAttribute).request, success=False))
+        peer.say(m.Attribute(peer.expect(m.GetAttribute).request, value))
+
+    with ScriptedStore([lose, refuse]) as peer:
+        assert served(peer.endpoint).set_attribute(NAME, Condition(ATTRIBUTE, 4, 5)) is done
+
+
+def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
+    """A merge whose answer got lost went through if the attribute has the new value."""
+
+    def lose(peer: Peer) -> None:
+        peer.expect(m.MergeSegments)
+
+    def refuse(peer: Peer) -> None:
+        peer.say(r.SegmentIsMissing(peer.expect(m.MergeSegments).request, NAME))
+        peer.say(m.Attribute(peer.expect(m.GetAttribute).request, 5))
+
+    with ScriptedStore([lose, refuse]) as peer:
+        served(peer.endpoint).merge(NAME, NAME, Condition(ATTRIBUTE, 4, 5))
+
+
+def test_an_answer_to_no_question_is_a_protocol_error(served: Served) -> None:
+    """A reply with another request number is never taken for ours."""
+
+    def lie(peer: Peer) -> None:
+        peer.say(m.SegmentCreated(peer.expect(m.CreateSegment).request + 1, NAME))
+
+    with ScriptedStore([lie]) as peer:
+        store = served(peer.endpoint)
+        with pytest.raises(ProtocolError, match="nobody asked"):
+            store.create(NAME)
+
+
+def test_an_answer_of_another_kind_is_a_protocol_error(served: Served) -> None:
+    """A reply of the right number must also be of the right type."""
+
+    def lie(peer: Peer) -> None:
+        peer.say(m.SegmentDeleted(peer.expect(m.CreateSegment).request, NAME))
+
+    with ScriptedStore([lie]) as peer:
+        store = served(peer.endpoint)
+        with pytest.raises(ProtocolError, match="SEGMENT_DELETED where a SEGMENT_CREATED"):
+            store.create(NAME)
+
+
+def part(asked: m.ReadSegment, data: bytes, length: int | None = None) -> m.SegmentRead:
+    """The reply to a read of a segment with this content, perhaps short."""
+    size = asked.length if length is None else length
+    found = memoryview(data[asked.offset : asked.offset + size])
+    return m.SegmentRead(NAME, asked.offset, False, False, found, asked.request)  # noqa: FBT003
+
+
+def test_replies_that_come_short_and_out_of_order_are_put_in_order(served: Served) -> None:
+    """Every byte is handed on once and in its place, whatever order the replies have."""
+    data = bytes(range(40))
+
+    def shuffle(peer: Peer) -> None:
+        asked = [peer.expect(m.ReadSegment) for _ in range(4)]
+        peer.say(part(asked[2], data), part(asked[1], data, 4), part(asked[3], data))
+        rest = peer.expect(m.ReadSegment)
+        assert (rest.offset, rest.length) == (asked[1].offset + 4, 6)
+        peer.say(part(rest, data), part(asked[0], data))
+
+    with ScriptedStore([shuffle]) as peer:
+        store = served(peer.endpoint)
+        store._block = 10
+        blocks = [(block.offset, bytes(block.data)) for block in store.read(NAME, 0, 40)]
+    assert b"".join(found for _, found in blocks) == data
+    assert [offset for offset, _ in blocks] == [0, 10, 14, 20, 30]
+
+
+def test_a_read_that_breaks_off_goes_on_where_it_was(served: Served) -> None:
+    """No byte is handed on twice when a connection breaks between two replies."""
+    data = bytes(range(20))
+
+    def begin(peer: Peer) -> None:
+        peer.say(part(peer.expect(m.ReadSegment), data))
+
+    def finish(peer: Peer) -> None:
+        asked = peer.expect(m.ReadSegment)
+        assert asked.offset == 10
+        peer.say(part(asked, data))
+
+    with ScriptedStore([begin, finish]) as peer:
+        store = served(peer.endpoint)
+        store._block = 10
+        assert b"".join(bytes(block.data) for block in store.read(NAME, 0, 20)) == data
+
+
+def test_a_segment_that_ends_early_is_rejected(served: Served) -> None:
+    """A reply without bytes means that the segment has no more."""
+
+    def end(peer: Peer) -> None:
+        peer.say(part(peer.expect(m.ReadSegment), b""))
+
+    with ScriptedStore([end]) as peer:
+        store = served(peer.endpoint)
+        with pytest.raises(StoreRejected, match="ends at byte 0, before byte 5"):
+            list(store.read(NAME, 0, 5))
+
+
+def set_up(peer: Peer, last: int = NOT_SET) -> None:
+    """Answer the set-up of an append."""
+    asked = peer.expect(m.SetupAppend)
+    peer.say(m.AppendSetup(asked.request, NAME, asked.writer, last))
+
+
+def test_an_append_keeps_within_its_window(served: Served) -> None:
+    """No block is sent before there is room for it."""
+
+    def store_slowly(peer: Peer) -> None:
+        set_up(peer)
+        for number in range(0, 6, 2):
+            for block in (number, number + 1):
+                assert peer.expect(m.AppendBlockEnd).event_number == block
+            peer.sock.setblocking(False)  # noqa: FBT003 - a third block must not be here
+            with pytest.raises(BlockingIOError):
+                peer.sock.recv(1)
+            peer.sock.settimeout(5)
+            peer.say(m.DataAppended(WRITER, number + 1, number - 1))
+
+    with ScriptedStore([store_slowly]) as peer:
+        store = served(peer.endpoint)
+        with store.appender(NAME, writer=WRITER, window=20) as appender:
+            for number in range(6):
+                appender.append(bytes(10), event_number=number)
+            appender.flush()
+            assert appender.acknowledged == 5
+
+
+def test_an_append_that_the_store_hangs_up_on_says_why(served: Served) -> None:
+    """When the refusal got lost, the segment itself tells that it is sealed."""
+
+    def drop(peer: Peer) -> None:
+        set_up(peer)
+        peer.expect(m.AppendBlockEnd)
+
+    def explain(peer: Peer) -> None:
+        asked = peer.expect(m.GetSegmentInfo)
+        peer.say(m.StreamSegmentInfo(asked.request, NAME, True, True, False, 0, 8, 0))  # noqa: FBT003
+
+    with ScriptedStore([drop, explain]) as peer:
+        store = served(peer.endpoint)
+        with store.appender(NAME, writer=WRITER, window=20) as appender:
+            appender.append(b"x", event_number=1)
+            with pytest.raises(SegmentSealed, match=NAME):
+                appender.flush()
+
+
+def test_an_append_is_never_repeated(served: Served) -> None:
+    """After a lost connection the caller has to find out what the store has."""
+
+    def drop(peer: Peer) -> None:
+        set_up(peer)
+        peer.expect(m.AppendBlockEnd)
+
+    with ScriptedStore([drop, tell_info]) as peer:
+        store = served(peer.endpoint)
+        with store.appender(NAME, writer=WRITER, window=20) as appender:
+            appender.append(b"x", event_number=1)
+            with pytest.raises(StoreUnavailable):
+                appender.flush()
+
+
+def test_an_append_that_is_renewed_notices_another_writer(served: Served) -> None:
+    """A new connection goes on only where the old one ended."""
+
+    def other(peer: Peer) -> None:
+        set_up(peer, last=99)
+
+    with ScriptedStore([set_up, other]) as peer:
+        store = served(peer.endpoint)
+        with store.appender(NAME, writer=WRITER, window=20) as appender:
+            appender._open = appender._open._replace(until=0)
+            with pytest.raises(InvalidEventNumber, match=str(WRITER)):
+                appender.append(b"x", event_number=1)

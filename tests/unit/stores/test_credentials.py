@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from sluice.config import Settings
+from sluice.core.model import StoreAddress
+from sluice.errors import AuthenticationFailed, InvalidSpec
+from sluice.stores.connect import connect
+from sluice.stores.credentials import Credentials
+
+
+def test_credentials_never_show() -> None:
+    """Neither the user nor the password is in any text that the object has."""
+    text = repr(Credentials("somebody", "hunter2"))
+    assert "somebody" not in text
+    assert "hunter2" not in text
+
+
+def test_credentials_are_read_as_kubernetes_mounts_them(tmp_path: Path) -> None:
+    """A line break at the end belongs to the file and not to the password."""
+    (tmp_path / "login").mkdir()
+    (tmp_path / "login" / "username").write_text("somebody")
+    (tmp_path / "login" / "password").write_text(" hunter2 \n")
+    assert Credentials.read("login", tmp_path) == Credentials("somebody", " hunter2 ")
+
+
+def test_a_process_without_a_folder_of_credentials_is_told_to_mount_one() -> None:
+    """The error names the field and the remedy the setting."""
+    with pytest.raises(AuthenticationFailed, match="login") as caught:
+        connect(StoreAddress(uri="tcp://store:9090", secret="login"), Settings())  # noqa: S106
+    assert caught.value.field == "secret"
+    assert "SLUICE_CREDENTIALS_DIR" in caught.value.remedy
+
+
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_a_missing_or_empty_file_is_named(tmp_path: Path, content: str | None) -> None:
+    """The error says which file, and the remedy which keys the Secret needs."""
+    (tmp_path / "login").mkdir()
+    (tmp_path / "login" / "username").write_text("somebody")
+    if content is not None:
+        (tmp_path / "login" / "password").write_text(content)
+    with pytest.raises(AuthenticationFailed, match="login/password") as caught:
+        Credentials.read("login", tmp_path)
+    assert "username and password" in caught.value.remedy
+
+
+def test_an_address_of_another_form_is_refused_before_any_call() -> None:
+    """A store is not made from an address that cannot be right."""
+    with pytest.raises(InvalidSpec, match="https://store"):
+        connect(StoreAddress(uri="https://store"), Settings())
