@@ -94,6 +94,7 @@ public final class ForeignClient {
             case "truncate" -> streams.truncate(command);
             case "scale" -> streams.scale(command);
             case "info" -> streams.info(command);
+            case "token" -> streams.token(command);
             case "write" -> writes.write(command);
             case "startWriter" -> writes.start(command);
             case "stopWriter" -> writes.stop(command);

@@ -10,6 +10,7 @@ import io.pravega.client.stream.StreamCut;
 import io.pravega.client.stream.impl.SegmentWithRange;
 import io.pravega.client.stream.impl.StreamCutImpl;
 import io.pravega.client.stream.impl.StreamSegments;
+import io.pravega.shared.security.auth.AccessOperation;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -108,6 +109,16 @@ final class Streams {
                         .getFuture()
                         .join();
         return Map.of("changed", done);
+    }
+
+    /** Gets the token that a segment store wants with each request where one must log in. */
+    Map<String, Object> token(Command command) {
+        String token =
+                session.controller
+                        .getOrRefreshDelegationTokenFor(
+                                command.scope(), command.stream(), AccessOperation.READ)
+                        .join();
+        return Map.of("token", token);
     }
 
     /** Describes a stream: its cuts and all its segments, key ranges for those still written. */

@@ -12,7 +12,7 @@ from pathlib import Path
 from localstore.cache import locked, state_root
 from localstore.cluster import Cluster
 from localstore.errors import LocalStoreError
-from localstore.foreign import compiled_client
+from localstore.foreign_jvm import compiled_client
 from localstore.standalone import Standalone
 
 

@@ -1,46 +1,19 @@
-"""Pravega's own Java client as a witness: a JVM that answers one line for one line."""
+"""Pravega's own Java client as a witness."""
 
-import json
-import os
-import select
-import signal
-import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from localstore import reports
 from localstore.accounts import User
-from localstore.cache import cache_root, content_key, make_once
-from localstore.errors import LocalStoreError
-from localstore.jars import classpath, ensure_jars
-from localstore.java import java_command, jdk_tool
-from localstore.process import spawn
-from localstore.scratch import Scratch
+from localstore.foreign_jvm import ForeignClientError, ForeignJvm
 
-_SOURCES = Path(__file__).parents[1] / "java"
+__all__ = ["ForeignClient", "ForeignClientError"]
+
 _SECONDS = 120.0
-
-# Not all of them: some complain about annotations missing from the client's own jars.
-_LINT = "-Xlint:cast,deprecation,fallthrough,overrides,rawtypes,static,unchecked"
-
-
-class ForeignClientError(LocalStoreError):
-    """The client refused a command; its message is the Java exception's.
-
-    Attributes:
-        kind: Simple name of the Java exception.
-    """
-
-    def __init__(self, command: str, kind: str, message: str) -> None:
-        super().__init__(f"{command}: {kind}: {message}")
-        self.kind = kind
 
 
 class ForeignClient:
-    """One JVM with the official client, for one store.
+    """The official client, for one store.
 
     Calls may come from several threads and are answered one after the other. A call that misses
     its deadline costs the JVM, and with it the background writers; the next call starts another.
@@ -53,11 +26,7 @@ class ForeignClient:
 
     def __init__(self, uri: str, *, user: User | None = None, heap: str = "1g") -> None:
         self.uri = uri
-        self._user = user
-        self._heap = heap
-        self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._scratch: Scratch | None = None
+        self._jvm = ForeignJvm(uri, user=user, heap=heap)
 
     def __enter__(self) -> Self:
         """Starts the JVM."""
@@ -69,7 +38,7 @@ class ForeignClient:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Stops it."""
+        """Ends it."""
         self.close()
 
     def start(self) -> None:
@@ -78,11 +47,7 @@ class ForeignClient:
 
     def close(self) -> None:
         """Ends the JVM."""
-        with self._lock:
-            self._end()
-            if self._scratch is not None:
-                self._scratch.remove()
-                self._scratch = None
+        self._jvm.close()
 
     def create_scope(self, scope: str) -> bool:
         """Makes a scope, and tells whether it was not there."""
@@ -290,95 +255,17 @@ class ForeignClient:
         }
         return reports.Copied(**self._call("copy", arguments, seconds))
 
+    def token(self, scope: str, stream: str) -> str:
+        """Gets what a segment store wants to see where one must log in, good for reading."""
+        return str(self._call("token", _of(scope, stream))["token"])
+
     def _changed(self, command: str, arguments: Mapping[str, object]) -> bool:
         return bool(self._call(command, arguments)["changed"])
 
     def _call(
         self, command: str, arguments: Mapping[str, object], seconds: float = _SECONDS
     ) -> dict[str, Any]:
-        line = " ".join([command, *(f"{key}={value}" for key, value in arguments.items())])
-        with self._lock:
-            answer = json.loads(self._exchange(line, time.monotonic() + seconds))
-        if "error" in answer:
-            raise ForeignClientError(line, answer["type"], answer["error"])
-        result: dict[str, Any] = answer["result"]
-        return result
-
-    def _exchange(self, line: str, deadline: float) -> bytes:
-        child = self._running()
-        if child.stdin is None or child.stdout is None:
-            raise LocalStoreError("the foreign client has no pipes")
-        try:
-            child.stdin.write(line.encode() + b"\n")
-            child.stdin.flush()
-            return _read_line(child.stdout.fileno(), deadline)
-        except BaseException as error:  # an answer may still come: it must not meet another call
-            self._end()
-            if isinstance(error, OSError):
-                raise LocalStoreError(f"{line}: {error}; see {self._log}") from error
-            raise
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._child is None:
-            if self._scratch is None:
-                self._scratch = Scratch("foreign")
-            command = java_command(
-                main="ForeignClient",
-                classpath=classpath(compiled_client()),
-                heap=self._heap,
-                arguments=[self.uri, "serve"],
-            )
-            user = self._user
-            login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
-            self._child = spawn(
-                command, log=self._log, tethered=True, piped=True, environment=login
-            )
-        return self._child
-
-    @property
-    def _log(self) -> Path:
-        if self._scratch is None:
-            raise LocalStoreError("the foreign client was not started")
-        return self._scratch.path / "client.log"
-
-    def _end(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                pipe.close()
-        child.wait()
-
-
-def compiled_client() -> Path:
-    """Gives the directory with the foreign client's classes, compiled once for each source."""
-    jars = ensure_jars()
-
-    def compile_into(target: Path) -> None:
-        command = [jdk_tool("javac"), "-proc:none", _LINT, "-Werror", "-cp"]
-        command += [f"{jars}/*", "-d", str(target), *map(str, sources)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        if done.returncode != 0:
-            raise LocalStoreError(f"javac failed:\n{done.stderr[-4000:]}")
-
-    sources = sorted(_SOURCES.glob("*.java"))
-    return make_once(cache_root() / f"foreign-{content_key(sources)}", compile_into)
-
-
-def _read_line(source: int, deadline: float) -> bytes:
-    line = b""
-    while not line.endswith(b"\n"):
-        ready, _, _ = select.select([source], [], [], max(0, deadline - time.monotonic()))
-        if not ready:
-            raise TimeoutError("no answer in time")
-        part = os.read(source, 65536)
-        if not part:
-            raise ConnectionError("the JVM ended")
-        line += part
-    return line
+        return self._jvm.call(command, arguments, seconds)
 
 
 def _of(scope: str, stream: str) -> dict[str, object]:

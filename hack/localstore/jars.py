@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def ensure_jars(say: Callable[[str], None] = print) -> Path:
 
     def download(target: Path) -> None:
         say(f"downloading Pravega {PRAVEGA_VERSION}: 302 jars, 160 MB, once, with Maven ...")
+        started = time.monotonic()
         _run_maven(target)
+        say(f"... downloaded in {time.monotonic() - started:.0f} s")
 
     key = content_key([_POM])
     return make_once(cache_root() / f"pravega-{PRAVEGA_VERSION}-{key}", download)

@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.05
 _TAIL_LINES = 30
 
 # The kernel's parent-death signal means the parent's thread. A tethered process must therefore be
-# born of a thread that lives as long as the interpreter, not of the test's helper thread that
+# born of a thread that lives as long as the interpreter, not of a test's short-lived one that
 # happens to restart a server.
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="localstore-spawner")
 

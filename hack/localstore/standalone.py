@@ -38,6 +38,8 @@ class Standalone:
         users: Accounts, the first of which the server itself uses and which therefore needs all
             rights; nobody has to log in when left out.
         tethered: Whether it must not outlive this interpreter.
+        published_port: Where clients are told to find the segment store, when that is a proxy in
+            front of it.
     """
 
     def __init__(
@@ -47,7 +49,9 @@ class Standalone:
         heap: str = "3g",
         users: Sequence[User] = (),
         tethered: bool = True,
+        published_port: int | None = None,
     ) -> None:
+        self._published = published_port
         self.users = tuple(users)
         self._heap = heap
         self._tethered = tethered
@@ -147,7 +151,7 @@ class Standalone:
             "singlenode.admin.gateway.enable": "false",
             "pravegaservice.service.listener.host.nameOrIp": HOST,
             "pravegaservice.service.published.host.nameOrIp": HOST,
-            "pravegaservice.service.published.port": ports["segmentstore"],
+            "pravegaservice.service.published.port": self._published or ports["segmentstore"],
             "pravegaservice.rest.listener.port": ports["segmentstore_rest"],
             "pravegaservice.storage.impl.name": "FILESYSTEM",
             "pravegaservice.cache.size.max": CACHE_BYTES,

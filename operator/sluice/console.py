@@ -77,7 +77,7 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
         caption_justify="left",
     )
     for column in ("Source", "Target", "Segment", "Keys"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for column in ("Start", "End", "Bytes", "Events", "Parts"):
         table.add_column(column, justify="right")
     for stream in plan.streams:
@@ -111,7 +111,7 @@ def report_table(report: StreamReport, seconds: float) -> Table:
         table.add_column(column)
     for column in ("Start", "End", "Bytes", "Events"):
         table.add_column(column, justify="right")
-    table.add_column("SHA-256 of chunks")
+    table.add_column("SHA-256 of chunks", overflow="fold")
     for segment in report.segments:
         table.add_row(
             str(segment.source),
@@ -120,7 +120,7 @@ def report_table(report: StreamReport, seconds: float) -> Table:
             f"{segment.end:,}",
             size(segment.end - segment.start),
             f"{segment.events:,}",
-            segment.digest[:16],
+            segment.digest,
         )
     return table
 

@@ -164,7 +164,10 @@ class AuthenticationFailed(BackendError):
 class PermissionDenied(BackendError):
     """The store knows the user and refuses the operation."""
 
-    default_remedy = "Grant the user READ on the source and READ_UPDATE on the target's scope."
+    default_remedy = (
+        "Grant the user READ_UPDATE on the source stream (listing segments needs it) and on the "
+        "target's scope."
+    )
 
 
 class TokenExpired(BackendError):

@@ -80,6 +80,7 @@ class World:
         self.numbers: defaultdict[StreamName, int] = defaultdict(int)
         self.time = 1_000
         self.history: list[str] = []
+        self.merged: set[str] = set()
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
         """The readable bytes of each segment of a stream, in key order."""
@@ -175,6 +176,8 @@ class ModelStore:
         """See Segments."""
 
         def act() -> bool:
+            if self._segment(name).sealed:
+                raise SegmentSealed(f"{name} is sealed", segment=name)
             attributes = self._segment(name).attributes
             if attributes.get(condition.attribute) != condition.expected:
                 return False
@@ -189,6 +192,7 @@ class ModelStore:
         def act() -> bool:
             if name in self._world.segments:
                 return False
+            self._world.merged.discard(name)
             self._world.time += 1
             self._world.segments[name] = ModelSegment(
                 attributes={CREATION_TIME: self._world.time, EVENT_COUNT: 0}
@@ -206,12 +210,18 @@ class ModelStore:
         self._call(f"seal {name}", act)
 
     def delete(self, name: str) -> bool:
-        """See Segments."""
-        return self._call(
-            f"delete {name}", lambda: self._world.segments.pop(name, None) is not None
-        )
+        """See Segments. The real store breaks when it is told to delete what was merged."""
+        if self.infos([name]) == [None]:
+            return False
 
-    def merge(self, target: str, source: str, condition: Condition) -> None:
+        def act() -> bool:
+            there = self._world.segments.pop(name, None)
+            assert there is not None or name not in self._world.merged, f"{name} was merged"
+            return there is not None
+
+        return self._call(f"delete {name}", act)
+
+    def merge(self, target: str, source: str, condition: Condition, *, events: int = 0) -> None:
         """See Segments."""
 
         def act() -> None:
@@ -223,8 +233,9 @@ class ModelStore:
             assert there.sealed, f"{source} is merged before it is sealed"
             into.data += there.data
             into.attributes[condition.attribute] = condition.new
-            into.attributes[EVENT_COUNT] += there.attributes[EVENT_COUNT]
+            into.attributes[EVENT_COUNT] += events
             del self._world.segments[source]
+            self._world.merged.add(source)
 
         self._call(f"merge {target} <- {source}", act)
 
@@ -251,9 +262,7 @@ class ModelStore:
     def appender(self, name: str, *, writer: UUID, window: int) -> Iterator[ModelAppender]:
         """See Segments."""
         assert window > 0
-        last = self._call(
-            f"setup {name}", lambda: self._segment(name).writers.get(writer)
-        )
+        last = self._call(f"setup {name}", lambda: self._segment(name).writers.get(writer))
         yield ModelAppender(self, name, writer, last)
 
     def append_at(self, name: str, offset: int, data: bytes) -> bool:

@@ -4,14 +4,15 @@ import hashlib
 import struct
 from collections.abc import Sequence
 
+from sluice.core.copying import Step
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.plan import StreamPlan
 from sluice.core.planner import CopyRequest
-from sluice.engine.copy import CopyRunner
+from sluice.engine.copy import CopyRunner, Listener
 from sluice.engine.executor import Executor, InlineExecutor
 from sluice.engine.planning import resolve
 from sluice.engine.report import StreamReport
-from sluice.engine.stream import Limits
+from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import SluiceError
 from support.model import (
     CREATION_TIME,
@@ -95,11 +96,11 @@ class Heard:
         self.steps: list[str] = []
         self.retries: list[tuple[str, float]] = []
 
-    def step(self, copy: object, step: object) -> None:
+    def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - a listener has it
         """See Listener."""
         self.steps.append(type(step).__name__)
 
-    def retry(self, copy: object, error: SluiceError, delay: float) -> None:
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:  # noqa: ARG002 - a listener has it
         """See Listener."""
         self.retries.append((error.reason, round(delay, 3)))
 
@@ -110,7 +111,7 @@ def copy_all(
     target: ModelStore | None = None,
     executor: Executor | None = None,
     clock: ManualClock | None = None,
-    listener: Heard | None = None,
+    listener: Listener | None = None,
     patience: float | None = None,
 ) -> list[StreamReport]:
     """Run these plans to their end in this thread."""

@@ -52,7 +52,8 @@ def load(text: str) -> Resources:
     """
     try:
         documents = list(yaml.safe_load_all(text))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date of month 13, deep nesting
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError: a date of month 13. RecursionError: nesting beyond reason.
         raise InvalidSpec(f"not YAML: {error}", remedy="Correct the file's syntax.") from error
     resources = Resources()
     for number, document in enumerate(documents, start=1):

@@ -58,7 +58,6 @@ class SeenSegment:
         parts: each part's staging segment as it is, None where there is none.
         stitched: length of the first part's segment after the last part merged into it.
         verified: length at which the whole staging segment was verified.
-        events: event count that the whole staging segment carries.
         published: bytes published into the target segment, or identity.ABORTED.
         target: the target segment as it is, None where there is none.
     """
@@ -66,7 +65,6 @@ class SeenSegment:
     parts: tuple[SegmentInfo | None, ...]
     stitched: int | None
     verified: int | None
-    events: int | None
     published: int | None
     target: SegmentInfo | None
 
@@ -80,12 +78,14 @@ class Observed:
         target: the target stream, None when there is none.
         segments: in the plan's order; empty while the target is not bound.
         sources: in the plan's order; None when nothing has to be read from the source any more.
+        renewed: whether there is a source stream that has none of the plan's segments.
     """
 
     journal: Journal | None
     target: SeenTarget | None
     segments: tuple[SeenSegment, ...] = ()
     sources: tuple[SeenSource | None, ...] | None = None
+    renewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def _check_source(
             continue
         if seen.sources is None:
             raise StoreUnavailable(f"{plan.source} was not observed")
-        if not any(seen.sources):
+        if not any(seen.sources) and not seen.renewed:
             raise SourceNotFound(
                 f"{plan.source} is gone: it was deleted before its copy was staged",
                 field="spec.source.stream",
@@ -327,11 +327,13 @@ def _check_source(
 
 
 def _check_published(plan: StreamPlan, seen: Observed) -> None:
-    """Refuse to call a target whole that does not hold what was published."""
+    """Refuse to call a target whole that does not hold what was planned.
+
+    The attribute is set in one step with the merge, so it says what was merged. The target's length
+    is not asked: it was read before the attribute, and a merge may have come between.
+    """
     for segment, state in zip(plan.segments, seen.segments, strict=True):
-        if state.published != segment.length or (
-            state.target is not None and state.target.length < segment.length
-        ):
+        if state.published != segment.length:
             raise IntegrityError(
                 f"{plan.target} lacks bytes of segment {segment.id}: {segment.length} were "
                 f"planned, {state.published} published"

@@ -59,7 +59,7 @@ def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
     most MAX_PARTS, at chunk boundaries, so that no chunk belongs to two parts.
     """
     parts = min(-(-(end - start) // part_bytes), MAX_PARTS)
-    edges = {(start + (end - start) * i // parts) // CHUNK * CHUNK for i in range(1, parts)}
+    edges = {round((start + (end - start) * i / parts) / CHUNK) * CHUNK for i in range(1, parts)}
     return tuple(sorted(edge for edge in edges if start < edge < end))
 
 

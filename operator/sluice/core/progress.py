@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-
 _STANDSTILL = 1.0
 """Bytes per second below which a copy stands still: there is no time left to tell."""
 

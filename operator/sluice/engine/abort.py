@@ -13,11 +13,18 @@ from sluice.core import identity
 from sluice.core.planner import MAX_PARTS
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import staging_names
-from sluice.errors import AbortRefused, NoSuchSegment, StreamNotFound, StreamNotSealed
+from sluice.errors import (
+    AbortRefused,
+    NoSuchSegment,
+    SegmentSealed,
+    StreamNotFound,
+    StreamNotSealed,
+)
 from sluice.stores.base import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from sluice.core.model import StreamName
     from sluice.stores.base import Store
@@ -91,17 +98,46 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
 def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> int:
     """Delete whatever is staged for these target segments, under any plan.
 
+    They must be shut to publishing. Merging parts is fenced off here, since a deletion must never
+    meet a merge of the same segment.
+
     Returns:
         How many segments there were.
     """
-    names = [
-        name
+    names = _any_staging(copy_id, target, segments, store)
+    attribute = identity.stitch_attribute(copy_id)
+    for first in (parts[0] for parts in names):
+        _fence(store, first, attribute)
+    return _delete(store, [name for parts in names for name in parts])
+
+
+def has_staging(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> bool:
+    """Whether anything is staged for these target segments, under any plan."""
+    names = _any_staging(copy_id, target, segments, store)
+    return any(store.infos([name for parts in names for name in parts]))
+
+
+def _any_staging(
+    copy_id: str, target: StreamName, segments: Sequence[int], store: Store
+) -> list[list[str]]:
+    """The names of all parts that any plan of this copy can have, a list for each segment."""
+    return [
+        staging_names(store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS)
         for index, segment in enumerate(segments)
-        for name in staging_names(
-            store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS
-        )
     ]
-    return _delete(store, names)
+
+
+def _fence(store: Store, name: str, attribute: UUID) -> None:
+    """Let no more parts be merged into a segment. One that is gone or sealed takes none anyway."""
+    while True:
+        (value,) = store.attributes([(name, attribute)])
+        try:
+            if value == identity.ABORTED or store.set_attribute(
+                name, Condition(attribute, value, identity.ABORTED)
+            ):
+                return
+        except (NoSuchSegment, SegmentSealed):
+            return
 
 
 def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:

@@ -65,7 +65,15 @@ def observe(plan: StreamPlan, ledger: Ledger, source: Store, target: Store) -> O
         for state, segment in zip(segments, plan.segments, strict=False)
     ):
         sources = _sources(plan, source)
-    return Observed(journal=journal, target=seen_target, segments=segments, sources=sources)
+    # Stores may number the segments of a stream that is made again on from where it was deleted.
+    gone = sources is not None and not any(sources)
+    return Observed(
+        journal=journal,
+        target=seen_target,
+        segments=segments,
+        sources=sources,
+        renewed=gone and source.describe(plan.source) is not None,
+    )
 
 
 def observe_segments(
@@ -83,7 +91,6 @@ def observe_segments(
         asked += [
             (whole, identity.stitch_attribute(plan.copy_id)),
             (whole, identity.verified_attribute(plan.copy_id)),
-            (whole, store.event_count),
             (name, identity.publish_attribute(plan.copy_id)),
         ]
     values = iter(store.attributes(asked))
@@ -92,7 +99,6 @@ def observe_segments(
             parts=parts,
             stitched=next(values),
             verified=next(values),
-            events=next(values),
             published=next(values),
             target=info,
         )

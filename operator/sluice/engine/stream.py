@@ -28,17 +28,16 @@ from sluice.core.copying import (
 from sluice.core.digest import chunks, combine
 from sluice.core.model import Retention, Scaling, StreamConfig
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
-from sluice.engine.abort import clear
+from sluice.engine.abort import abort, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.slices import CopySlice, VerifySlice, verify_slices
-from sluice.errors import NoSuchSegment, StoreUnavailable
+from sluice.errors import CopyAborted, NoSuchSegment, StoreUnavailable
 from sluice.stores.base import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from sluice.core.copying import Observed, Step
     from sluice.core.plan import Part, StreamPlan
@@ -98,9 +97,7 @@ class StreamCopy:
             case Claim():
                 self._claim()
             case Bind(segments):
-                # What an aborted or lost copy staged here was cut by a plan that nobody knows.
-                clear(self.plan.copy_id, self.plan.target, segments, self._target)
-                self.ledger.write([journal.target_record(segments)])
+                self._bind(segments)
             case Stage(parts):
                 for index, part in parts:
                     self._target.create(self._staging(index, part.number))
@@ -199,7 +196,7 @@ class StreamCopy:
                     target=self._bound()[index],
                     start=segment.start,
                     end=segment.end,
-                    events=self.segment_events(index) or 0,
+                    events=self._counted(index),
                     digest=UNVERIFIED if digest is None else digest.hex(),
                 )
             )
@@ -216,6 +213,19 @@ class StreamCopy:
         )
         self._target.create_stream(self.plan.target, config)
 
+    def _bind(self, segments: tuple[int, ...]) -> None:
+        """Write down which segments the target has, if nothing is staged for them yet.
+
+        What is there already was staged under a journal that is lost, by a plan that nobody knows,
+        and its drivers may still live: only an abort can clear it away.
+        """
+        if has_staging(self.plan.copy_id, self.plan.target, segments, self._target):
+            abort(self.plan.copy_id, self.plan.target, self._target)
+            raise CopyAborted(
+                f"{self.plan.target} was begun by a copy whose journal is lost; it was deleted"
+            )
+        self.ledger.write([journal.target_record(segments)])
+
     def _stitch(self, parts: Sequence[tuple[int, Part]]) -> None:
         """Merge parts in order, each on the condition that the one before it is in."""
         attribute = identity.stitch_attribute(self.plan.copy_id)
@@ -228,14 +238,11 @@ class StreamCopy:
             self._target.merge(self._staging(index, 0), name, condition)
 
     def _mark_verified(self, index: int) -> None:
-        """Set the staged segment's event count, then the mark that lets it be published."""
-        name = self._staging(index, 0)
-        events = self.segment_events(index)
-        if events is None:
-            raise StoreUnavailable(f"the events of {name} were not counted")
-        self._set(name, self._target.event_count, events)
-        self._set(
-            name, identity.verified_attribute(self.plan.copy_id), self.plan.segments[index].length
+        """Set the mark that lets a staged segment be published, unless another driver has."""
+        length = self.plan.segments[index].length
+        self._target.set_attribute(
+            self._staging(index, 0),
+            Condition(identity.verified_attribute(self.plan.copy_id), None, length),
         )
 
     def _publish(self, index: int) -> None:
@@ -253,7 +260,7 @@ class StreamCopy:
             return
         name = self._staging(index, 0)
         self._target.seal(name)
-        self._target.merge(target, name, condition)
+        self._target.merge(target, name, condition, events=self._counted(index))
 
     def _configure(self) -> None:
         """Say on the target that it is whole, and give it the source's configuration."""
@@ -312,6 +319,12 @@ class StreamCopy:
 
     # -- names and values
 
+    def _counted(self, index: int) -> int:
+        events = self.segment_events(index)
+        if events is None:
+            raise StoreUnavailable(f"the events of segment {index} were not counted")
+        return events
+
     def _journal(self) -> journal.Journal:
         loaded = self.ledger.loaded
         if loaded is None:
@@ -327,11 +340,3 @@ class StreamCopy:
     def _staging(self, index: int, part: int) -> str:
         key = identity.staging_key(self.plan.copy_id, index, part)
         return self._target.staging_name(self.plan.target, self._bound()[index], key)
-
-    def _set(self, name: str, attribute: UUID, value: int) -> None:
-        """Set an attribute whatever it was; a driver that sets it meanwhile sets the same."""
-        (current,) = self._target.attributes([(name, attribute)])
-        if current != value and not self._target.set_attribute(
-            name, Condition(attribute, current, value)
-        ):
-            raise StoreUnavailable(f"an attribute of {name} changed while it was set")

@@ -105,11 +105,17 @@ class Segments(Protocol):
         ...
 
     def delete(self, name: str) -> bool:
-        """Delete a segment; False when there is none."""
+        """Delete a segment; False when there is none.
+
+        Nobody may be able to merge the segment into another one meanwhile: a store can be damaged
+        by a deletion that meets a merge of the same segment. Fence the merge off first.
+        """
         ...
 
-    def merge(self, target: str, source: str, condition: Condition) -> None:
+    def merge(self, target: str, source: str, condition: Condition, *, events: int = 0) -> None:
         """Append the sealed `source` to `target` by metadata; `source` is gone afterwards.
+
+        In the same step the attribute is set and `events` are added to the target's event count.
 
         Raises:
             ConditionFailed: the attribute of `target` had another value; nothing changed.

@@ -222,6 +222,24 @@ def test_a_repeated_merge_changes_nothing(store: PravegaStore, segment: str, sta
     assert store.infos([segment]) == [SegmentInfo(start=0, length=3, sealed=False)]
 
 
+def test_a_merged_segment_is_safe_from_being_deleted(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """Deleting the source of a merge does nothing: the store would lose what was merged."""
+    target = store.staging_name(stream, 0, uuid4().hex)
+    store.create(target)
+    data = b""
+    for number in range(30):
+        source = store.staging_name(stream, 0, uuid4().hex)
+        store.create(source)
+        block = os.urandom(1000)
+        write(store, source, block)
+        store.merge(target, source, Condition(UUID(int=1), number or None, number + 1))
+        assert not store.delete(source)
+        data += block
+        assert content(store, target, 0, len(data)) == data
+
+
 def test_a_second_source_with_the_same_condition_is_refused(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:

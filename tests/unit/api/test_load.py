@@ -50,7 +50,7 @@ def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any
 def test_a_good_file_is_read() -> None:
     """Copies come in the file's order, stores by namespace and name, defaults filled in."""
     other = changed(changed(COPY, "metadata.name", "b"), "metadata.namespace", "team")
-    resources = load(text(COPY, STORE, None, changed(other, "spec.suspend", True)))
+    resources = load(text(COPY, STORE, None, changed(other, "spec.suspend", value=True)))
     first, second = resources.copies
     assert (first.metadata.name, first.metadata.namespace) == ("orders", "default")
     assert (second.metadata.name, second.metadata.namespace) == ("b", "team")
@@ -261,7 +261,7 @@ def test_quantities_are_read_as_kubernetes_writes_them(written: object, count: i
 def test_identity_ignores_what_may_change() -> None:
     """Suspension and limits do not make another copy; source and target do."""
     plain = load(text(COPY)).copies[0].spec.identity()
-    suspended = changed(COPY, "spec.suspend", True)
+    suspended = changed(COPY, "spec.suspend", value=True)
     limited = changed(COPY, "spec.limits.inFlightBytes", "2Mi")
     assert load(text(suspended)).copies[0].spec.identity() == plain
     assert load(text(limited)).copies[0].spec.identity() == plain
@@ -282,4 +282,4 @@ def test_resources_cannot_be_changed() -> None:
     """What was read stays as it is."""
     spec = load(text(COPY)).copies[0].spec
     with pytest.raises(ValueError, match="frozen"):
-        spec.suspend = True
+        spec.suspend = True  # type: ignore[misc]

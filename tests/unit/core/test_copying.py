@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -45,13 +46,12 @@ def info(length: int, start: int = 0) -> SegmentInfo:
     return SegmentInfo(start=start, length=length, sealed=False)
 
 
-def segment(*parts: int | None, **other: object) -> SeenSegment:
+def segment(*parts: int | None, **other: Any) -> SeenSegment:
     """A segment of the plan whose staging segments have these lengths; its target is empty."""
     bare = SeenSegment(
         parts=tuple(None if length is None else info(length) for length in parts),
         stitched=None,
         verified=None,
-        events=None,
         published=None,
         target=info(0),
     )
@@ -60,13 +60,13 @@ def segment(*parts: int | None, **other: object) -> SeenSegment:
 
 EMPTY = segment()
 STITCHED = segment(LENGTH, None, stitched=LENGTH)
-VERIFIED = replace(STITCHED, verified=LENGTH, events=1)
+VERIFIED = replace(STITCHED, verified=LENGTH)
 PUBLISHED = segment(None, None, published=LENGTH, target=info(LENGTH))
 EMPTY_PUBLISHED = segment(published=0)
 SOURCES = (SeenSource(info(LENGTH + 9), 1_000), SeenSource(info(5, start=5), 1_001))
 
 
-def observed(first: SeenSegment, second: SeenSegment = EMPTY, **other: object) -> Observed:
+def observed(first: SeenSegment, second: SeenSegment = EMPTY, **other: Any) -> Observed:
     """A copy whose target is bound."""
     seen = Observed(journal=BOUND, target=OURS, segments=(first, second), sources=SOURCES)
     return replace(seen, **other)
@@ -153,6 +153,11 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
         ),
         pytest.param(
             observed(segment(0, 0), sources=(None, None)), "SourceNotFound", id="source gone"
+        ),
+        pytest.param(
+            observed(segment(0, 0), sources=(None, None), renewed=True),
+            "SourceReplaced",
+            id="source made again with other segments",
         ),
         pytest.param(
             observed(segment(0, 0), sources=(None, SOURCES[1])),

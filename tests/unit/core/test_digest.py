@@ -27,7 +27,9 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @given(st.binary(max_size=120), st.integers(0, 100), st.lists(st.integers(0, 1_000), max_size=8))
-def test_digests_do_not_depend_on_how_bytes_arrive(data: bytes, start: int, cuts: list[int]) -> None:
+def test_digests_do_not_depend_on_how_bytes_arrive(
+    data: bytes, start: int, cuts: list[int]
+) -> None:
     """Fed in any pieces, the digests are those of the chunks at absolute offsets."""
     end = start + len(data)
     digester = ChunkDigester(start, end)
@@ -84,6 +86,4 @@ def test_the_digest_of_a_list_is_over_its_digests_in_order() -> None:
     one, two = hashlib.sha256(b"1").digest(), hashlib.sha256(b"2").digest()
     assert combine([one, two]) == hashlib.sha256(one + two).digest()
     assert combine([two, one]) != combine([one, two])
-    assert (
-        combine([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    )
+    assert combine([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,12 @@ COPY = "ab" * 16
 
 def copy_id(**changes: object) -> str:
     """A copy's id with some parts changed."""
-    parts = {"cluster": "c", "namespace": "n", "name": "a", "identity": SPEC} | changes
+    parts: dict[str, Any] = {
+        "cluster": "c",
+        "namespace": "n",
+        "name": "a",
+        "identity": SPEC,
+    } | changes
     return identity.copy_id(**parts)
 
 

@@ -1,6 +1,7 @@
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,7 @@ json_values = st.recursive(
 digest_maps = st.dictionaries(st.integers(0, 60), st.binary(min_size=32, max_size=32))
 
 
-def written(records: Iterable[dict[str, object]]) -> bytes:
+def written(records: Iterable[Mapping[str, Any]]) -> bytes:
     """The journal's bytes."""
     return b"".join(frame(record) for record in records)
 
@@ -132,7 +133,7 @@ def test_foreign_bytes_in_a_frame_are_refused(body: bytes) -> None:
 def test_records_with_foreign_values_are_refused_or_read(kind: str, data: st.DataObject) -> None:
     """A record of a known kind with any values is read or an IntegrityError, nothing else."""
     keys = ["plan", "segments", "segment", "first", "sha256", "events"]
-    record = {key: data.draw(json_values | st.lists(st.integers())) for key in keys}
+    record: dict[str, Any] = {key: data.draw(json_values | st.lists(st.integers())) for key in keys}
     body = written([plan_record(PLAN), record | {"record": kind}])
     assert outcome(body) in {"refused", "read"}
 

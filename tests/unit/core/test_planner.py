@@ -6,8 +6,8 @@ from sluice.core.model import (
     KeyRange,
     Retention,
     RetentionType,
-    Scaling,
     ScaleType,
+    Scaling,
     StoreAddress,
     StreamConfig,
     StreamName,
@@ -17,6 +17,7 @@ from sluice.core.planner import CopyRequest, SeenSegment, cuts, plan_stream
 from sluice.errors import SourceUnsupported
 
 MIB = 1 << 20
+LOGIN = "login"
 CHUNK = 8 * MIB
 REQUEST = CopyRequest(
     copy_id="ab" * 16,
@@ -75,7 +76,7 @@ def test_only_ranges_longer_than_a_part_are_divided(
 
 
 def test_segments_are_planned_in_the_order_of_their_keys() -> None:
-    """The plan sorts segments by keys, whatever their order in the catalog, and keeps the bounds."""
+    """The plan sorts segments by their keys, whatever the catalog's order, and keeps the bounds."""
     plan = plan_stream(
         REQUEST,
         config=StreamConfig(),
@@ -160,7 +161,11 @@ def test_a_plan_survives_json(plan: StreamPlan) -> None:
     again = StreamPlan.model_validate_json(plan.model_dump_json())
     assert again == plan
     assert again.hash == plan.hash
-    whole = Plan(source=(at := StoreAddress(uri="tcp://a:1", secret="s")), target=at, streams=(plan,))
+    whole = Plan(
+        source=(at := StoreAddress(uri="tcp://a:1", secret=LOGIN)),
+        target=at,
+        streams=(plan,),
+    )
     read = Plan.model_validate_json(whole.model_dump_json())
     assert read == whole
     assert read.hash == whole.hash

@@ -77,10 +77,12 @@ def test_endless_patience_never_breaks() -> None:
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=30))
 def test_waits_never_shrink_without_progress(gaps: list[float]) -> None:
     """As long as nothing moves, each wait is at least as long as the one before."""
-    patience, now, waits = Patience(patience=1e9), 0.0, []
+    patience, now, waits = Patience(patience=1e9), 0.0, [0.0]
     for gap in gaps:
         now += gap
-        waits.append(patience.delay(InfrastructureError("x"), now))
+        wait = patience.delay(InfrastructureError("x"), now)
+        assert wait is not None
+        waits.append(wait)
     assert waits == sorted(waits)
     assert waits[-1] <= 30
 

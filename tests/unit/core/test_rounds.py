@@ -16,7 +16,13 @@ def test_sharing_out_loses_nothing(items: list[int], tasks: int) -> None:
     shares = share_out(items, tasks, lambda size: size)
     assert Counter(item for share in shares for item in share) == Counter(items)
     assert all(shares)
-    assert len(shares) == min(tasks, len(items))
+    assert len(shares) <= tasks
+
+
+@given(st.lists(st.integers(1, 1000), max_size=40), st.integers(1, 12))
+def test_every_task_gets_work_where_there_is_enough(items: list[int], tasks: int) -> None:
+    """There are as many tasks as asked for, or one for each item where those are fewer."""
+    assert len(share_out(items, tasks, lambda size: size)) == min(tasks, len(items))
 
 
 @given(sizes, st.integers(1, 12))

@@ -246,3 +246,28 @@ def test_cleaning_up_that_fails_is_said(world: World) -> None:
     assert report.error.reason == "SourceReplaced"
     assert "cleaning up failed as well" in report.error.message
     assert report.cleaned is False
+
+
+@pytest.mark.parametrize(
+    ("again", "reason"),
+    [(True, "SourceReplaced"), (False, "SourceNotFound")],
+    ids=["again", "gone"],
+)
+def test_a_source_deleted_before_it_is_staged_is_refused(
+    world: World,
+    again: bool,  # noqa: FBT001
+    reason: str,
+) -> None:
+    """A source that is gone, or made again with other segments, fails the copy without a trace."""
+    store = ModelStore(world)
+    plan = planned(store)
+    store.seal_stream(SOURCE)
+    store.delete_stream(SOURCE)
+    if again:
+        world.numbers[SOURCE] = 7
+        store.create_stream(SOURCE, plan.config)
+    (report,) = copy_all(store, plan)
+    assert report.error is not None
+    assert (report.error.reason, report.cleaned) == (reason, True)
+    assert TARGET not in world.streams
+    assert world.staging() == []

@@ -1,9 +1,12 @@
 import pytest
 
 from sluice.core import digest, rounds
+from sluice.core.copying import Step
 from sluice.engine import slices
+from sluice.engine.copy import Silent
 from sluice.engine.progress import Watch
 from sluice.engine.report import Failure, Outcome, SegmentReport, StreamReport
+from sluice.engine.stream import StreamCopy
 from sluice.errors import SegmentTruncated, TargetExists
 from support.model import ModelStore, World
 from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
@@ -75,10 +78,10 @@ def test_progress_is_read_from_the_target() -> None:
     watch = Watch(whole_plan(plan), store)
     readings = []
 
-    class Looking:
+    class Looking(Silent):
         """A listener that measures before every step."""
 
-        def step(self, copy: object, step: object) -> None:
+        def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - a listener has it
             """See Listener."""
             readings.append((type(step).__name__, watch.measure()))
 

@@ -90,7 +90,9 @@ class Directory:
     def owners(self, names: Iterable[str]) -> list[Endpoint]:
         """The server of each segment, by full names; what is not known yet is asked in one go."""
         wanted = [owner_of(name) for name in names]
-        unknown = list({owner for owner in wanted if owner not in self._owners})
+        # A copy of what concerns us: another thread, or a fork, may empty the cache meanwhile.
+        known = {owner: self._owners.get(owner) for owner in wanted}
+        unknown = [owner for owner, endpoint in known.items() if endpoint is None]
         if unknown:
 
             async def ask(controller: Controller) -> list[Endpoint]:
@@ -102,8 +104,10 @@ class Directory:
 
                 return await asyncio.gather(*map(one, unknown))
 
-            self._owners.update(zip(unknown, self.run(ask), strict=True))
-        return [self._owners[owner] for owner in wanted]
+            found = dict(zip(unknown, self.run(ask), strict=True))
+            self._owners.update(found)
+            known |= found
+        return [endpoint for owner in wanted if (endpoint := known[owner]) is not None]
 
     def forget_owner(self, name: str) -> None:
         """Ask again for the server of this segment: it did not answer, or has it no more."""

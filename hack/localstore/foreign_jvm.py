@@ -1,0 +1,164 @@
+"""The JVM behind the foreign client: compiled once, one line of answer for a line of command."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from localstore.accounts import User
+from localstore.cache import cache_root, content_key, make_once
+from localstore.errors import LocalStoreError
+from localstore.jars import classpath, ensure_jars
+from localstore.java import java_command, jdk_tool
+from localstore.process import spawn
+from localstore.scratch import Scratch
+
+_SOURCES = Path(__file__).parents[1] / "java"
+
+# Not all of them: some complain about annotations missing from the client's own jars.
+_LINT = "-Xlint:cast,deprecation,fallthrough,overrides,rawtypes,static,unchecked"
+
+
+class ForeignClientError(LocalStoreError):
+    """The client refused a command; its message is the Java exception's.
+
+    Attributes:
+        kind: Simple name of the Java exception.
+    """
+
+    def __init__(self, command: str, kind: str, message: str) -> None:
+        super().__init__(f"{command}: {kind}: {message}")
+        self.kind = kind
+
+
+class ForeignJvm:
+    """One JVM, started when it is first needed and again after it had to be given up.
+
+    Calls may come from several threads and are answered one after the other.
+
+    Args:
+        uri: The controller.
+        user: Whom to log in as.
+        heap: Most heap.
+    """
+
+    def __init__(self, uri: str, *, user: User | None, heap: str) -> None:
+        self._uri = uri
+        self._user = user
+        self._heap = heap
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._scratch: Scratch | None = None
+
+    def close(self) -> None:
+        """Ends the JVM."""
+        with self._lock:
+            self._end()
+            if self._scratch is not None:
+                self._scratch.remove()
+                self._scratch = None
+
+    def call(self, command: str, arguments: Mapping[str, object], seconds: float) -> dict[str, Any]:
+        """Runs a command.
+
+        Args:
+            command: Its name.
+            arguments: Its arguments, none of which may hold a space.
+            seconds: Deadline; to miss it costs the JVM.
+
+        Returns:
+            The answer.
+
+        Raises:
+            ForeignClientError: The client refused.
+            LocalStoreError: No answer came.
+        """
+        line = " ".join([command, *(f"{key}={value}" for key, value in arguments.items())])
+        with self._lock:
+            answer = json.loads(self._exchange(line, time.monotonic() + seconds))
+        if "error" in answer:
+            raise ForeignClientError(line, answer["type"], answer["error"])
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _exchange(self, line: str, deadline: float) -> bytes:
+        child = self._running()
+        if child.stdin is None or child.stdout is None:
+            raise LocalStoreError("the foreign client has no pipes")
+        try:
+            child.stdin.write(line.encode() + b"\n")
+            child.stdin.flush()
+            return _read_line(child.stdout.fileno(), deadline)
+        except BaseException as error:  # an answer may still come: it must not meet another call
+            self._end()
+            if isinstance(error, OSError):
+                raise LocalStoreError(f"{line}: {error}; see {self._log}") from error
+            raise
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            if self._scratch is None:
+                self._scratch = Scratch("foreign")
+            command = java_command(
+                main="ForeignClient",
+                classpath=classpath(compiled_client()),
+                heap=self._heap,
+                arguments=[self._uri, "serve"],
+            )
+            user = self._user
+            login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
+            self._child = spawn(
+                command, log=self._log, tethered=True, piped=True, environment=login
+            )
+        return self._child
+
+    @property
+    def _log(self) -> Path:
+        if self._scratch is None:
+            raise LocalStoreError("the foreign client was not started")
+        return self._scratch.path / "client.log"
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+        child.wait()
+
+
+def compiled_client() -> Path:
+    """Gives the directory with the foreign client's classes, compiled once for each source."""
+    jars = ensure_jars()
+
+    def compile_into(target: Path) -> None:
+        command = [jdk_tool("javac"), "-proc:none", _LINT, "-Werror", "-cp"]
+        command += [f"{jars}/*", "-d", str(target), *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        if done.returncode != 0:
+            raise LocalStoreError(f"javac failed:\n{done.stderr[-4000:]}")
+
+    sources = sorted(_SOURCES.glob("*.java"))
+    return make_once(cache_root() / f"foreign-{content_key(sources)}", compile_into)
+
+
+def _read_line(source: int, deadline: float) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([source], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            raise TimeoutError("no answer in time")
+        part = os.read(source, 65536)
+        if not part:
+            raise ConnectionError("the JVM ended")
+        line += part
+    return line

@@ -1,0 +1,324 @@
+"""Processes killed at every step of the copy protocol, on a real store.
+
+A proxy in front of the segment store holds a chosen frame up; then a process is killed with
+SIGKILL, and the frame is either delivered late or lost. Whoever runs the copy again finishes it.
+The witnesses are not Sluice's: the stand-alone hash script, the official Java client, and what the
+proxy saw.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstore import ForeignClient, Standalone
+from localstore.foreign import ForeignClientError
+from support import witness
+from support.command import Copy, finish, workers_of
+from support.proxy import (
+    APPEND_BLOCK_END,
+    CONDITIONAL_BLOCK_END,
+    DELETE_SEGMENT,
+    MERGE_SEGMENTS,
+    READ_SEGMENT,
+    SEAL_SEGMENT,
+    STAGING,
+    UPDATE_ATTRIBUTE,
+    Frame,
+    FrameProxy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.crash
+
+EVENTS = 600_000
+SOURCE = ("in", "events")
+SEGMENTS = 4
+PARTS = {"SLUICE_PART_BYTES": str(8 << 20)}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The stream that is copied: about 16 MB in each of four segments, in two parts each."""
+
+    bytes: int
+    digest: str
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[FrameProxy]:
+    """A proxy that the store names as its own address."""
+    with FrameProxy() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def store(proxy: FrameProxy) -> Iterator[Standalone]:
+    """A store whose clients all come through the proxy."""
+    server = Standalone(published_port=proxy.port)
+    proxy.upstream = server.segment_store
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def foreign(store: Standalone) -> Iterator[ForeignClient]:
+    """The official client."""
+    with ForeignClient(store.controller_uri) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def source(foreign: ForeignClient) -> Source:
+    """The source, written by the official client."""
+    foreign.create(*SOURCE, segments=SEGMENTS)
+    foreign.create_scope("out")
+    foreign.write(*SOURCE, events=EVENTS, keys=400)
+    read = foreign.read(*SOURCE)
+    assert read.clean
+    return Source(foreign.visible(*SOURCE).bytes, read.digest)
+
+
+class Nth:
+    """True from the nth matching frame on; frames come from several threads, each counted once."""
+
+    def __init__(self, matches: Callable[[Frame], bool], number: int = 1) -> None:
+        self._matches = matches
+        self._left = number
+
+    def __call__(self, frame: Frame) -> bool:
+        """Whether to hold this frame up."""
+        if self._matches(frame):
+            self._left -= 1
+            return self._left <= 0
+        return False
+
+
+def is_append(frame: Frame) -> bool:
+    """Bytes for a staging segment."""
+    return frame.type == APPEND_BLOCK_END and STAGING in frame.segment
+
+
+def is_stitch(frame: Frame) -> bool:
+    """A part merged into its segment's first one."""
+    return frame.type == MERGE_SEGMENTS and STAGING in frame.segment
+
+
+def is_publish(frame: Frame) -> bool:
+    """A staged segment merged into the target's."""
+    return frame.type == MERGE_SEGMENTS and STAGING not in frame.segment and bool(frame.source)
+
+
+def is_mark(frame: Frame) -> bool:
+    """An attribute of a staging segment: set once it is verified."""
+    return frame.type == UPDATE_ATTRIBUTE and STAGING in frame.segment
+
+
+def is_verifying_read(frame: Frame) -> bool:
+    """A read of a staging segment in the midst of the verification."""
+    return frame.type == READ_SEGMENT and STAGING in frame.segment
+
+
+def is_of(kind: int, frame: Frame) -> bool:
+    """A frame of this type about a staging segment or the journal."""
+    return frame.type == kind and STAGING in frame.segment
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the protocol.
+
+    Attributes:
+        name: what people call it.
+        condition: makes what holds up the frame, given the proxy and the bytes to copy.
+        published: whether readers may see something of the target at this step.
+    """
+
+    name: str
+    condition: Callable[[FrameProxy, int], Callable[[Frame], bool]]
+    published: bool = False
+
+
+STEPS = [
+    Step("before the plan is recorded", lambda *_: partial(is_of, CONDITIONAL_BLOCK_END)),
+    Step("before the first append", lambda *_: is_append),
+    Step(
+        "midway",
+        lambda proxy, total: lambda frame: is_append(frame) and proxy.staged > total // 2,
+    ),
+    Step("before the first merge of parts", lambda *_: is_stitch),
+    Step("between two merges of parts", lambda *_: Nth(is_stitch, 2)),
+    Step("after verification, before its mark", lambda *_: is_mark),
+    Step(
+        "before the first seal of a whole segment", lambda *_: Nth(partial(is_of, SEAL_SEGMENT), 5)
+    ),
+    Step("between seal and merge", lambda *_: is_publish),
+    Step("between two merges into the target", lambda *_: Nth(is_publish, 3), published=True),
+    Step("before cleanup", lambda *_: partial(is_of, DELETE_SEGMENT), published=True),
+]
+
+
+@pytest.mark.parametrize("deliver", [True, False], ids=["late", "lost"])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name.replace(" ", "-"))
+def test_a_driver_killed_at_any_step_loses_and_repeats_nothing(
+    step: Step,
+    deliver: bool,  # noqa: FBT001 - a parameter of the test
+    proxy: FrameProxy,
+    store: Standalone,
+    foreign: ForeignClient,
+    source: Source,
+    tmp_path: Path,
+) -> None:
+    """After SIGKILL of the driver a second run finishes the copy exactly, a third does nothing."""
+    target = ("out", f"{step.name.replace(' ', '-').replace(',', '')}-{deliver}".lower())
+    copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
+    hold = proxy.hold_up(step.condition(proxy, source.bytes))
+    driver = copy.start()
+    try:
+        assert hold.reached.wait(60), "the step was not reached"
+        share = proxy.staged / source.bytes
+        print(
+            f"driver killed {step.name}: {proxy.staged:,} of {source.bytes:,} bytes ({share:.0%})"
+        )
+        if step.name == "midway":
+            assert 0.1 < share < 0.9
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate(timeout=30)
+    finally:
+        hold.release(deliver=deliver)
+        driver.kill()
+    if not step.published:
+        assert_nothing_visible(foreign, target)
+
+    second = copy.run("run", "-o", "json")
+    assert second.code == 0, second.err
+    assert second.json[0]["events"] in (EVENTS, 0)  # 0: the late frame was the last one needed
+    check(proxy, store, foreign, source, target)
+    third = copy.run("run", "-o", "json")
+    assert (third.code, third.json[0]["outcome"]) == (0, "AlreadyComplete")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        STEPS[1],
+        STEPS[2],
+        Step("while verifying", lambda *_: Nth(is_verifying_read, 20)),
+    ],
+    ids=lambda step: step.name.replace(" ", "-"),
+)
+def test_a_killed_worker_costs_time_only(
+    step: Step,
+    proxy: FrameProxy,
+    store: Standalone,
+    foreign: ForeignClient,
+    source: Source,
+    tmp_path: Path,
+) -> None:
+    """After SIGKILL of a Python worker the same run goes on and copies exactly."""
+    target = ("out", f"worker-{step.name.replace(' ', '-')}")
+    copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
+    hold = proxy.hold_up(step.condition(proxy, source.bytes))
+    driver = copy.start("run", "-o", "json")
+    try:
+        assert hold.reached.wait(60), "the step was not reached"
+        share = proxy.staged / source.bytes
+        victims = workers_of(driver.pid)
+        assert victims
+        print(
+            f"worker killed {step.name}: {proxy.staged:,} of {source.bytes:,} bytes ({share:.0%})"
+        )
+        os.kill(victims[0], signal.SIGKILL)
+        hold.release(deliver=True)
+        finished = finish(driver)
+    finally:
+        hold.release(deliver=True)
+        driver.kill()
+    assert finished.code == 0, finished.err
+    assert finished.json[0]["events"] == EVENTS
+    check(proxy, store, foreign, source, target)
+
+
+def test_two_drivers_of_one_plan_copy_it_once(
+    proxy: FrameProxy,
+    store: Standalone,
+    foreign: ForeignClient,
+    source: Source,
+    tmp_path: Path,
+) -> None:
+    """Two drivers that run the same copy at once both succeed, and the target has it once."""
+    target = ("out", "two-drivers")
+    copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
+    drivers = [copy.start("run", "-o", "json") for _ in range(2)]
+    for driver in drivers:
+        finished = finish(driver)
+        assert finished.code == 0, finished.err
+        assert finished.json[0]["outcome"] in ("Copied", "AlreadyComplete")
+    check(proxy, store, foreign, source, target)
+
+
+def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(
+    proxy: FrameProxy,
+    store: Standalone,
+    foreign: ForeignClient,
+    source: Source,
+    tmp_path: Path,
+) -> None:
+    """Aborting a running copy ends its driver, deletes all of it, and a new run starts anew."""
+    target = ("out", "aborted")
+    copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
+    midway = STEPS[2].condition(proxy, source.bytes)
+    hold = proxy.hold_up(midway)
+    driver = copy.start("run", "-o", "json")
+    try:
+        assert hold.reached.wait(60)
+        aborted = copy.run("abort")
+        assert aborted.code == 0, aborted.err
+        hold.release(deliver=True)
+        finished = finish(driver)
+    finally:
+        hold.release(deliver=True)
+        driver.kill()
+    assert (finished.code, finished.json[0]["error"]["reason"]) == (4, "CopyAborted")
+    witness.assert_nothing_left(store.segment_store, of_target(proxy, target))
+    assert copy.run("run").code == 0
+    check(proxy, store, foreign, source, target)
+
+
+def assert_nothing_visible(foreign: ForeignClient, target: tuple[str, str]) -> None:
+    """A foreign reader finds no event in the target, if there is a target at all."""
+    try:
+        visible = foreign.visible(*target)
+    except ForeignClientError as error:
+        assert "NOT_FOUND" in str(error), error  # noqa: PT017 - no stream is as good as no event
+    else:
+        assert visible.bytes == 0
+
+
+def of_target(proxy: FrameProxy, target: tuple[str, str]) -> set[str]:
+    """Staging segments that were made for a target."""
+    prefix = "/".join(target) + "/"
+    return {name for name in witness.staging_of(proxy) if name.startswith(prefix)}
+
+
+def check(
+    proxy: FrameProxy,
+    store: Standalone,
+    foreign: ForeignClient,
+    source: Source,
+    target: tuple[str, str],
+) -> None:
+    """The copy is exact, readable, and alone."""
+    witness.assert_equal(store.segment_store, foreign, SOURCE, target)
+    witness.assert_readable(foreign, target, events=EVENTS, digest=source.digest)
+    made = of_target(proxy, target)
+    assert len(made) > SEGMENTS + 1  # some segment had parts, and there was the journal
+    witness.assert_nothing_left(store.segment_store, made)

@@ -1,0 +1,119 @@
+from pathlib import Path
+
+import pytest
+
+from localstore import ForeignClient, Standalone
+from sluice.engine.report import Outcome
+from support.command import Copy
+from support.inline import assert_equal_segments, run_inline, staging_of
+
+FRAME = 108
+"""Bytes of an event of 100 bytes in its segment."""
+
+
+@pytest.fixture
+def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
+    """Gives a copy within a scope of its own, whose source is still to be made."""
+    return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
+
+
+def test_an_empty_stream_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A stream without events gives an empty target of as many segments, and that is done."""
+    foreign.create(*copy.source, segments=2)
+    report = run_inline(copy)
+    assert (report.outcome, report.bytes, report.events) == (Outcome.COPIED, 0, 0)
+    assert len(foreign.info(*copy.target).segments) == 2
+    assert foreign.visible(*copy.target).events == 0
+    assert staging_of(copy, standalone) == []
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+
+
+def test_a_sealed_stream_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A sealed source is copied whole; its target is not sealed."""
+    foreign.create(*copy.source, segments=2)
+    foreign.write(*copy.source, events=1000, keys=16)
+    foreign.seal(*copy.source)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert sum(assert_equal_segments(copy, standalone, report)) == 1000
+    assert foreign.info(*copy.target).sealed is False
+    read = foreign.read(*copy.target)
+    assert (read.events, read.clean) == (1000, True)
+    assert staging_of(copy, standalone) == []
+
+
+def test_segments_without_bytes_are_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A stream of which only one segment was written has the same shape in the target."""
+    foreign.create(*copy.source, segments=4)
+    foreign.write(*copy.source, events=500, keys=8, segments=[2])
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert assert_equal_segments(copy, standalone, report) == [0, 0, 500, 0]
+    assert foreign.read(*copy.target).clean
+    assert staging_of(copy, standalone) == []
+
+
+def test_events_of_the_maximum_size_are_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Events of 8 MiB, longer than a chunk and than any block, come over whole."""
+    foreign.create(*copy.source, segments=1)
+    foreign.write(*copy.source, events=5, size=8 << 20, keys=2)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert assert_equal_segments(copy, standalone, report) == [5]
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert (copied.events, copied.bytes, copied.clean) == (5, 5 * (8 << 20), True)
+    assert copied.digest == original.digest
+
+
+def test_what_a_truncation_left_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Of a stream whose head was truncated the rest is copied, and its events are counted."""
+    foreign.create(*copy.source, segments=2)
+    foreign.write(*copy.source, events=1000, keys=16)
+    foreign.truncate(*copy.source, offsets={0: 40 * FRAME, 1: 0})
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert [segment.start for segment in report.segments] == [4320, 0]
+    assert sum(assert_equal_segments(copy, standalone, report)) == 960
+    assert report.events == 960
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert (copied.events, copied.digest) == (960, original.digest)
+    assert staging_of(copy, standalone) == []
+
+
+def test_a_wholly_truncated_stream_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A stream truncated at its tail has no events left and is copied as an empty one."""
+    foreign.create(*copy.source, segments=1)
+    foreign.write(*copy.source, events=100)
+    foreign.truncate(*copy.source)
+    report = run_inline(copy)
+    assert (report.outcome, report.bytes, report.events) == (Outcome.COPIED, 0, 0)
+    assert report.segments[0].start == 100 * FRAME
+
+
+def test_a_live_source_gives_a_prefix_of_each_segment(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A source that is written while it is copied gives each segment up to an event's end."""
+    foreign.create(*copy.source, segments=2)
+    foreign.write(*copy.source, events=20_000, keys=16)
+    stop = foreign.start_writer(*copy.source, rate=5000, keys=16, first=20_000)
+    report = run_inline(copy)
+    written = stop()
+    assert written.failed == 0
+    assert report.outcome is Outcome.COPIED
+    copied = sum(assert_equal_segments(copy, standalone, report))
+    assert 20_000 <= copied < 20_000 + written.events
+    read = foreign.read(*copy.target)
+    assert (read.events, read.clean) == (copied, True)

@@ -1,0 +1,126 @@
+"""The `sluice` command as people run it: a process with a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SECONDS = 120.0
+
+MANIFEST = """\
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {{name: local}}
+spec: {{pravega: {{controllerURI: "{uri}"}}}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: StreamCopy
+metadata: {{name: {name}}}
+spec:
+  source: {{storeRef: {{name: local}}, scope: {source[0]}, stream: {source[1]}}}
+  target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
+  limits: {limits}
+"""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What `--output json` printed."""
+        return json.loads(self.out)
+
+
+@dataclass
+class Copy:
+    """A StreamCopy in a file.
+
+    Args:
+        folder: where the file and logs go.
+        uri: the store's address.
+        source: scope and stream.
+        target: scope and stream.
+        limits: of the copy.
+        environment: variables for the command.
+    """
+
+    folder: Path
+    uri: str
+    source: tuple[str, str]
+    target: tuple[str, str]
+    limits: dict[str, object] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        """The file, written anew."""
+        path = self.folder / "copy.yaml"
+        path.write_text(
+            MANIFEST.format(
+                uri=self.uri,
+                name=self.target[1],
+                source=self.source,
+                target=self.target,
+                limits=json.dumps(self.limits),
+            )
+        )
+        return path
+
+    def start(self, verb: str = "run", *options: str) -> subprocess.Popen[str]:
+        """Start the command; a session of its own keeps signals to one process."""
+        command = Path(sys.executable).with_name("sluice")
+        return subprocess.Popen(
+            [command, "--log-level", "debug", verb, "-f", self.file, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **self.environment},
+            start_new_session=True,
+        )
+
+    def run(self, verb: str = "run", *options: str, seconds: float = SECONDS) -> Finished:
+        """Run the command to its end."""
+        return finish(self.start(verb, *options), seconds)
+
+
+def finish(process: subprocess.Popen[str], seconds: float = SECONDS) -> Finished:
+    """Wait for a command's end."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return Finished(process.returncode, out, err)
+
+
+def workers_of(pid: int) -> list[int]:
+    """Process ids of the Python workers of a driver: the forks of Spark's daemon."""
+    daemons = [child for child in _descendants(pid) if "pyspark.daemon" in _command(child)]
+    return [worker for daemon in daemons for worker in _children(daemon)]
+
+
+def _descendants(pid: int) -> list[int]:
+    found = _children(pid)
+    return found + [deeper for child in found for deeper in _descendants(child)]
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        children += map(int, task.read_text().split())
+    return children
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")

@@ -1,0 +1,107 @@
+"""Copies on a real store without Spark, and what they leave there, as a witness sees it."""
+
+from typing import Any
+
+from localstore import Standalone
+from segment_hash import Connection, segment_report
+from sluice.api.load import load
+from sluice.config import Settings, StoreTimeouts
+from sluice.core import identity
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.ledger import Ledger
+from sluice.engine.report import StreamReport
+from sluice.errors import SluiceError
+from sluice.pipelines.program import Job, Stores, jobs, plan_job
+from sluice.stores.pravega import names
+from support.command import Copy
+
+SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
+
+
+def job_of(copy: Copy) -> Job:
+    """The one copy of the file."""
+    (job,) = jobs(load(copy.file.read_text()), SETTINGS)
+    return job
+
+
+def begin(copy: Copy) -> None:
+    """Do what a driver does that dies once its plan is written down."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        Ledger(stores[job.target], job.request.copy_id, job.request.target).begin(
+            planned.plan.streams[0]
+        )
+
+
+def run_inline(copy: Copy) -> StreamReport:
+    """Do what `sluice run` does, with the slices in this process."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        try:
+            planned = plan_job(job, stores)
+        except SluiceError as error:
+            return StreamReport.failed(job.request, error)
+        if planned.plan is None:
+            assert planned.report is not None
+            return planned.report
+        source, target = stores[job.source], stores[job.target]
+        runner = CopyRunner(
+            planned.plan,
+            source=source,
+            target=target,
+            executor=InlineExecutor(source, target),
+            patience=5,
+        )
+        (report,) = runner.run()
+    return report
+
+
+def leftovers(copy: Copy, server: Standalone) -> list[str]:
+    """Segments that a copy may have made and that exist: target, staging and journal."""
+    request = job_of(copy).request
+    target = request.target
+    wanted = [names.staging_name(target, 0, identity.journal_key(request.copy_id))]
+    for number in range(4):
+        wanted.append(names.segment_name(target, number))
+        wanted += [
+            names.staging_name(target, number, identity.staging_key(request.copy_id, index, part))
+            for index in range(4)
+            for part in range(4)
+        ]
+    with Connection(*server.segment_store) as connection:
+        return [name for name in wanted if connection.info(name) is not None]
+
+
+def staging_of(copy: Copy, server: Standalone) -> list[str]:
+    """Those of the leftovers that no reader sees."""
+    return [name for name in leftovers(copy, server) if "#transaction." in name]
+
+
+def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) -> list[int]:
+    """Let the witness compare each target segment with the copied range of the source's.
+
+    Returns:
+        The events in each target segment, as the witness counts them.
+    """
+    counts = []
+    for segment in report.segments:
+        source: dict[str, Any] = segment_report(
+            *server.segment_store,
+            *copy.source,
+            segment.source,
+            start=segment.start,
+            end=segment.end,
+        )
+        target: dict[str, Any] = segment_report(
+            *server.segment_store, *copy.target, segment.target, start=0
+        )
+        assert target["length"] == source["length"] == segment.end - segment.start
+        assert target["sha256"] == source["sha256"]
+        assert source["chunks_sha256"] == segment.digest
+        assert target["broken_at"] is None
+        assert target["events"] == segment.events
+        counts.append(target["events"])
+    return counts

@@ -1,0 +1,59 @@
+"""What must hold of every finished copy, told by programs that are not Sluice's.
+
+The stand-alone hash script reads the segments by itself, the official Java client reads the events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import segment_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from localstore import ForeignClient
+    from support.proxy import FrameProxy
+
+Stream = tuple[str, str]
+Address = tuple[str, int]
+
+
+def hashes(server: Address, foreign: ForeignClient, stream: Stream) -> list[dict[str, Any]]:
+    """The stand-alone script's report on each segment, in the order of ids."""
+    info = foreign.info(*stream)
+    return [
+        segment_hash.segment_report(*server, *stream, segment.id)
+        for segment in sorted(info.segments, key=lambda segment: segment.id)
+    ]
+
+
+def assert_equal(
+    server: Address, foreign: ForeignClient, source: Stream, target: Stream
+) -> list[dict[str, Any]]:
+    """Source and target have the same bytes in each segment, and these are whole events."""
+    expected = hashes(server, foreign, source)
+    actual = hashes(server, foreign, target)
+    kept = ("id", "length", "sha256", "chunks_sha256", "events", "broken_at")
+    assert [{k: r[k] for k in kept} for r in expected] == [{k: r[k] for k in kept} for r in actual]
+    assert all(report["broken_at"] is None for report in actual)
+    return actual
+
+
+def assert_readable(foreign: ForeignClient, stream: Stream, *, events: int, digest: str) -> None:
+    """The official reader gets each event once, in order per key."""
+    read = foreign.read(*stream)
+    assert read.clean, read
+    assert (read.events, read.digest) == (events, digest)
+
+
+def assert_nothing_left(server: Address, names: Iterable[str]) -> None:
+    """None of these segments exists any more."""
+    with segment_hash.Connection(*server) as connection:
+        left = [name for name in names if connection.info(name) is not None]
+    assert left == []
+
+
+def staging_of(proxy: FrameProxy) -> set[str]:
+    """Names of the staging segments that anybody asked for through the proxy."""
+    return {name for name in proxy.created if "#transaction." in name}

@@ -1,0 +1,51 @@
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.stores.pravega.directory import Directory, expiry_of
+from sluice.stores.pravega.names import Access, Endpoint
+
+CONTROLLER = Endpoint("127.0.0.1", 1)
+FIRST, SECOND = "scope/stream/0.#epoch.0", "scope/stream/1.#epoch.0"
+
+
+@pytest.fixture
+def directory() -> Directory:
+    """Gives a directory of a controller that nobody asks."""
+    return Directory(CONTROLLER, credentials=None, timeouts=StoreTimeouts())
+
+
+def test_owners_are_answered_although_they_are_forgotten_meanwhile(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache that another thread empties during the question loses no answer."""
+    known, new = Endpoint("a", 1), Endpoint("b", 2)
+
+    def run(_call: Any) -> list[Endpoint]:
+        directory.forget_owner(FIRST)
+        return [new]
+
+    monkeypatch.setattr(directory, "run", lambda _call: [known])
+    assert directory.owners([FIRST]) == [known]
+    monkeypatch.setattr(directory, "run", run)
+    assert directory.owners([SECOND, FIRST, SECOND]) == [new, known, new]
+
+
+def test_nobody_asks_for_a_token_without_credentials(directory: Directory) -> None:
+    """Where nobody logs in, the token is empty and never expires."""
+    assert directory.token(FIRST, Access.READ) == ("", float("inf"))
+
+
+def test_a_token_says_when_it_expires() -> None:
+    """The expiry is read from the token's claims."""
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 4711}).encode()).decode().rstrip("=")
+    assert expiry_of(f"head.{claims}.signature", now=1000) == 4711
+
+
+@pytest.mark.parametrize("token", ["", "a.b", "a.e30.c", "a.\u00fc.c", "a.W10.c", "a.bnVsbA.c"])
+def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
+    """Something else than a JWT with an expiry is good for less than the store's default."""
+    assert 1000 < expiry_of(token, now=1000) < 1600

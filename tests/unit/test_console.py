@@ -1,0 +1,157 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
+
+from sluice import console
+from sluice.core.model import StreamName
+from sluice.engine.report import Outcome, SegmentReport, StreamReport
+from sluice.errors import DigestMismatch
+from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
+
+LONG = StreamName(scope="a-scope-of-some-length", stream="a-stream-with-a-rather-long-name-0123")
+
+
+def drawn(table: Table, width: int = 200) -> str:
+    """A table as text of this width."""
+    page = Console(width=width)
+    with page.capture() as capture:
+        page.print(table)
+    return capture.get()
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (1048575, "1.0 MiB"),
+        (1 << 20, "1.0 MiB"),
+        (5 * 1 << 30, "5.0 GiB"),
+        (1 << 60, "1024.0 PiB"),
+    ],
+)
+def test_sizes_are_written_for_people(count: float, expected: str) -> None:
+    """Bytes are rounded to one digit in the largest unit that fits."""
+    assert console.size(count) == expected
+
+
+@given(st.integers(0, (1 << 60) - 1))
+def test_a_size_never_shows_a_full_unit(count: int) -> None:
+    """No number of bytes below the last unit's end is written as 1024 of a unit."""
+    assert not console.size(count).startswith("1024") or count >= 1023 << 50
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (None, "-"),
+        (0, "0s"),
+        (0.4, "0s"),
+        (59.4, "59s"),
+        (59.6, "1m00s"),
+        (61, "1m01s"),
+        (3599.7, "1h00m"),
+        (3700, "1h01m"),
+        (360_000, "100h00m"),
+    ],
+)
+def test_durations_are_written_for_people(seconds: float | None, expected: str) -> None:
+    """Seconds, minutes or hours, rounded; a dash where there is nothing to tell."""
+    assert console.duration(seconds) == expected
+
+
+def report(**changes: object) -> StreamReport:
+    """A report of a copy of one segment."""
+    segment = SegmentReport(source=7, target=8, start=10, end=1034, events=12345, digest="5e" * 32)
+    done = StreamReport(
+        copy_id=COPY,
+        source=LONG,
+        target=TARGET,
+        outcome=Outcome.COPIED,
+        digest="d1" * 32,
+        segments=(segment,),
+    )
+    return done.model_copy(update=changes)
+
+
+def test_a_report_shows_whole_names_and_digests() -> None:
+    """At a width of 200 nothing is cut: names, bounds, counts and both digests are whole."""
+    text = drawn(console.report_table(report(), seconds=2))
+    for shown in (
+        str(LONG),
+        "out/t",
+        "d1" * 32,
+        "5e" * 32,
+        "1,034",
+        "12,345",
+        "1.0 KiB",
+        "512 B/s",
+    ):
+        assert shown in text
+
+
+def test_a_plan_shows_whole_names() -> None:
+    """At a width of 200 a plan shows streams, segments, bounds, parts and addresses whole."""
+    plan = stream_plan(segment_plan(3 << 20, start=1 << 20, cuts=(2 << 20,), events=9), source=LONG)
+    text = drawn(console.plan_table(whole_plan(plan), recorded=False))
+    expected = (str(LONG), "out/t", "0.000-1.000", "1,048,576", "2.0 MiB", "9 events", "not begun")
+    for shown in (*expected, "tcp://model:1 -> tcp://model:1"):
+        assert shown in text
+
+
+def test_names_survive_a_narrow_page() -> None:
+    """On a narrow page long names are folded and never cut."""
+    plan = stream_plan(segment_plan(3), source=LONG)
+    for table in (
+        console.plan_table(whole_plan(plan), recorded=True),
+        console.report_table(report(), seconds=1),
+    ):
+        assert "…" not in drawn(table, width=80)
+
+
+def test_uncounted_events_are_said_to_be_unknown() -> None:
+    """A plan whose events are counted later does not show a number."""
+    text = drawn(
+        console.plan_table(whole_plan(stream_plan(segment_plan(3, events=None))), recorded=True)
+    )
+    assert "unknown events" in text
+    assert "counted later" in text
+    assert "begun, bounds are fixed" in text
+
+
+@pytest.mark.parametrize("cleaned", [True, False])
+def test_a_failure_shows_reason_and_remedy(
+    capsys: pytest.CaptureFixture[str],
+    cleaned: bool,  # noqa: FBT001
+) -> None:
+    """A failed copy is shown on stderr with reason, text, remedy, and whether it was cleaned."""
+    error = DigestMismatch("bytes [0, 5) differ")
+    failed = StreamReport.failed(stream_plan(segment_plan(3)), error, cleaned=cleaned)
+    console.show_report(failed, 1)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "DigestMismatch: bytes [0, 5) differ" in shown.err
+    assert "Run again to copy anew" in shown.err
+    assert ("were deleted" in shown.err) is cleaned
+
+
+def test_markup_in_names_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """What looks like markup in an error's text reaches the reader."""
+    error = DigestMismatch("[bold]no[/bold]")
+    error.add_note("[red]note")
+    console.show_error(error)
+    shown = capsys.readouterr().err
+    assert "[bold]no[/bold]" in shown
+    assert "[red]note" in shown
+
+
+def test_a_complete_copy_says_that_there_is_nothing_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A copy that was complete before is shown with its digest."""
+    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=SOURCE), 0)
+    assert "in/s -> out/t: already copied, nothing to do" in capsys.readouterr().err

@@ -1,0 +1,102 @@
+import inspect
+import pickle
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sluice import errors
+from sluice.errors import (
+    Category,
+    InvalidSpec,
+    SegmentTruncated,
+    SluiceError,
+    StoreTimeout,
+    StoreUnavailable,
+    WrongHost,
+)
+
+
+def tree(root: type[SluiceError] = SluiceError) -> Iterator[type[SluiceError]]:
+    """A class and all below it that the module defines."""
+    yield root
+    for kind in root.__subclasses__():
+        if kind.__module__ == errors.__name__:
+            yield from tree(kind)
+
+
+CLASSES = list(tree())
+
+
+def test_the_drawn_tree_names_every_class() -> None:
+    """The tree in the module's docstring names every class, and no class that there is not."""
+    drawn = str(errors.__doc__).partition("    SluiceError\n")[2]
+    named = {"SluiceError"}
+    for line in drawn.splitlines():
+        names = re.match(r"[ │├└─]*((?:[A-Z]\w+(?:, )?)+)", line)
+        assert names is not None, line
+        named |= set(names[1].rstrip(", ").split(", "))
+    assert named == {kind.__name__ for kind in CLASSES}
+
+
+def test_the_drawn_tree_marks_what_is_retryable() -> None:
+    """A class is marked as retryable in the drawing exactly if it is."""
+    marked = {
+        name
+        for line in str(errors.__doc__).splitlines()
+        if line.endswith("(retryable)")
+        for name in re.findall(r"[A-Z]\w+", line)[:1]
+    }
+    assert marked == {kind.__name__ for kind in CLASSES if kind.retryable}
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_class_says_what_is_wrong_and_what_to_do(kind: type[SluiceError]) -> None:
+    """Each class has a docstring and a remedy that are sentences, a category and a reason."""
+    assert kind.__doc__
+    assert kind.__doc__.splitlines()[0].endswith(".")
+    error = kind("it broke")
+    assert error.remedy.endswith(".")
+    assert error.reason == kind.__name__
+    assert error.category in Category
+    assert str(error) == error.message == "it broke"
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_class_crosses_a_process_boundary_whole(kind: type[SluiceError]) -> None:
+    """Pickled and read back, an error keeps its class, message, attributes and notes."""
+    given: dict[str, Any] = {
+        "field": "spec.source",
+        "remedy": "Do this.",
+        "segment": "s/t/0",
+        "start_offset": 12,
+        "host": "h:1",
+    }
+    taken = inspect.signature(kind).parameters
+    error = kind("it broke", **{key: value for key, value in given.items() if key in taken})
+    error.add_note("and more")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert type(again) is kind
+    assert again.args == ("it broke",)
+    assert vars(again) == vars(error)
+    assert (str(again), again.__notes__) == (str(error), ["and more"])
+
+
+def test_attributes_of_segment_errors_are_kept() -> None:
+    """What a caller needs to go on is in the error: the first offset left, the other server."""
+    truncated = SegmentTruncated("gone", segment="s/t/0", start_offset=12)
+    assert (truncated.segment, truncated.start_offset) == ("s/t/0", 12)
+    moved = WrongHost("moved", segment="s/t/0", host="h:1")
+    assert (moved.segment, moved.host, moved.retryable) == ("s/t/0", "h:1", True)
+
+
+def test_a_field_leads_the_text() -> None:
+    """The text of an error about a field begins with the field's path."""
+    assert str(InvalidSpec("is wrong", field="spec.a")) == "spec.a: is wrong"
+
+
+def test_a_remedy_of_its_own_goes_before_the_class() -> None:
+    """An error may know better than its class what to do."""
+    assert StoreUnavailable("x", remedy="Start it.").remedy == "Start it."
+    assert StoreTimeout("x").remedy == StoreUnavailable("x").remedy
