@@ -2,8 +2,8 @@
 
 The engine is plain sequential code, so each driver of a copy runs in a greenlet of its own. Every
 call to the store hands control back to the scheduler, which decides whose call is next and what
-becomes of it: done, lost before it arrived, or done with its answer lost. A killed driver just never
-comes back. What the model does is what the contract tests show of the real store.
+becomes of it: done, lost before it arrived, or done with its answer lost. A killed driver just
+never comes back. What the model does is what the contract tests show of the real store.
 """
 
 from __future__ import annotations

@@ -47,12 +47,17 @@ class StreamCopySpec(ApiModel):
 
     source: Source = Field(description="The stream to copy.")
     target: Target = Field(description="The stream to make.")
-    suspend: bool = Field(default=False, description="Plan, but move no byte.")
+    suspend: bool = Field(default=False, strict=True, description="Plan, but move no byte.")
     limits: LimitsSpec = Field(default=LimitsSpec(), description="What the copy may use.")
 
     def identity(self) -> dict[str, Any]:
-        """The part of the spec that makes it this copy and no other."""
-        return self.model_dump(mode="json", by_alias=True, include={"source", "target"})
+        """The part of the spec that makes it this copy and no other.
+
+        Defaults are left out, so that a field that a later version adds changes no copy's identity.
+        """
+        return self.model_dump(
+            mode="json", by_alias=True, include={"source", "target"}, exclude_defaults=True
+        )
 
 
 class StreamCopy(Resource):

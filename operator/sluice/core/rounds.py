@@ -24,8 +24,13 @@ T = TypeVar("T")
 
 
 def slice_end(at: int, end: int, most: int = SLICE_BYTES) -> int:
-    """Where a slice that begins at `at` ends: at a chunk boundary, or at the range's end."""
-    return min((at + most) // CHUNK * CHUNK, end) if end - at > most else end
+    """Where a slice that begins at `at` ends: at a chunk boundary, or at the range's end.
+
+    It has about `most` bytes, and always comes at least to the next chunk boundary.
+    """
+    if end - at <= most:
+        return end
+    return min(max((at + most) // CHUNK, at // CHUNK + 1) * CHUNK, end)
 
 
 def take(items: Sequence[T], most: int, size: Callable[[T], int]) -> list[T]:

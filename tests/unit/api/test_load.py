@@ -267,12 +267,7 @@ def test_identity_ignores_what_may_change() -> None:
     assert load(text(limited)).copies[0].spec.identity() == plain
     assert plain == {
         "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
-        "target": {
-            "storeRef": {"name": "local"},
-            "scope": "out",
-            "stream": "orders",
-            "onExists": "Fail",
-        },
+        "target": {"storeRef": {"name": "local"}, "scope": "out", "stream": "orders"},
     }
     renamed = changed(COPY, "spec.target.stream", "orders2")
     assert load(text(renamed)).copies[0].spec.identity() != plain

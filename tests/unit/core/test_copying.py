@@ -180,11 +180,6 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
             "IntegrityError",
             id="less was published",
         ),
-        pytest.param(
-            observed(replace(PUBLISHED, target=info(LENGTH - 1)), EMPTY_PUBLISHED),
-            "IntegrityError",
-            id="target is short",
-        ),
     ],
 )
 def test_each_surprise_has_its_error(seen: Observed, reason: str) -> None:

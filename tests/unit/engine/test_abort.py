@@ -2,10 +2,9 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core import digest, identity, rounds
+from sluice.core import identity
 from sluice.core.copying import Configure, Publish, Transfer, Verify
 from sluice.core.model import Scaling, StreamConfig
-from sluice.engine import slices
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
@@ -13,14 +12,7 @@ from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import AbortRefused, StoreUnavailable
 from support.model import Fate, ModelStore, World, segment_name
 from support.plans import COPY, TARGET
-from support.sources import CHUNK, copy_all, planned, put_source, split
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, so that small segments have several parts."""
-    for module in (digest, rounds, slices):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
+from support.sources import copy_all, planned, put_source, split
 
 
 @pytest.fixture

@@ -2,30 +2,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice.core import digest, rounds
 from sluice.core.model import StreamName
 from sluice.core.planner import CopyRequest
-from sluice.engine import slices
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
 from sluice.errors import InfrastructureError, NoSuchSegment
 from support.model import CREATION_TIME, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
-from support.sources import CHUNK, Heard, ManualClock, copy_all, planned, put_source, split
+from support.sources import Heard, ManualClock, copy_all, planned, put_source, split
 
 SECOND = CopyRequest(
     copy_id="cd" * 16,
     source=StreamName(scope="in", stream="s2"),
     target=StreamName(scope="out", stream="t2"),
 )
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, so that small segments have several parts and slices."""
-    for module in (digest, rounds, slices):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
 
 
 @pytest.fixture

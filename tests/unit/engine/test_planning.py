@@ -1,23 +1,15 @@
 import pytest
 
-from sluice.core import digest, identity, rounds
+from sluice.core import identity
 from sluice.core.model import StreamConfig, StreamName
-from sluice.engine import slices
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import COUNT_TRIES, Resolved, make_plan, resolve
 from sluice.errors import SluiceError
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
-from support.sources import CHUNK, REQUEST, copy_all, planned, put_source
+from support.sources import REQUEST, copy_all, planned, put_source
 
 FIRST = segment_name(SOURCE, 0)
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, as long as the slices of `copy_all` are made for."""
-    for module in (digest, rounds, slices):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
 
 
 @pytest.fixture

@@ -1,13 +1,10 @@
-"""The copy protocol against an adversary: any number of drivers, aborts, kills and lost messages."""
+"""The copy protocol against an adversary: drivers, aborts, kills and lost messages."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import struct
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import HealthCheck, currently_in_test_context, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,11 +17,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sluice.core import digest, identity, rounds
-from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest, SeenSegment, plan_stream
-from sluice.engine import slices
+from sluice.core import identity
+from sluice.core.planner import SeenSegment, plan_stream
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
@@ -32,26 +26,13 @@ from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.engine.stream import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
-from support.model import (
-    CREATION_TIME,
-    EVENT_COUNT,
-    Actor,
-    Fate,
-    ModelSegment,
-    ModelStore,
-    ModelStream,
-    World,
-    segment_name,
-)
+from support.model import EVENT_COUNT, Actor, Fate, ModelStore, World, segment_name
+from support.plans import TARGET, whole_plan
+from support.sources import CHUNK, REQUEST, put_source, split
 
 if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
 
-CHUNK = 16
-SOURCE = StreamName(scope="in", stream="s")
-TARGET = StreamName(scope="out", stream="t")
-REQUEST = CopyRequest(copy_id="ab" * 16, source=SOURCE, target=TARGET)
-ADDRESS = StoreAddress(uri="tcp://model:1")
 MANY = 100_000
 KINDS = (
     "create_stream",
@@ -73,42 +54,6 @@ EXPECTED = (AbortRefused, CopyAborted, StoreUnavailable)
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "400"))
 
 
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, so that small segments have several chunks, parts and slices."""
-    for module in (digest, rounds, slices):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
-
-
-def events_of(sizes: list[int], seed: int) -> bytes:
-    """A segment's bytes: events of these sizes with content that differs everywhere."""
-    data = b""
-    for number, size in enumerate(sizes):
-        body = hashlib.sha256(f"{seed}/{number}".encode()).digest() * (size // 32 + 1)
-        data += struct.pack(">ii", 0, size) + body[:size]
-    return data
-
-
-def make_source(world: World, contents: list[bytes], counts: list[int]) -> None:
-    """Put the source into the world."""
-    store = ModelStore(world)
-    config = StreamConfig(tags=("team=a",))
-    store.create_stream(SOURCE, config.model_copy(update={"scaling": config.scaling}))
-    count = len(contents)
-    del world.streams[SOURCE]
-    world.segments.clear()
-    segments = []
-    for i, data in enumerate(contents):
-        world.time += 1
-        world.segments[segment_name(SOURCE, i)] = ModelSegment(
-            data=bytearray(data), attributes={CREATION_TIME: world.time, EVENT_COUNT: counts[i]}
-        )
-        from sluice.core.model import Segment
-
-        segments.append(Segment(id=i, keys=KeyRange(low=i / count, high=(i + 1) / count)))
-    world.streams[SOURCE] = ModelStream(config, tuple(segments))
-
-
 class Protocol(RuleBasedStateMachine):
     """Drivers and aborts of one copy, moved call by call in any order."""
 
@@ -123,16 +68,15 @@ class Protocol(RuleBasedStateMachine):
 
     @initialize(
         shapes=st.lists(st.lists(st.integers(0, 40), max_size=4), min_size=1, max_size=3),
-        split=st.booleans(),
+        divided=st.booleans(),
         counted=st.booleans(),
     )
-    def source(self, shapes: list[list[int]], *, split: bool, counted: bool) -> None:
+    def source(self, shapes: list[list[int]], *, divided: bool, counted: bool) -> None:
         """A source of up to three segments, of any sizes, in one or more parts each."""
-        self.contents = [events_of(sizes, i) for i, sizes in enumerate(shapes)]
+        self.contents = put_source(self.world, *shapes)
         self.counts = [len(sizes) for sizes in shapes]
-        self.split = split
+        self.divided = divided
         self.counted = counted
-        make_source(self.world, self.contents, self.counts)
         for _ in range(2):
             self.driver()
 
@@ -150,18 +94,7 @@ class Protocol(RuleBasedStateMachine):
             for segment in found.plan.segments
         ]
         made = plan_stream(REQUEST, config=found.plan.config, scaled=False, seen=seen)
-        if not self.split:
-            return made
-        return made.model_copy(
-            update={
-                "segments": tuple(
-                    segment.model_copy(
-                        update={"cuts": tuple(range(2 * CHUNK, segment.end, 2 * CHUNK))}
-                    )
-                    for segment in made.segments
-                )
-            }
-        )
+        return split(made) if self.divided else made
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
         """What one driver does from beginning to end."""
@@ -171,7 +104,7 @@ class Protocol(RuleBasedStateMachine):
             sweep(REQUEST.copy_id, TARGET, store)
             return "complete before"
         runner = CopyRunner(
-            Plan(source=ADDRESS, target=ADDRESS, streams=(plan,)),
+            whole_plan(plan),
             source=store,
             target=store,
             executor=InlineExecutor(store, store),
@@ -257,17 +190,6 @@ class Protocol(RuleBasedStateMachine):
         if actor.alive:
             actor.kill()
 
-    @rule(data=st.binary(min_size=1, max_size=20))
-    def write(self, data: bytes) -> None:
-        """The source goes on growing behind the bounds."""
-        segment = self.world.segments[segment_name(SOURCE, 0)]
-        if any("journal" in line for line in self.world.history) or self.alive:
-            return
-        segment.data += struct.pack(">ii", 0, len(data)) + data
-        segment.attributes[EVENT_COUNT] += 1
-        self.contents[0] += struct.pack(">ii", 0, len(data)) + data
-        self.counts[0] += 1
-
     @invariant()
     def only_whole_segments_are_readable(self) -> None:
         """A reader of the target sees a segment whole or not at all."""
@@ -286,7 +208,7 @@ class Protocol(RuleBasedStateMachine):
             for part in range(len(self.contents[index]) // (2 * CHUNK) + 1):
                 key = identity.staging_key(REQUEST.copy_id, index, part)
                 there = self.world.segments.get(store.staging_name(TARGET, segment.id, key))
-                begin = part * 2 * CHUNK if self.split else 0
+                begin = part * 2 * CHUNK if self.divided else 0
                 if there is not None:
                     assert self.contents[index][begin:].startswith(bytes(there.data))
 
@@ -372,7 +294,7 @@ def test_the_copy_is_exact_whatever_the_scheduler_does() -> None:
 def test_a_driver_without_an_adversary_copies() -> None:
     """The machine's own driver copies three segments in several parts."""
     machine = Protocol()
-    machine.source(shapes=[[5, 90, 3], [], [17]], split=True, counted=False)
+    machine.source(shapes=[[5, 90, 3], [], [17]], divided=True, counted=False)
     actor = machine.driver()
     while actor.alive:
         actor.move()

@@ -1,8 +1,4 @@
-import pytest
-
-from sluice.core import digest, rounds
 from sluice.core.copying import Step
-from sluice.engine import slices
 from sluice.engine.copy import Silent
 from sluice.engine.progress import Watch
 from sluice.engine.report import Failure, Outcome, SegmentReport, StreamReport
@@ -10,14 +6,7 @@ from sluice.engine.stream import StreamCopy
 from sluice.errors import SegmentTruncated, TargetExists
 from support.model import ModelStore, World
 from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
-from support.sources import CHUNK, copy_all, planned, put_source, split
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, so that small segments have several parts and slices."""
-    for module in (digest, rounds, slices):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
+from support.sources import copy_all, planned, put_source, split
 
 
 def segment(start: int, end: int, events: int) -> SegmentReport:

@@ -5,8 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from sluice.core import digest
-from sluice.engine import slices
 from sluice.engine.slices import CopySlice, SliceResult, VerifySlice, run_slice, verify_slices
 from support.model import Fate, ModelSegment, ModelStore, World
 from support.sources import CHUNK, events_of
@@ -36,13 +34,6 @@ VERIFY = VerifySlice(
     limit=95,
     known={},
 )
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of 16 bytes, so that 100 bytes have several."""
-    for module in (digest, slices):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
 
 
 @pytest.fixture

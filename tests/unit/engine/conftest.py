@@ -1,0 +1,14 @@
+"""What the engine's tests share."""
+
+import pytest
+
+from sluice.core import digest, rounds
+from sluice.engine import slices
+from support.sources import CHUNK
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 16 bytes, so that small segments have several chunks, parts and slices."""
+    for module in (digest, rounds, slices):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
