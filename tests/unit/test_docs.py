@@ -1,0 +1,38 @@
+"""What the documents point to is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Every relative link names a file, and every heading that a link names is in it."""
+    for text, target, anchor in LINK.findall(document.read_text()):
+        if "://" in target:
+            continue
+        path = (document.parent / target).resolve() if target else document
+        assert path.exists(), f"{document.name}: [{text}] leads to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
+            assert anchor in slugs, f"{document.name}: no heading {anchor} in {path.name}"
+
+
+def test_claims_of_the_protocol_name_tests_that_exist() -> None:
+    """Each function that docs/protocol.md names beside a file is defined in that file."""
+    document = ROOT / "docs" / "protocol.md"
+    claims = [
+        (name, target)
+        for text, target, _ in LINK.findall(document.read_text())
+        if (name := text.strip("`")) != text
+    ]
+    assert len(claims) > 15
+    for name, target in claims:
+        path = (document.parent / target).resolve()
+        assert f"def {name}(" in path.read_text() or path.stem == name, f"{name} in {target}"
