@@ -181,22 +181,17 @@ def test_a_driver_killed_at_any_step_loses_and_repeats_nothing(
     target = ("out", f"{step.name.replace(' ', '-').replace(',', '')}-{deliver}".lower())
     copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
     hold = proxy.hold_up(step.condition(proxy, source.bytes))
-    driver = copy.start()
-    try:
+    with copy.running() as driver:
         assert hold.reached.wait(60), "the step was not reached"
-        share = proxy.staged / source.bytes
-        print(
-            f"driver killed {step.name}: {proxy.staged:,} of {source.bytes:,} bytes ({share:.0%})"
-        )
-        if step.name == "midway":
-            assert 0.1 < share < 0.9
+        staged = f"{proxy.staged:,} of {source.bytes:,} bytes ({proxy.staged / source.bytes:.0%})"
         driver.send_signal(signal.SIGKILL)
-        driver.communicate(timeout=30)
-    finally:
+        driver.wait(30)
+        print(f"driver killed {step.name}: {staged}")
+        if step.name == "midway":
+            assert 0.1 < proxy.staged / source.bytes < 0.9
+        if not step.published:
+            assert_nothing_visible(foreign, target)
         hold.release(deliver=deliver)
-        driver.kill()
-    if not step.published:
-        assert_nothing_visible(foreign, target)
 
     second = copy.run("run", "-o", "json")
     assert second.code == 0, second.err
@@ -227,21 +222,15 @@ def test_a_killed_worker_costs_time_only(
     target = ("out", f"worker-{step.name.replace(' ', '-')}")
     copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
     hold = proxy.hold_up(step.condition(proxy, source.bytes))
-    driver = copy.start("run", "-o", "json")
-    try:
+    with copy.running("run", "-o", "json") as driver:
         assert hold.reached.wait(60), "the step was not reached"
-        share = proxy.staged / source.bytes
+        staged = f"{proxy.staged:,} of {source.bytes:,} bytes ({proxy.staged / source.bytes:.0%})"
         victims = workers_of(driver.pid)
         assert victims
-        print(
-            f"worker killed {step.name}: {proxy.staged:,} of {source.bytes:,} bytes ({share:.0%})"
-        )
         os.kill(victims[0], signal.SIGKILL)
+        print(f"worker killed {step.name}: {staged}")
         hold.release(deliver=True)
         finished = finish(driver)
-    finally:
-        hold.release(deliver=True)
-        driver.kill()
     assert finished.code == 0, finished.err
     assert finished.json[0]["events"] == EVENTS
     check(proxy, store, foreign, source, target)
@@ -257,11 +246,10 @@ def test_two_drivers_of_one_plan_copy_it_once(
     """Two drivers that run the same copy at once both succeed, and the target has it once."""
     target = ("out", "two-drivers")
     copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
-    drivers = [copy.start("run", "-o", "json") for _ in range(2)]
-    for driver in drivers:
-        finished = finish(driver)
-        assert finished.code == 0, finished.err
-        assert finished.json[0]["outcome"] in ("Copied", "AlreadyComplete")
+    with copy.running("run", "-o", "json") as one, copy.running("run", "-o", "json") as other:
+        for finished in (finish(one), finish(other)):
+            assert finished.code == 0, finished.err
+            assert finished.json[0]["outcome"] in ("Copied", "AlreadyComplete")
     check(proxy, store, foreign, source, target)
 
 
@@ -277,16 +265,12 @@ def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(
     copy = Copy(tmp_path, store.controller_uri, SOURCE, target, environment=PARTS)
     midway = STEPS[2].condition(proxy, source.bytes)
     hold = proxy.hold_up(midway)
-    driver = copy.start("run", "-o", "json")
-    try:
+    with copy.running("run", "-o", "json") as driver:
         assert hold.reached.wait(60)
         aborted = copy.run("abort")
         assert aborted.code == 0, aborted.err
         hold.release(deliver=True)
         finished = finish(driver)
-    finally:
-        hold.release(deliver=True)
-        driver.kill()
     assert (finished.code, finished.json[0]["error"]["reason"]) == (4, "CopyAborted")
     witness.assert_nothing_left(store.segment_store, of_target(proxy, target))
     assert copy.run("run").code == 0

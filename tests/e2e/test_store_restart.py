@@ -55,8 +55,7 @@ def test_a_copy_survives_the_death_of_a_server(
         limits={"bytesPerSecond": "6Mi"},
         environment={"SLUICE_PART_BYTES": str(8 << 20)},
     )
-    driver = copy.start("run", "-o", "json")
-    try:
+    with copy.running("run", "-o", "json") as driver:
         progress = staged_at_least(copy, 0.15)
         share = progress.bytes / progress.total
         cluster.kill(victim)
@@ -66,8 +65,6 @@ def test_a_copy_survives_the_death_of_a_server(
         cluster.restart(victim)
         cluster.wait_ready()
         finished = finish(driver, 200)
-    finally:
-        driver.kill()
     assert finished.code == 0, finished.err
     assert finished.json[0]["events"] == EVENTS
     witness.assert_equal(cluster.segment_store, foreign, SOURCE, target)

@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SECONDS = 120.0
 
@@ -88,6 +92,16 @@ class Copy:
             env={**os.environ, **self.environment},
             start_new_session=True,
         )
+
+    @contextmanager
+    def running(self, verb: str = "run", *options: str) -> Iterator[subprocess.Popen[str]]:
+        """The command, running; killed at the end of the block if it still does."""
+        process = self.start(verb, *options)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
     def run(self, verb: str = "run", *options: str, seconds: float = SECONDS) -> Finished:
         """Run the command to its end."""

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
+LINK = re.compile(r"\[([^\[\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

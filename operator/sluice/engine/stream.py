@@ -216,10 +216,15 @@ class StreamCopy:
     def _bind(self, segments: tuple[int, ...]) -> None:
         """Write down which segments the target has, if nothing is staged for them yet.
 
-        What is there already was staged under a journal that is lost, by a plan that nobody knows,
-        and its drivers may still live: only an abort can clear it away.
+        What is there already was staged either by a driver that has bound the target meanwhile, or
+        under a journal that is lost, by a plan that nobody knows and whose drivers may still live:
+        that only an abort can clear away.
         """
-        if has_staging(self.plan.copy_id, self.plan.target, segments, self._target):
+        remains = has_staging(self.plan.copy_id, self.plan.target, segments, self._target)
+        loaded = self.ledger.load()
+        if loaded is None or loaded.target is not None:
+            return
+        if remains:
             abort(self.plan.copy_id, self.plan.target, self._target)
             raise CopyAborted(
                 f"{self.plan.target} was begun by a copy whose journal is lost; it was deleted"

@@ -50,6 +50,7 @@ KINDS = (
     "attributes",
 )
 DAMAGE = ("DigestMismatch", "IntegrityError", "SourceReplaced", "SourceTruncated", "TargetExists")
+AFTER_ABORT = ("CopyAborted", "TargetReplaced")
 EXPECTED = (AbortRefused, CopyAborted, StoreUnavailable)
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "400"))
 
@@ -65,6 +66,7 @@ class Protocol(RuleBasedStateMachine):
         self.number = 0
         self.alive: list[Actor] = []
         self.promised = False
+        self.aborted = False
 
     @initialize(
         shapes=st.lists(st.lists(st.integers(0, 40), max_size=4), min_size=1, max_size=3),
@@ -126,6 +128,7 @@ class Protocol(RuleBasedStateMachine):
     @rule(target=actors)
     def aborter(self) -> Actor:
         """Somebody aborts the copy."""
+        self.aborted = True
         self.number += 1
         actor = Actor(
             f"abort {self.number}",
@@ -220,6 +223,7 @@ class Protocol(RuleBasedStateMachine):
                 continue
             assert actor.error is None or isinstance(actor.error, EXPECTED), actor.error
             assert actor.result not in DAMAGE, actor.name
+            assert self.aborted or actor.result not in AFTER_ABORT, actor.name
             if actor.result in (Outcome.COPIED, "complete before"):
                 self.promised = True
         if self.promised:

@@ -1,0 +1,66 @@
+"""The command line: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.floor import floor_processes
+from bench.ours import Spark
+from bench.phases import all_phases
+from bench.report import Report
+from bench.runner import measure
+
+LATEST = Path(__file__).parents[2] / "build" / "bench" / "latest.json"
+PAIRS = 5
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def main() -> int:
+    """Measure; 0 if everything was run, whatever came of it."""
+    began = time.monotonic()
+    with Spark() as spark, floor_processes() as floor:
+        options = _options([c.key for p in all_phases(spark, floor, 1) for c in p.comparisons])
+        report = Report(pairs=options.pairs, scale=options.scale)
+        for whole in all_phases(spark, floor, options.scale):
+            phase = whole.restricted(options.only) if options.only else whole
+            if not phase.comparisons:
+                continue
+            sources = dict.fromkeys(str(side.source) for side in phase.sides)
+            console.print(f"[bold]==>[/] {phase.name}: {', '.join(sources)}")
+            try:
+                report.results += measure(phase, options.pairs, _say)
+            except Exception as error:  # noqa: BLE001 - the other phases are worth measuring still
+                report.failures[phase.name] = f"{type(error).__name__}: {error}"
+                console.print(f"    [bold red]did not run:[/] {report.failures[phase.name]}")
+            report.write(LATEST)
+    console.print(report.table())
+    console.print(f"{LATEST}, {(time.monotonic() - began) / 60:.0f} min")
+    return 1 if report.failures else 0
+
+
+def _options(keys: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--only", nargs="+", metavar="KEY", choices=keys, help=f"of {', '.join(keys)}"
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=PAIRS, metavar="N", help=f"runs of each side, {PAIRS}"
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="F", help="shrinks the data for a quick look"
+    )
+    return parser.parse_args()
+
+
+def _say(text: str) -> None:
+    console.print(f"    {text}", markup=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""A store to measure on: a standalone server with sources in it, and its Java client beside it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
+
+from bench.model import MEGABYTE, BenchError
+from bench.usage import cpu_seconds
+from localstore import ForeignClient, Standalone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.model import Source
+
+SCOPE = "bench"
+
+_HEAP = "8g"
+_CAPACITY = 7_000_000_000
+"""Bytes written to one server. Its log is on its heap; twice that much was seen to pass, once."""
+
+_KEYS = 1000
+_WRITE_SECONDS = 900.0
+
+_SETTLE_SECONDS = 20.0
+_GLANCE_SECONDS = 0.5
+_QUIET = 0.2
+"""CPU seconds per second; an idle server uses 0.05."""
+
+
+class Lab:
+    """One server at a time; a new one takes its place when enough was written to it.
+
+    Args:
+        say: told what happens.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._stack = ExitStack()
+        self._server: Standalone | None = None
+        self._java: ForeignClient | None = None
+        self._sources: dict[Source, str] = {}
+        self._names = itertools.count(1)
+        self._written = 0
+
+    def __enter__(self) -> Self:
+        """Nothing is started before there is something to write."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop what runs."""
+        self._stack.close()
+
+    @property
+    def uri(self) -> str:
+        """The store's address."""
+        return self._running.controller_uri
+
+    @property
+    def java(self) -> ForeignClient:
+        """The official client."""
+        if self._java is None:
+            raise BenchError("no store was started")
+        return self._java
+
+    def make_room(self, needed: int) -> bool:
+        """See to it that so many bytes may be written; True when that took a new server."""
+        if self._server is not None and self._written + needed <= _CAPACITY:
+            return False
+        self._stack.close()
+        self._sources.clear()
+        self._written = 0
+        begin = time.monotonic()
+        server = Standalone(heap=_HEAP)
+        self._server = self._stack.enter_context(server)
+        self._java = self._stack.enter_context(ForeignClient(server.controller_uri))
+        self._java.create_scope(SCOPE)
+        self._say(f"a new store serves after {time.monotonic() - begin:.1f} s")
+        return True
+
+    def source(self, source: Source) -> str:
+        """The name of a stream with these events, written by the official client."""
+        if source not in self._sources:
+            name = self._sources[source] = f"source-{next(self._names)}"
+            self.java.create(SCOPE, name, segments=source.segments)
+            done = self.java.write(
+                SCOPE,
+                name,
+                events=source.events,
+                size=source.size,
+                keys=_KEYS,
+                seconds=_WRITE_SECONDS,
+            )
+            self._written += source.bytes
+            speed = source.bytes / MEGABYTE / done.seconds
+            self._say(f"wrote {source} in {done.seconds:.1f} s ({speed:.0f} MB/s)")
+        return self._sources[source]
+
+    @contextmanager
+    def target(self, source: Source) -> Iterator[str]:
+        """The name of a stream to copy this source to; it is deleted afterwards."""
+        self._written += source.bytes
+        name = f"target-{next(self._names)}"
+        yield name
+        self.java.delete(SCOPE, name)
+
+    def settle(self) -> None:
+        """Wait until the store has done what it puts off, so that no run pays for another's."""
+        process = self._running.process
+        if process is None:
+            raise BenchError("the store does not run")
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            before = cpu_seconds(process.pid)
+            time.sleep(_GLANCE_SECONDS)
+            if cpu_seconds(process.pid) - before < _QUIET * _GLANCE_SECONDS:
+                return
+
+    @property
+    def _running(self) -> Standalone:
+        if self._server is None:
+            raise BenchError("no store was started")
+        return self._server

@@ -1,0 +1,179 @@
+"""Sluice's side: whole copies on a warm Spark application."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
+
+from bench import usage
+from bench.lab import SCOPE
+from bench.model import BenchError, Run, Source
+from sluice.config import Settings
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.planner import PART_BYTES, CopyRequest
+from sluice.engine.report import Outcome
+from sluice.engine.stream import Limits
+from sluice.pipelines.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.spark import local_spark
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from bench.lab import Lab
+    from sluice.core.copying import Step
+    from sluice.engine.report import StreamReport
+    from sluice.engine.stream import StreamCopy
+    from sluice.errors import SluiceError
+
+WARM_UP = Source(events=10_000, size=1000, segments=4)
+"""What is copied before each run: idle Python workers end after a minute, theirs or ours."""
+
+_PATIENCE = 120.0
+_SETTINGS = Settings()
+
+
+class Spark:
+    """The one Spark application of this process, begun anew when it should have other slots.
+
+    Its JVM stays the same all the time, and so does the JVM's heap.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._context: SparkContext | None = None
+        self._slots = 0
+
+    def __enter__(self) -> Self:
+        """Nothing is started before somebody asks for it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop what runs."""
+        self._stack.close()
+
+    def context(self, slots: int, *, fresh: bool = False) -> SparkContext:
+        """An application with so many slots; `fresh` means with Python workers of its own."""
+        if self._context is None or fresh or slots != self._slots:
+            self._stack.close()
+            self._context = self._stack.enter_context(local_spark(slots))
+            self._slots = slots
+        return self._context
+
+    @property
+    def current(self) -> SparkContext:
+        """The application that runs."""
+        if self._context is None:
+            raise BenchError("Spark was not started")
+        return self._context
+
+    @property
+    def jvm(self) -> int:
+        """Process id of the JVM, under which the Python workers are."""
+        return int(self.current._gateway.proc.pid)  # type: ignore[union-attr]
+
+
+class Stopwatch:
+    """A listener that knows when each step began."""
+
+    def __init__(self) -> None:
+        self.retries = 0
+        self._marks: list[tuple[float, str]] = [(time.monotonic(), "Planning")]
+
+    def step(self, copy: StreamCopy, step: Step) -> None:
+        """See Listener."""
+        del copy
+        self._marks.append((time.monotonic(), type(step).__name__))
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        del copy, error, delay
+        self.retries += 1
+
+    def durations(self, end: float) -> dict[str, float]:
+        """Seconds from each step's beginning to the next one's, the look that led there included.
+
+        Args:
+            end: when the last one ended.
+        """
+        total: defaultdict[str, float] = defaultdict(float)
+        begins = [begin for begin, _ in self._marks]
+        for (begin, name), until in zip(self._marks, [*begins[1:], end], strict=True):
+            total[name] += until - begin
+        return dict(total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sluice:
+    """A copy by Sluice.
+
+    Attributes:
+        name: what it is called within its phase.
+        source: what it copies.
+        spark: where it runs.
+        slots: tasks at once.
+        verify: whether staged bytes are compared before they are published.
+        fresh: whether each run gets new Python workers, so that their memory is its own.
+        part_bytes: longer segments are divided into parts.
+    """
+
+    name: str
+    source: Source
+    spark: Spark
+    slots: int = 2
+    verify: bool = True
+    fresh: bool = False
+    part_bytes: int = PART_BYTES
+
+    def prepare(self, lab: Lab) -> None:
+        """Start Spark and its workers, and let them open their connections."""
+        lab.source(self.source)
+        self.spark.context(self.slots, fresh=self.fresh)
+        with lab.target(WARM_UP) as target:
+            self._copy(lab, WARM_UP, target, Stopwatch())
+
+    def run(self, lab: Lab, target: str) -> Run:
+        """Copy, from planning to the target's last configuration."""
+        jvm = self.spark.jvm
+        cpu = usage.own_cpu_seconds() + usage.tree_cpu_seconds(jvm)
+        watch = Stopwatch()
+        begin = time.monotonic()
+        report = self._copy(lab, self.source, target, watch)
+        end = time.monotonic()
+        return Run(
+            seconds=end - begin,
+            bytes=report.bytes,
+            cpu=usage.own_cpu_seconds() + usage.tree_cpu_seconds(jvm) - cpu,
+            peak_rss=usage.peak_worker_rss(jvm),
+            steps=watch.durations(end),
+            retries=watch.retries,
+        )
+
+    def _copy(self, lab: Lab, source: Source, target: str, watch: Stopwatch) -> StreamReport:
+        address = StoreAddress(uri=lab.uri)
+        request = CopyRequest(
+            copy_id=uuid4().hex,
+            source=StreamName(scope=SCOPE, stream=lab.source(source)),
+            target=StreamName(scope=SCOPE, stream=target),
+            verify=self.verify,
+            part_bytes=self.part_bytes,
+        )
+        job = Job(name=target, request=request, source=address, target=address, limits=Limits())
+        with Stores(_SETTINGS) as stores:
+            plan = plan_job(job, stores).plan
+        if plan is None:
+            raise BenchError(f"{target} was there before")
+        (report,) = run_plan(
+            plan,
+            self.spark.current,
+            settings=_SETTINGS,
+            limits=job.limits,
+            listener=watch,
+            patience=_PATIENCE,
+        )
+        if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:
+            raise BenchError(f"a copy of {source} failed: {report.error or report.outcome}")
+        return report

@@ -1,0 +1,54 @@
+"""Runs a phase: its sides in turn, pair after pair."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bench.lab import Lab
+from bench.model import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.model import Phase, Run, Side
+
+
+def measure(phase: Phase, pairs: int, say: Callable[[str], None]) -> list[Result]:
+    """Measure a phase's comparisons on a store of its own.
+
+    Args:
+        phase: what to run.
+        pairs: how often each side has its turn.
+        say: told what happens.
+    """
+    runs: dict[str, list[Run]] = {side.name: [] for side in phase.sides}
+    with Lab(say) as lab:
+        for pair in range(1, pairs + 1):
+            turn = sum(side.source.bytes for side in phase.sides)
+            if lab.make_room(turn) and phase.rehearsed:
+                say("rehearsal: " + ", ".join(_told(s, _take_turn(s, lab)) for s in phase.sides))
+            said = []
+            for side in phase.sides:
+                run = _take_turn(side, lab)
+                runs[side.name].append(run)
+                said.append(_told(side, run))
+            say(f"{pair} of {pairs}: " + ", ".join(said))
+    return [
+        Result(comparison, tuple(runs[comparison.ours]), tuple(runs[comparison.theirs]))
+        for comparison in phase.comparisons
+    ]
+
+
+def _take_turn(side: Side, lab: Lab) -> Run:
+    side.prepare(lab)
+    lab.settle()
+    load = os.getloadavg()[0]
+    with lab.target(side.source) as target:
+        return replace(side.run(lab, target), load=load)
+
+
+def _told(side: Side, run: Run) -> str:
+    again = f", {run.retries} retries" if run.retries else ""
+    return f"{side.name} {run.seconds:.2f} s ({run.speed:.0f} MB/s{again})"

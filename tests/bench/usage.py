@@ -1,0 +1,86 @@
+"""What processes use, read from /proc."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_GONE = (FileNotFoundError, ProcessLookupError)
+_DAEMON = "pyspark.daemon"
+
+
+def own_cpu_seconds() -> float:
+    """CPU time of this process, without its children."""
+    return time.process_time()
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process alone, while it runs."""
+    user, system, *_ = _times(pid)
+    return (user + system) / _TICKS
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """CPU time of a process and all its descendants, those that ended included."""
+    total = 0
+    for pid in _tree(root):
+        with suppress(*_GONE):  # its parent has just reaped it, and counts it from now on
+            total += sum(_times(pid))
+    return total / _TICKS
+
+
+def peak_worker_rss(root: int) -> int | None:
+    """Peak memory in bytes of the largest living Python worker below a Spark driver's JVM.
+
+    The peak is the kernel's own high-water mark, which no sampling can miss.
+    """
+    peaks = []
+    for pid in _tree(root):
+        with suppress(*_GONE):
+            if _DAEMON in _command(pid) and _DAEMON in _command(_parent(pid)):
+                peaks.append(_peak_rss(pid))
+    return max(peaks, default=None)
+
+
+def _times(pid: int) -> list[int]:
+    """User and system time in ticks, and the same of the children that were reaped."""
+    return [int(ticks) for ticks in _stat(pid)[11:15]]
+
+
+def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on.
+
+    What stands before, the program's name in parentheses, may hold spaces of its own.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _tree(root: int) -> Iterator[int]:
+    """A process and its descendants."""
+    yield root
+    for task in Path(f"/proc/{root}/task").glob("*/children"):
+        with suppress(*_GONE):
+            for child in task.read_text().split():
+                yield from _tree(int(child))
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+def _peak_rss(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0  # it is ending, and has no memory any more
