@@ -119,7 +119,7 @@ def report_table(report: StreamReport, seconds: float) -> Table:
             f"{segment.start:,}",
             f"{segment.end:,}",
             size(segment.end - segment.start),
-            f"{segment.events:,}",
+            "unknown" if segment.events is None else f"{segment.events:,}",
             segment.digest,
         )
     return table

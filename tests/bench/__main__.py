@@ -18,7 +18,8 @@ from bench.runner import measure
 LATEST = Path(__file__).parents[2] / "build" / "bench" / "latest.json"
 PAIRS = 5
 
-console = Console(highlight=False, soft_wrap=True)
+# A table in a file must not be cut to the 80 columns of a terminal that is not there.
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
@@ -50,16 +51,28 @@ def _options(keys: list[str]) -> argparse.Namespace:
         "--only", nargs="+", metavar="KEY", choices=keys, help=f"of {', '.join(keys)}"
     )
     parser.add_argument(
-        "--pairs", type=int, default=PAIRS, metavar="N", help=f"runs of each side, {PAIRS}"
+        "--pairs", type=_count, default=PAIRS, metavar="N", help=f"runs of each side, {PAIRS}"
     )
     parser.add_argument(
-        "--scale", type=float, default=1.0, metavar="F", help="shrinks the data for a quick look"
+        "--scale", type=_share, default=1.0, metavar="F", help="shrinks the data for a quick look"
     )
     return parser.parse_args()
 
 
+def _count(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError("is at least 1")
+    return value
+
+
+def _share(text: str) -> float:
+    if not 0 < (value := float(text)) <= 1:
+        raise argparse.ArgumentTypeError("is above 0 and at most 1")
+    return value
+
+
 def _say(text: str) -> None:
-    console.print(f"    {text}", markup=False)
+    console.print(f"    {text}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

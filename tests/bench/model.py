@@ -154,14 +154,14 @@ class Phase:
         name: for people.
         sides: in the order of their turns.
         comparisons: between them.
-        rehearsed: whether each side runs once on a new store before anything is measured; what
-            moves so much that warmth is no matter does without.
+        rehearsed: how many of the sides, from the first on, run once on each new store before
+            anything is measured there; None for all.
     """
 
     name: str
     sides: tuple[Side, ...]
     comparisons: tuple[Comparison, ...]
-    rehearsed: bool = True
+    rehearsed: int | None = None
 
     def restricted(self, keys: Sequence[str]) -> Phase:
         """The phase with the comparisons of these keys, and the sides that they need."""

@@ -138,7 +138,7 @@ class Sluice:
     def run(self, lab: Lab, target: str) -> Run:
         """Copy, from planning to the target's last configuration."""
         jvm = self.spark.jvm
-        cpu = usage.own_cpu_seconds() + usage.tree_cpu_seconds(jvm)
+        own, tree = usage.own_cpu_seconds(), usage.TreeClock(jvm)
         watch = Stopwatch()
         begin = time.monotonic()
         report = self._copy(lab, self.source, target, watch)
@@ -146,7 +146,7 @@ class Sluice:
         return Run(
             seconds=end - begin,
             bytes=report.bytes,
-            cpu=usage.own_cpu_seconds() + usage.tree_cpu_seconds(jvm) - cpu,
+            cpu=usage.own_cpu_seconds() - own + tree.seconds,
             peak_rss=usage.peak_worker_rss(jvm),
             steps=watch.durations(end),
             retries=watch.retries,

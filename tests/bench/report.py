@@ -59,7 +59,7 @@ class Report:
     def table(self) -> Table:
         """A line for each key; CPU seconds per GB where both sides have some: ours / theirs."""
         table = Table(title=self.title, title_justify="left")
-        table.add_column("Key")
+        table.add_column("Key", no_wrap=True)
         for column in ("Value", "Goal", "Met", "Our MB/s", "Their MB/s", "CPU s/GB"):
             table.add_column(column, justify="right")
         for result in self.results:

@@ -26,15 +26,15 @@ def measure(phase: Phase, pairs: int, say: Callable[[str], None]) -> list[Result
     runs: dict[str, list[Run]] = {side.name: [] for side in phase.sides}
     with Lab(say) as lab:
         for pair in range(1, pairs + 1):
-            turn = sum(side.source.bytes for side in phase.sides)
-            if lab.make_room(turn) and phase.rehearsed:
-                say("rehearsal: " + ", ".join(_told(s, _take_turn(s, lab)) for s in phase.sides))
+            if lab.make_room(sum(side.source.bytes for side in phase.sides)):
+                for side in phase.sides[: phase.rehearsed]:
+                    say(f"rehearsal: {_told(side, _take_turn(side, lab))}")
             said = []
             for side in phase.sides:
                 run = _take_turn(side, lab)
                 runs[side.name].append(run)
                 said.append(_told(side, run))
-            say(f"{pair} of {pairs}: " + ", ".join(said))
+            say(f"{pair} of {pairs}: {', '.join(said)}")
     return [
         Result(comparison, tuple(runs[comparison.ours]), tuple(runs[comparison.theirs]))
         for comparison in phase.comparisons

@@ -27,13 +27,32 @@ def cpu_seconds(pid: int) -> float:
     return (user + system) / _TICKS
 
 
-def tree_cpu_seconds(root: int) -> float:
-    """CPU time of a process and all its descendants, those that ended included."""
-    total = 0
-    for pid in _tree(root):
-        with suppress(*_GONE):  # its parent has just reaped it, and counts it from now on
-            total += sum(_times(pid))
-    return total / _TICKS
+class TreeClock:
+    """CPU time of a process and its descendants from now on.
+
+    Spark's daemon disowns its Python workers, so what a worker used that ended meanwhile is known
+    to nobody and is missing here.
+
+    Args:
+        root: process id of the topmost one.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._begin = self._read()
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of those that live, and of those that their parents reaped."""
+        used = (ticks - self._begin.get(pid, 0) for pid, ticks in self._read().items())
+        return sum(used) / _TICKS
+
+    def _read(self) -> dict[int, int]:
+        ticks = {}
+        for pid in _tree(self._root):
+            with suppress(*_GONE):
+                ticks[pid] = sum(_times(pid))
+        return ticks
 
 
 def peak_worker_rss(root: int) -> int | None:

@@ -61,7 +61,8 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         clear(copy_id, target, bound, store)
     if ours:
         _delete_target(store, copy_id, target, segments)
-    if ledger.load() == journal:  # else another copy has begun meanwhile
+    now = ledger.load()
+    if (now and now.plan) == (journal and journal.plan):  # else another copy has begun meanwhile
         ledger.delete()
     return ours or journal is not None
 
@@ -92,7 +93,8 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     if stream is None:
         return 0
     left = clear(copy_id, target, [segment.id for segment in stream.tail], store)
-    return left + store.delete(Ledger(store, copy_id, target).name)
+    ledger = Ledger(store, copy_id, target)
+    return left + store.delete(ledger.name)
 
 
 def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> int:
@@ -146,9 +148,13 @@ def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int
     for segment in segments:
         name = store.segment_name(target, segment)
         try:
-            shut = store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
+            shut = store.attributes([(name, attribute)]) == [identity.ABORTED] or (
+                store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
+            )
         except NoSuchSegment:
             return  # another abort is at it; the target is looked at again before it is deleted
+        except SegmentSealed:
+            continue  # it takes no bytes, ours included
         if not shut and store.attributes([(name, attribute)]) != [identity.ABORTED]:
             raise AbortRefused(f"{target} is being published, so the copy can't be aborted")
 
@@ -162,8 +168,12 @@ def _delete_target(store: Store, copy_id: str, target: StreamName, segments: Seq
     """
     attribute = identity.publish_attribute(copy_id)
     names = [store.segment_name(target, segment) for segment in segments]
-    shut = store.attributes([(name, attribute) for name in names])
-    if any(value != identity.ABORTED for value in shut):
+    infos = store.infos(names)
+    values = store.attributes([(name, attribute) for name in names])
+    if not all(
+        info is not None and (value == identity.ABORTED or (value is None and info.sealed))
+        for info, value in zip(infos, values, strict=True)
+    ):
         return
     try:
         store.seal_stream(target)

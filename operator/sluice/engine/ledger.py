@@ -64,7 +64,6 @@ class Ledger:
         """Write down the plan, unless another driver has: the plan that holds is returned.
 
         Raises:
-            CopyAborted: the journal was deleted meanwhile.
             IntegrityError: the plan is longer than a record can be.
         """
         self._store.create(self.name)
@@ -73,9 +72,8 @@ class Ledger:
             raise IntegrityError(f"the plan for {plan.target} is too large to be written down")
         self._store.append_at(self.name, 0, record)
         recorded = self.load()
-        if recorded is None:
-            raise CopyAborted(f"the copy to {plan.target} was aborted while it began")
-        return recorded.plan
+        # Gone again: the copy was finished or aborted meanwhile, which the next look tells apart.
+        return plan if recorded is None else recorded.plan
 
     def write(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records. Where another driver writes too, each goes on behind the other.
@@ -96,8 +94,8 @@ class Ledger:
         self._length += len(data)
 
     def delete(self) -> None:
-        """Delete the journal; fine when it is gone."""
-        self._store.delete(self.name)
+        """Delete the journal if it is as it was last read; fine when it is gone."""
+        self._store.delete(self.name, length=self._length)
         self._reset()
 
     def _reset(self) -> None:

@@ -22,13 +22,17 @@ class Outcome(StrEnum):
 
 
 class SegmentReport(Frozen):
-    """One segment's copy. Offsets are the source's, `digest` is over its chunks' (core.digest)."""
+    """One segment's copy. Offsets are the source's, `digest` is over its chunks' (core.digest).
+
+    `events` is None and `digest` is `unverified` where what a driver counted and hashed was lost
+    with its journal after it had published.
+    """
 
     source: int
     target: int
     start: int
     end: int
-    events: int
+    events: int | None
     digest: str
 
 
@@ -101,4 +105,4 @@ class StreamReport(Frozen):
     @property
     def events(self) -> int:
         """Events copied."""
-        return sum(segment.events for segment in self.segments)
+        return sum(segment.events or 0 for segment in self.segments)

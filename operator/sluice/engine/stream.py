@@ -196,7 +196,7 @@ class StreamCopy:
                     target=self._bound()[index],
                     start=segment.start,
                     end=segment.end,
-                    events=self._counted(index),
+                    events=self.segment_events(index),
                     digest=UNVERIFIED if digest is None else digest.hex(),
                 )
             )

@@ -104,8 +104,10 @@ class Segments(Protocol):
         """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment."""
         ...
 
-    def delete(self, name: str) -> bool:
-        """Delete a segment; False when there is none.
+    def delete(self, name: str, *, length: int | None = None) -> bool:
+        """Delete a segment; False when there is none, or when it has another `length`.
+
+        The length is looked at directly before; a store has no conditional deletion.
 
         Nobody may be able to merge the segment into another one meanwhile: a store can be damaged
         by a deletion that meets a merge of the same segment. Fence the merge off first.

@@ -121,8 +121,8 @@ class PravegaSegments:
         answer = self._change(name, lambda request, token: m.SealSegment(request, name, token))
         _unless(SegmentSealed, answer, m.SegmentSealed)
 
-    def delete(self, name: str) -> bool:
-        """Delete a segment; False when there is none.
+    def delete(self, name: str, *, length: int | None = None) -> bool:
+        """Delete a segment; False when there is none, or when it has another `length`.
 
         The store (0.13.0) must never be told to delete a segment that was merged into another one:
         until the merge is in its long-term storage it still needs the source, answers that there is
@@ -130,7 +130,8 @@ class PravegaSegments:
         only a segment that is there is deleted. The caller sees to it that nobody merges it
         meanwhile.
         """
-        if self.infos([name]) == [None]:
+        (info,) = self.infos([name])
+        if info is None or (length is not None and info.length != length):
             return False
         answer = self._change(name, lambda request, token: m.DeleteSegment(request, name, token))
         return _unless(NoSuchSegment, answer, m.SegmentDeleted) is not None
