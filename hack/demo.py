@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -95,7 +96,7 @@ def main() -> int:
     return 0 if exact else 1
 
 
-def show(report: dict[str, object], pairs: list[tuple[dict[str, object], ...]]) -> None:
+def show(report: dict[str, Any], pairs: list[tuple[dict[str, Any], ...]]) -> None:
     """The table at the end."""
     table = Table(title="What the stand-alone script found", title_justify="left")
     table.add_column("Segment")
@@ -113,7 +114,8 @@ def show(report: dict[str, object], pairs: list[tuple[dict[str, object], ...]]) 
         )
     console.print(table)
     size, seconds = report["bytes"], report["seconds"]
-    console.print(f"Sluice: {size:,} bytes in {seconds} s with Spark's start, digest:")
+    rate = size / seconds / 1e6
+    console.print(f"Sluice: {size:,} bytes in {seconds:.2f} s ({rate:.0f} MB/s), verified. Digest:")
     console.print(f"  {report['digest']}")
 
 

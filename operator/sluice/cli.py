@@ -148,13 +148,12 @@ def run(
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: _start_spark(stack, tasks or os.cpu_count() or 1))
         for job in jobs(_read(file), settings, verify=verify):
-            start = time.monotonic()
-            report = _run_job(job, stores, spark, settings, patience)
-            if report is None:
+            result = _run_job(job, stores, spark, settings, patience)
+            if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")
                 continue
-            ended.append((job.name, report, time.monotonic() - start))
-            console.show_report(*ended[-1][1:])
+            ended.append((job.name, *result))
+            console.show_report(*result)
     if output == "json":
         _print_json([_report_json(*entry) for entry in ended])
     console.err.print(f"{_summary(ended)} in {console.duration(time.monotonic() - began)}")
@@ -194,8 +193,13 @@ def _run_job(
     spark: Callable[[], SparkContext],
     settings: Settings,
     patience: float | None,
-) -> StreamReport | None:
-    """Plan and run one copy; None when it is suspended."""
+) -> tuple[StreamReport, float] | None:
+    """Plan and run one copy; None when it is suspended.
+
+    Returns:
+        What came of it, and the seconds it took without the start of Spark.
+    """
+    began = time.monotonic()
     try:
         if not job.suspend and finish_abort_job(job, stores):
             console.err.print(f"{job.name}: finished an abort that was cut off")
@@ -204,12 +208,13 @@ def _run_job(
             left = sweep_job(job, stores)
             if left:
                 console.err.print(f"{job.name}: deleted {left} leftover staging segments")
-            return planned.report
+            return planned.report, time.monotonic() - began
         if planned.plan is None or job.suspend:
             return None
         console.err.print(console.plan_table(planned.plan, recorded=planned.recorded))
         live = console.LiveProgress(planned.plan, settings)
         context = spark()
+        began = time.monotonic()
         with live.shown():
             (report,) = run_plan(
                 planned.plan,
@@ -220,8 +225,8 @@ def _run_job(
                 patience=patience,
             )
     except SluiceError as error:
-        return StreamReport.failed(job.request, error)
-    return report
+        report = StreamReport.failed(job.request, error)
+    return report, time.monotonic() - began
 
 
 def _start_spark(stack: ExitStack, slots: int) -> SparkContext:

@@ -37,8 +37,8 @@ def main() -> int:
             try:
                 report.results += measure(phase, options.pairs, _say)
             except Exception as error:  # noqa: BLE001 - the other phases are worth measuring still
-                report.failures[phase.name] = f"{type(error).__name__}: {error}"
-                console.print(f"    [bold red]did not run:[/] {report.failures[phase.name]}")
+                reason = report.failures[phase.name] = f"{type(error).__name__}: {error}"
+                _say(f"did not run: {reason}")
             report.write(LATEST)
     console.print(report.table())
     console.print(f"{LATEST}, {(time.monotonic() - began) / 60:.0f} min")
