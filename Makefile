@@ -19,7 +19,7 @@ demo: ## Copy streams on a real Pravega and watch
 test: ## Lint, then all tests: unit, integration, end to end
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/pytest
+	@$(BIN)/pytest tests/unit tests/integration tests/e2e
 
 test-crash: ## Only the tests that kill a process at each step of the copy protocol
 	@hack/bootstrap.sh

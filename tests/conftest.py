@@ -71,6 +71,20 @@ def scope(foreign: ForeignClient) -> str:
     return name
 
 
+@pytest.fixture
+def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Gives the function that puts a line into the test log, even while output is captured."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    terminal = request.config.pluginmanager.getplugin("terminalreporter")
+
+    def line(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            terminal.write_line("")
+            terminal.write_line(text)
+
+    return line
+
+
 @contextmanager
 def _announced(request: pytest.FixtureRequest, what: str) -> Iterator[None]:
     """Says on the terminal what takes so long, even while pytest captures output."""

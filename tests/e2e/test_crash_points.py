@@ -176,6 +176,7 @@ def test_a_driver_killed_at_any_step_loses_and_repeats_nothing(
     foreign: ForeignClient,
     source: Source,
     tmp_path: Path,
+    say: Callable[[str], None],
 ) -> None:
     """After SIGKILL of the driver a second run finishes the copy exactly, a third does nothing."""
     target = ("out", f"{step.name.replace(' ', '-').replace(',', '')}-{deliver}".lower())
@@ -186,7 +187,7 @@ def test_a_driver_killed_at_any_step_loses_and_repeats_nothing(
         staged = f"{proxy.staged:,} of {source.bytes:,} bytes ({proxy.staged / source.bytes:.0%})"
         driver.send_signal(signal.SIGKILL)
         driver.wait(30)
-        print(f"driver killed {step.name}: {staged}")
+        say(f"driver killed {step.name}: {staged}")
         if step.name == "midway":
             assert 0.1 < proxy.staged / source.bytes < 0.9
         if not step.published:
@@ -217,6 +218,7 @@ def test_a_killed_worker_costs_time_only(
     foreign: ForeignClient,
     source: Source,
     tmp_path: Path,
+    say: Callable[[str], None],
 ) -> None:
     """After SIGKILL of a Python worker the same run goes on and copies exactly."""
     target = ("out", f"worker-{step.name.replace(' ', '-')}")
@@ -228,7 +230,7 @@ def test_a_killed_worker_costs_time_only(
         victims = workers_of(driver.pid)
         assert victims
         os.kill(victims[0], signal.SIGKILL)
-        print(f"worker killed {step.name}: {staged}")
+        say(f"worker killed {step.name}: {staged}")
         hold.release(deliver=True)
         finished = finish(driver)
     assert finished.code == 0, finished.err

@@ -104,4 +104,18 @@ def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) 
         assert target["broken_at"] is None
         assert target["events"] == segment.events
         counts.append(target["events"])
+    assert [count or 0 for count in _stored_counts(copy, report)] == counts
     return counts
+
+
+def _stored_counts(copy: Copy, report: StreamReport) -> list[int | None]:
+    """The events of each target segment as the store itself counts them."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        store = stores[job.target]
+        return store.attributes(
+            [
+                (store.segment_name(job.request.target, segment.target), store.event_count)
+                for segment in report.segments
+            ]
+        )
