@@ -53,12 +53,16 @@ def observe(plan: StreamPlan, ledger: Ledger, source: Store, target: Store) -> O
     if journal is not None and journal.target is not None:
         segments = observe_segments(plan, journal.target, target)
     described = target.describe(plan.target)
+    if described is None and journal is not None:
+        # An abort deletes the target first and the journal last; and a target that was made and
+        # finished since has no journal any more.
+        journal = ledger.load()
+        if journal is None:
+            described = target.describe(plan.target)
     seen_target = None
     if described is not None:
         ids = tuple(segment.id for segment in described.tail)
         seen_target = SeenTarget(described.config.tags, ids)
-    elif journal is not None:
-        journal = ledger.load()  # an abort deletes the target first, the journal last
     sources = None
     if any(
         state.published is None and state.verified is None and segment.length

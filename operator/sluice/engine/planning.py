@@ -10,7 +10,9 @@ from sluice.engine.ledger import Ledger
 from sluice.errors import SourceNotFound, SourceReplaced, TargetExists, TargetScopeNotFound
 
 if TYPE_CHECKING:
-    from sluice.core.model import Segment, StreamName
+    from collections.abc import Sequence
+
+    from sluice.core.model import Segment, SegmentInfo, StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.stores.base import Store
@@ -88,42 +90,48 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
             field="spec.source.stream",
         )
     scaled = {segment.id for segment in stream.head} != {segment.id for segment in stream.tail}
-    seen = [] if scaled else [_look(request, segment, source) for segment in stream.tail]
+    seen = [] if scaled else _look(request.source, stream.tail, source)
     return plan_stream(request, config=stream.config, scaled=scaled, seen=seen)
 
 
-def _look(request: CopyRequest, segment: Segment, source: Store) -> SeenSegment:
-    """A segment's bounds, with the exact number of events in them if the store can tell.
+def _look(name: StreamName, segments: Sequence[Segment], store: Store) -> list[SeenSegment]:
+    """The segments' bounds, with the exact number of events in them where the store can tell.
 
-    The count belongs to the bound only if the segment has the same length before and after it is
-    asked for. A segment that is written without a pause may never hold still; it is then counted
-    later. A truncated segment's count includes what is gone, so it is counted too.
+    A count belongs to a bound only if the segment has the same length before and after it is asked
+    for, so segments that moved meanwhile are asked for again. One that is written without a pause
+    may never hold still; it is then counted later. A truncated segment's count includes what is
+    gone, so it is counted too.
     """
-    name = source.segment_name(request.source, segment.id)
-    (info,) = source.infos([name])
-    created: int | None = None
-    events: int | None = None
+    names = [store.segment_name(name, segment.id) for segment in segments]
+    infos = _infos(name, names, store)
+    events: dict[int, int | None] = {}
     for _ in range(COUNT_TRIES):
-        events, created = source.attributes(
-            [(name, source.event_count), (name, source.creation_time)]
-        )
-        before, (info,) = info, source.infos([name])
-        if before is None or info is None:
-            raise SourceReplaced(f"{request.source} was deleted while its bounds were taken")
-        if before.length == info.length:
+        moving = [i for i in range(len(names)) if i not in events]
+        if not moving:
             break
-        events = None
-    if info is None:
-        raise SourceReplaced(f"{request.source} was deleted while its bounds were taken")
-    if info.start == info.length:
-        events = 0
-    elif info.start > 0:
-        events = None
-    return SeenSegment(
-        id=segment.id,
-        keys=segment.keys,
-        start=info.start,
-        end=info.length,
-        created=created or 0,
-        events=events,
-    )
+        counts = store.attributes([(names[i], store.event_count) for i in moving])
+        after = _infos(name, [names[i] for i in moving], store)
+        for i, count, info in zip(moving, counts, after, strict=True):
+            if info.length == infos[i].length:
+                events[i] = None if info.start > 0 else count
+            infos[i] = info
+    created = store.attributes([(segment, store.creation_time) for segment in names])
+    return [
+        SeenSegment(
+            id=segment.id,
+            keys=segment.keys,
+            start=info.start,
+            end=info.length,
+            created=when or 0,
+            events=0 if info.start == info.length else events.get(i),
+        )
+        for i, (segment, info, when) in enumerate(zip(segments, infos, created, strict=True))
+    ]
+
+
+def _infos(name: StreamName, segments: Sequence[str], store: Store) -> list[SegmentInfo]:
+    """The segments as they are now; SourceReplaced if one is gone."""
+    found = [info for info in store.infos(segments) if info is not None]
+    if len(found) < len(segments):
+        raise SourceReplaced(f"{name} was deleted while its bounds were taken")
+    return found

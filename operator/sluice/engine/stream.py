@@ -85,6 +85,7 @@ class StreamCopy:
         # Bytes verified by this driver, by segment and the slice's start; only the mark lasts.
         self._checked: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._segments: tuple[SegmentReport, ...] | None = None
+        self._made = False
 
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` does."""
@@ -211,16 +212,19 @@ class StreamCopy:
             retention=Retention(),
             tags=identity.owner_tags(self.plan.copy_id),
         )
-        self._target.create_stream(self.plan.target, config)
+        self._made = self._target.create_stream(self.plan.target, config)
 
     def _bind(self, segments: tuple[int, ...]) -> None:
         """Write down which segments the target has, if nothing is staged for them yet.
 
         What is there already was staged either by a driver that has bound the target meanwhile, or
         under a journal that is lost, by a plan that nobody knows and whose drivers may still live:
-        that only an abort can clear away.
+        that only an abort can clear away. A target that was just made has segments whose ids were
+        never used, so there is nothing to look for.
         """
-        remains = has_staging(self.plan.copy_id, self.plan.target, segments, self._target)
+        remains = not self._made and has_staging(
+            self.plan.copy_id, self.plan.target, segments, self._target
+        )
         loaded = self.ledger.load()
         if loaded is None or loaded.target is not None:
             return

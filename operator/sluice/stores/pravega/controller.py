@@ -47,6 +47,9 @@ _OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 2000),
 )
 
+_BEING_MADE: Final = "State: CREATING"
+"""What the controller says of a stream that somebody is making at this moment."""
+
 _FAILURES: Final[Mapping[grpc.StatusCode, type[BackendError]]] = {
     grpc.StatusCode.UNAVAILABLE: StoreUnavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: StoreTimeout,
@@ -301,6 +304,8 @@ class Controller:
             if missing is not None and code is grpc.StatusCode.NOT_FOUND:
                 raise missing from None
             failure = _FAILURES.get(code, StoreRejected)
+            if code is grpc.StatusCode.INTERNAL and _BEING_MADE in (error.details() or ""):
+                failure = StoreBusy
             raise failure(
                 f"cannot {doing}: the controller at {self._endpoint} said {code.name}"
                 f" ({error.details() or 'without a reason'})"

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from sluice.errors import StoreTimeout, StreamNotFound
+from sluice.errors import StoreBusy, StoreTimeout, StreamNotFound
 from sluice.stores.base import Stream
 from sluice.stores.pravega import names
 from sluice.stores.pravega.directory import Directory
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
 
-_SCALE_POLL: Final = 0.02
-"""Seconds between two looks whether a scale is complete; one takes 0.02 to 0.3 s."""
+_POLL: Final = 0.02
+"""Seconds between two looks whether a stream is made (0.1 s) or scaled (0.02 to 0.3 s)."""
 
 
 class PravegaStore(PravegaSegments):
@@ -79,7 +79,14 @@ class PravegaStore(PravegaSegments):
 
     def describe(self, name: StreamName) -> Stream | None:
         """The stream as it is now; None when it (or its scope) does not exist."""
-        return self._directory.run(lambda controller: _describe(controller, name))
+        deadline = time.monotonic() + self._timeouts.call
+        while True:
+            try:
+                return self._directory.run(lambda controller: _describe(controller, name))
+            except StoreBusy:  # somebody is making it, which takes a moment
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL)
 
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
@@ -132,16 +139,18 @@ class PravegaStore(PravegaSegments):
             while not await controller.scaled(name, epoch):
                 if time.monotonic() > deadline:
                     raise StoreTimeout(f"{name} was not scaled in {self._timeouts.call:g} s")
-                await asyncio.sleep(_SCALE_POLL)
+                await asyncio.sleep(_POLL)
 
         self._directory.run(scale)
 
 
 async def _describe(controller: Controller, name: StreamName) -> Stream | None:
     try:
-        config = await controller.configuration(name)
-        oldest = await controller.head_segments(name)
-        tail = await controller.current_segments(name)
+        config, oldest, tail = await asyncio.gather(
+            controller.configuration(name),
+            controller.head_segments(name),
+            controller.current_segments(name),
+        )
         sealed = not tail
         head = await _with_keys(controller, name, oldest)
         if sealed:
