@@ -81,6 +81,7 @@ class World:
         self.time = 1_000
         self.history: list[str] = []
         self.merged: set[str] = set()
+        self.kept: set[str] = set()  # deleted names, which the store gives back only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
         """The readable bytes of each segment of a stream, in key order."""
@@ -190,9 +191,8 @@ class ModelStore:
         """See Segments."""
 
         def act() -> bool:
-            if name in self._world.segments:
+            if name in self._world.segments or name in self._world.kept:
                 return False
-            self._world.merged.discard(name)
             self._world.time += 1
             self._world.segments[name] = ModelSegment(
                 attributes={CREATION_TIME: self._world.time, EVENT_COUNT: 0}
@@ -223,6 +223,8 @@ class ModelStore:
             if length is not None and (there is None or len(there.data) != length):
                 return False
             assert there is not None or name not in self._world.merged, f"{name} was merged"
+            if there is not None and there.data:
+                self._world.kept.add(name)
             return self._world.segments.pop(name, None) is not None
 
         return self._call(f"delete {name}", act)
@@ -242,6 +244,7 @@ class ModelStore:
             into.attributes[EVENT_COUNT] += events
             del self._world.segments[source]
             self._world.merged.add(source)
+            self._world.kept.add(source)
 
         self._call(f"merge {target} <- {source}", act)
 

@@ -55,9 +55,14 @@ def staging_key(copy: str, segment: int, part: int) -> str:
     return _key(copy, "staging", segment, part)
 
 
-def journal_key(copy: str) -> str:
-    """The key of the copy's journal segment: 32 hexadecimal digits."""
-    return _key(copy, "journal")
+def journal_key(copy: str, generation: int = 0) -> str:
+    """The key of the copy's journal segment: 32 hexadecimal digits.
+
+    Args:
+        copy: the copy id.
+        generation: the next one is taken where a store does not give a deleted name back at once.
+    """
+    return _key(copy, "journal", generation)
 
 
 def writer_id(copy: str, staging: str) -> UUID:

@@ -94,7 +94,8 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
         return 0
     left = clear(copy_id, target, [segment.id for segment in stream.tail], store)
     ledger = Ledger(store, copy_id, target)
-    return left + store.delete(ledger.name)
+    ledger.load()
+    return left + ledger.delete()
 
 
 def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> int:

@@ -22,6 +22,7 @@ from sluice.errors import (
     SegmentSealed,
     SegmentTruncated,
     SluiceError,
+    StoreUnavailable,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class _Run:
     patience: Patience
     not_before: float = 0.0
     surprises: int = 0
+    last: Step | None = None
+    repeats: int = 0
     began: bool = False
     pending: Transfer | Verify | None = None
     report: StreamReport | None = None
@@ -107,6 +110,7 @@ class CopyRunner:
     """
 
     MOST_SURPRISES = 5
+    MOST_REPEATS = 3
 
     def __init__(
         self,
@@ -160,6 +164,8 @@ class CopyRunner:
         while run.report is None:
             step = copy.look()
             self._listener.step(copy, step)
+            run.repeats = run.repeats + 1 if step == run.last else 0
+            run.last = step
             if isinstance(step, Done):
                 run.report = copy.finished(step.digest)
             elif isinstance(step, Transfer | Verify):
@@ -169,8 +175,11 @@ class CopyRunner:
                     return slices
                 copy.absorb(step, [])
             else:
+                if run.repeats > self.MOST_REPEATS:
+                    raise StoreUnavailable(f"{type(step).__name__} was done and shows no effect")
                 copy.perform(step)
-                run.patience.advanced()
+                if not run.repeats:
+                    run.patience.advanced()
         return []
 
     def _begin(self, run: _Run) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sluice.core import identity, journal
-from sluice.errors import CopyAborted, IntegrityError, NoSuchSegment, StoreUnavailable
+from sluice.errors import (
+    CopyAborted,
+    IntegrityError,
+    NoSuchSegment,
+    StoreBusy,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +20,10 @@ if TYPE_CHECKING:
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.stores.base import Store
+
+GENERATIONS = 16
+"""Names a journal can have. A store keeps a deleted name for minutes, so a copy that is aborted and
+run again takes the next one; what is there under any of them is the journal."""
 
 MAX_RECORD = 7 << 20
 """Bytes of the longest record: stores take appends of up to 8 MiB."""
@@ -29,7 +39,11 @@ class Ledger:
     """
 
     def __init__(self, store: Store, copy_id: str, target: StreamName) -> None:
-        self.name = store.staging_name(target, 0, identity.journal_key(copy_id))
+        self._names = [
+            store.staging_name(target, 0, identity.journal_key(copy_id, generation))
+            for generation in range(GENERATIONS)
+        ]
+        self.name = self._names[0]
         self._store = store
         self._records: list[dict[str, Any]] = []
         self._length = 0
@@ -44,9 +58,12 @@ class Ledger:
 
     def load(self) -> Journal | None:
         """What the store holds now; None when nothing was written down or it was deleted."""
-        (info,) = self._store.infos([self.name])
-        if info is None or info.length < self._length:
+        infos = self._store.infos(self._names)
+        there = [(name, found) for name, found in zip(self._names, infos, strict=True) if found]
+        name, info = there[0] if there else (self.name, None)
+        if info is None or name != self.name or info.length < self._length:
             self._reset()
+        self.name = name
         if info is not None and info.length > self._length:
             try:
                 data = b"".join(
@@ -65,8 +82,10 @@ class Ledger:
 
         Raises:
             IntegrityError: the plan is longer than a record can be.
+            StoreBusy: the copy was aborted too often within minutes.
         """
-        self._store.create(self.name)
+        if self.load() is None:
+            self._make()
         record = journal.frame(journal.plan_record(plan))
         if len(record) > MAX_RECORD:
             raise IntegrityError(f"the plan for {plan.target} is too large to be written down")
@@ -93,10 +112,19 @@ class Ledger:
         self._records += [dict(record) for record in records]
         self._length += len(data)
 
-    def delete(self) -> None:
-        """Delete the journal if it is as it was last read; fine when it is gone."""
-        self._store.delete(self.name, length=self._length)
+    def delete(self) -> bool:
+        """Delete the journal if it is as it was last read; False when it is gone or is not."""
+        deleted = self._store.delete(self.name, length=self._length)
         self._reset()
+        return deleted
+
+    def _make(self) -> None:
+        """Make the journal's segment under the first name that the store gives."""
+        for name in self._names:
+            if self._store.create(name) or self._store.infos([name]) != [None]:
+                self.name = name
+                return
+        raise StoreBusy(f"the store has not let go of the names of {GENERATIONS} deleted journals")
 
     def _reset(self) -> None:
         self._records, self._length, self._folded = [], 0, (0, None)

@@ -69,6 +69,17 @@ def test_a_segment_of_our_own_is_made_and_deleted_once(store: PravegaStore, miss
     assert store.infos([missing]) == [None]
 
 
+def test_the_name_of_a_deleted_segment_is_not_given_back_at_once(
+    store: PravegaStore, missing: str
+) -> None:
+    """A name under which bytes were deleted can be neither made nor used again soon after."""
+    store.create(missing)
+    store.append_at(missing, 0, b"bytes")
+    assert store.delete(missing) is True
+    assert store.create(missing) is False
+    assert store.infos([missing]) == [None]
+
+
 def test_a_segment_of_our_own_needs_no_stream(store: PravegaStore, name: StreamName) -> None:
     """It can be made for a stream, and an epoch, that do not exist yet."""
     staging = store.staging_name(name, (5 << 32) + 7, uuid4().hex)

@@ -84,6 +84,21 @@ def test_a_copy_that_was_begun_anew_is_another(store: ModelStore) -> None:
     other.load()
     other.delete()
     other.begin(PLAN)
+    with pytest.raises(NoSuchSegment):
+        late.write([journal.events_record(0, 1)])
+    assert ledger(store).load() == journal.Journal(PLAN)
+    assert late.load() == journal.Journal(PLAN)
+
+
+def test_a_journal_under_its_old_name_is_another(store: ModelStore) -> None:
+    """Nor does it where the store has given the name back."""
+    late, other = ledger(store), ledger(store)
+    late.begin(PLAN)
+    late.write([journal.target_record([1]), journal.digest_record(0, 0, [DIGEST] * 9)])
+    other.load()
+    other.delete()
+    store._world.kept.clear()
+    other.begin(PLAN)
     with pytest.raises(CopyAborted):
         late.write([journal.events_record(0, 1)])
     assert ledger(store).load() == journal.Journal(PLAN)
