@@ -29,12 +29,20 @@ def hashes(server: Address, foreign: ForeignClient, stream: Stream) -> list[dict
 
 
 def assert_equal(
-    server: Address, foreign: ForeignClient, source: Stream, target: Stream
+    server: Address,
+    foreign: ForeignClient,
+    source: Stream,
+    target: Stream,
+    *,
+    same_ids: bool = True,
 ) -> list[dict[str, Any]]:
-    """Source and target have the same bytes in each segment, and these are whole events."""
+    """Source and target have the same bytes in each segment, and these are whole events.
+
+    The segments' ids are the same too, but for a target whose name was used before.
+    """
     expected = hashes(server, foreign, source)
     actual = hashes(server, foreign, target)
-    kept = ("id", "length", "sha256", "chunks_sha256", "events", "broken_at")
+    kept = ("length", "sha256", "chunks_sha256", "events", "broken_at", *["id"] * same_ids)
     assert [{k: r[k] for k in kept} for r in expected] == [{k: r[k] for k in kept} for r in actual]
     assert all(report["broken_at"] is None for report in actual)
     return actual

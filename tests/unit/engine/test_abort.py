@@ -157,7 +157,7 @@ def test_leftovers_of_late_drivers_are_swept(world: World) -> None:
     before = world.bytes_of(TARGET)
     number = world.streams[TARGET].segments[1].id
     store.create(store.staging_name(TARGET, number, identity.staging_key(COPY, 1, 3)))
-    store.create(store.staging_name(TARGET, 0, identity.journal_key(COPY)))
+    store.create(store.staging_name(TARGET, 0, identity.journal_key(COPY, 1)))
     assert sweep(COPY, TARGET, store) == 2
     assert sweep(COPY, TARGET, store) == 0
     assert world.staging() == []
