@@ -41,7 +41,10 @@ def main() -> int:
                 _say(f"did not run: {reason}")
             report.write(LATEST)
     console.print(report.table())
-    console.print(f"{LATEST}, {(time.monotonic() - began) / 60:.0f} min")
+    console.print(
+        f"{LATEST}, {(time.monotonic() - began) / 60:.0f} min; other programs kept "
+        f"{report.disturbance:.0%} of the processors busy"
+    )
     return 1 if report.failures else 0
 
 

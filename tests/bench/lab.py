@@ -67,6 +67,14 @@ class Lab:
             raise BenchError("no store was started")
         return self._java
 
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of the store's process."""
+        process = self._running.process
+        if process is None:
+            raise BenchError("the store does not run")
+        return cpu_seconds(process.pid)
+
     def make_room(self, needed: int) -> bool:
         """See to it that so many bytes may be written; True when that took a new server."""
         if self._server is not None and self._written + needed <= _CAPACITY:
@@ -110,14 +118,11 @@ class Lab:
 
     def settle(self) -> None:
         """Wait until the store has done what it puts off, so that no run pays for another's."""
-        process = self._running.process
-        if process is None:
-            raise BenchError("the store does not run")
         deadline = time.monotonic() + _SETTLE_SECONDS
         while time.monotonic() < deadline:
-            before = cpu_seconds(process.pid)
+            before = self.cpu_seconds
             time.sleep(_GLANCE_SECONDS)
-            if cpu_seconds(process.pid) - before < _QUIET * _GLANCE_SECONDS:
+            if self.cpu_seconds - before < _QUIET * _GLANCE_SECONDS:
                 return
 
     @property

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+from bench.usage import cores
 from localstore.jars import PRAVEGA_VERSION
 from localstore.java import jdk_tool
 
@@ -17,7 +18,7 @@ def describe_machine() -> dict[str, Any]:
     """The machine and the versions, for the results."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "memoryBytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "loadAverage": round(os.getloadavg()[0], 2),
         "system": platform.platform(),

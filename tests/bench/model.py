@@ -68,7 +68,7 @@ class Run:
         peak_rss: peak memory of the largest Python worker, in bytes; None where there are none.
         steps: seconds in each step of the protocol; empty where there are none.
         retries: how often the copy had to try again, which spoils its time.
-        load: the machine's load average when it began.
+        others: share of the machine that was busy meanwhile with neither the copy nor the store.
     """
 
     seconds: float
@@ -77,7 +77,7 @@ class Run:
     peak_rss: int | None = None
     steps: dict[str, float] = field(default_factory=dict)
     retries: int = 0
-    load: float = 0.0
+    others: float = 0.0
 
     @property
     def speed(self) -> float:

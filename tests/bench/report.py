@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -37,10 +37,16 @@ class Report:
     @property
     def title(self) -> str:
         """For people: what the numbers are worth."""
-        text = f"Medians of {self._pairs} pairs"
+        text = f"Median of {self._pairs} pair(s)"
         if self._scale != 1:
             text += f", DATA SCALED BY {self._scale:g}: no measure of the goals"
         return text
+
+    @property
+    def disturbance(self) -> float:
+        """Share of the machine that others used while copies ran, in the mean over all runs."""
+        shares = [run.others for result in self.results for run in (*result.ours, *result.theirs)]
+        return fmean(shares) if shares else 0.0
 
     def write(self, path: Path) -> None:
         """Write everything there is so far."""
@@ -50,6 +56,7 @@ class Report:
             "pairs": self._pairs,
             "scale": self._scale,
             "fullSize": self._scale == 1,
+            "othersShare": _rounded(self.disturbance),
             "machine": self._machine,
             "failures": self.failures,
             "results": {result.comparison.key: _entry(result) for result in self.results},
@@ -114,7 +121,7 @@ def _run(run: Run) -> dict[str, Any]:
         "peakWorkerRssBytes": run.peak_rss,
         "steps": _all_rounded(run.steps),
         "retries": run.retries,
-        "loadAverage": _rounded(run.load),
+        "othersShare": _rounded(run.others),
     }
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.lab import Lab
 from bench.model import Result
+from bench.usage import cores, machine_cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +45,12 @@ def measure(phase: Phase, pairs: int, say: Callable[[str], None]) -> list[Result
 def _take_turn(side: Side, lab: Lab) -> Run:
     side.prepare(lab)
     lab.settle()
-    load = os.getloadavg()[0]
     with lab.target(side.source) as target:
-        return replace(side.run(lab, target), load=load)
+        begin, busy, store = time.monotonic(), machine_cpu_seconds(), lab.cpu_seconds
+        run = side.run(lab, target)
+        others = machine_cpu_seconds() - busy - (lab.cpu_seconds - store) - run.cpu
+        available = (time.monotonic() - begin) * cores()
+    return replace(run, others=max(0.0, others / available))
 
 
 def _told(side: Side, run: Run) -> str:

@@ -27,6 +27,19 @@ def cpu_seconds(pid: int) -> float:
     return (user + system) / _TICKS
 
 
+def machine_cpu_seconds() -> float:
+    """CPU time of everything on this machine since it started, idle and waiting times excepted."""
+    user, nice, system, _idle, _wait, *interrupts = map(
+        int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
+    )
+    return (user + nice + system + sum(interrupts)) / _TICKS
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 class TreeClock:
     """CPU time of a process and its descendants from now on.
 
