@@ -26,7 +26,8 @@ from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.engine.stream import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
-from support.model import EVENT_COUNT, Actor, Fate, ModelStore, World, segment_name
+from support.actors import Actor
+from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import TARGET, whole_plan
 from support.sources import CHUNK, REQUEST, put_source, split
 
