@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from sluice.stores.credentials import Credentials
@@ -24,6 +25,9 @@ def connect(address: StoreAddress, settings: Settings) -> Store:
     )
     match address.backend:
         case "pravega":
+            # gRPC's own handling of fork() can crash a child that is about to become another
+            # program, as Spark's JVM is; without it such a child is left alone.
+            os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
             # Imported here so that a process pays for, and knows, only the backends it uses.
             from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
 
