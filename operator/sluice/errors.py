@@ -11,11 +11,15 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── TargetScopeNotFound       no such scope to copy to
     │   ├── TargetExists              the target is there and is not ours
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
+    │   ├── StoreNotFound             the StreamStore that is named does not exist
+    │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
+    │   ├── ProfileNotFound           the administrator offers no such runtime profile
     │   └── AbortRefused              publishing has begun, the copy can only be finished
     ├── BackendError              the store answered, and the answer was no
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
     │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
     │   ├── StoreBusy                 the store asks to come again later            (retryable)
+    │   ├── StoreNotReady             the StreamStore is not ready                  (retryable)
     │   ├── AuthenticationFailed      the store does not know the user
     │   ├── PermissionDenied          the store knows the user and refuses
     │   ├── TokenExpired              a delegation token has to be renewed          (retryable)
@@ -28,7 +32,16 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │       ├── InvalidEventNumber    another writer with our id was faster         (retryable)
     │       └── ConditionFailed       a compare-and-set found another value
     ├── InfrastructureError       what runs the copy broke (driver, worker, disk)   (retryable)
+    │   ├── ApiUnavailable            the Kubernetes API said no, or nothing        (retryable)
+    │   ├── DriverLost                the driver's pod is gone or ended without a word (retryable)
+    │   ├── DriverEvicted             the node took the driver's pod off            (retryable)
+    │   ├── DriverOutOfMemory         the driver needed more memory than it may use (retryable)
+    │   ├── DeadlineExceeded          the copy took longer than it may
     │   └── SchedulingError           no room to run it                             (retryable)
+    │       ├── Unschedulable             no node takes the pod                     (retryable)
+    │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
+    │       ├── ImagePullFailed           the image is not to be had                (retryable)
+    │       └── PodRefused                the cluster's rules forbid the pod        (retryable)
     ├── IntegrityError            the data are not what the plan says; never retried by itself
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
@@ -122,6 +135,24 @@ class SourceUnsupported(SpecError):
     """The source has a shape that this version cannot copy."""
 
 
+class StoreNotFound(SpecError):
+    """The StreamStore that a resource names does not exist in its namespace."""
+
+    default_remedy = "Apply the StreamStore, or correct the name; the copy waits for it."
+
+
+class SecretNotFound(SpecError):
+    """The Secret that a StreamStore names does not exist, or lacks a key."""
+
+    default_remedy = "Create the Secret with the keys username and password."
+
+
+class ProfileNotFound(SpecError):
+    """The administrator offers no such runtime profile."""
+
+    default_remedy = "Name one of the profiles that the message lists, or ask for a new one."
+
+
 class AbortRefused(SpecError):
     """Publishing has begun; the copy can only be finished."""
 
@@ -153,6 +184,13 @@ class StoreBusy(BackendError):
     """The store asks to come again later."""
 
     retryable = True
+
+
+class StoreNotReady(BackendError):
+    """The StreamStore is not ready; the copy waits for it."""
+
+    retryable = True
+    default_remedy = "Look at the StreamStore's conditions; the copy goes on when it is ready."
 
 
 class AuthenticationFailed(BackendError):
@@ -272,10 +310,68 @@ class InfrastructureError(SluiceError):
     default_remedy = "Run again: the copy goes on where it stopped."
 
 
+class ApiUnavailable(InfrastructureError):
+    """The Kubernetes API refused a call of the operator, or did not answer."""
+
+    default_remedy = "Check the operator's rights (docs/security.md) and the API server."
+
+
+class DriverLost(InfrastructureError):
+    """The driver's pod is gone, or ended without saying why."""
+
+    default_remedy = "Nothing: the next attempt goes on where this one stopped."
+
+
+class DriverEvicted(InfrastructureError):
+    """The node took the driver's pod off, for want of disk or memory."""
+
+    default_remedy = "Give the runtime profile more scratch space or memory, if it happens again."
+
+
+class DriverOutOfMemory(InfrastructureError):
+    """The driver's container used more memory than its limit."""
+
+    default_remedy = "Raise spec.runtime.driver.resources.memory."
+
+
+class DeadlineExceeded(InfrastructureError):
+    """The copy took longer than `spec.activeDeadlineSeconds`."""
+
+    retryable = False
+    default_remedy = (
+        "Raise spec.activeDeadlineSeconds, then annotate the copy with sluice.dev/requestedAt: "
+        "it goes on where it stopped."
+    )
+
+
 class SchedulingError(InfrastructureError):
     """There is no room to run the copy."""
 
     category = Category.SCHEDULING
+
+
+class Unschedulable(SchedulingError):
+    """No node takes the pod."""
+
+    default_remedy = "Make room, or ask for less in spec.runtime; the pod starts when there is."
+
+
+class QuotaExceeded(SchedulingError):
+    """The namespace's resource quota is used up."""
+
+    default_remedy = "Raise the namespace's quota, or ask for less in spec.runtime."
+
+
+class ImagePullFailed(SchedulingError):
+    """The image of the runtime profile is not to be had."""
+
+    default_remedy = "Ask the administrator to correct the profile's image or pull secrets."
+
+
+class PodRefused(SchedulingError):
+    """The cluster's rules forbid the driver's pod, or it cannot be set up."""
+
+    default_remedy = "Ask the administrator: the message has the cluster's own words."
 
 
 class IntegrityError(SluiceError):

@@ -6,11 +6,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from sluice.core.model import Frozen, StreamName
-from sluice.errors import Category, SluiceError
+from sluice.core.trouble import Trouble
 
 if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
+    from sluice.errors import SluiceError
 
 
 class Outcome(StrEnum):
@@ -36,29 +37,6 @@ class SegmentReport(Frozen):
     digest: str
 
 
-class Failure(Frozen):
-    """Why a copy failed, and what to do."""
-
-    reason: str
-    category: Category
-    message: str
-    remedy: str
-    field: str | None = None
-    retryable: bool = False
-
-    @classmethod
-    def of(cls, error: SluiceError) -> Failure:
-        """The failure that an error means."""
-        return cls(
-            reason=error.reason,
-            category=error.category,
-            message="; ".join([error.message, *getattr(error, "__notes__", ())]),
-            remedy=error.remedy,
-            field=error.field,
-            retryable=error.retryable,
-        )
-
-
 class StreamReport(Frozen):
     """One stream's copy.
 
@@ -80,7 +58,7 @@ class StreamReport(Frozen):
     outcome: Outcome
     digest: str | None = None
     segments: tuple[SegmentReport, ...] = ()
-    error: Failure | None = None
+    error: Trouble | None = None
     cleaned: bool = False
 
     @classmethod
@@ -93,7 +71,7 @@ class StreamReport(Frozen):
             source=plan.source,
             target=plan.target,
             outcome=Outcome.FAILED,
-            error=Failure.of(error),
+            error=Trouble.of(error),
             cleaned=cleaned,
         )
 

@@ -1,7 +1,8 @@
 from sluice.core.copying import Step
+from sluice.core.trouble import Trouble
 from sluice.engine.copy import Silent
 from sluice.engine.progress import Watch
-from sluice.engine.report import Failure, Outcome, SegmentReport, StreamReport
+from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.stream import StreamCopy
 from sluice.errors import SegmentTruncated, TargetExists
 from support.model import ModelStore, World
@@ -30,7 +31,7 @@ def test_a_failure_carries_all_that_a_person_needs() -> None:
     """Reason, category, field, message with notes, and remedy come from the error."""
     error = TargetExists("out/t exists", field="spec.target.stream")
     error.add_note("and was written")
-    assert Failure.of(error) == Failure(
+    assert Trouble.of(error) == Trouble(
         reason="TargetExists",
         category="Spec",
         message="out/t exists; and was written",

@@ -1,0 +1,37 @@
+"""Why something does not go on, as a value that can be stored and compared."""
+
+from __future__ import annotations
+
+from sluice.core.model import Frozen
+from sluice.errors import Category, SluiceError
+
+
+class Trouble(Frozen):
+    """A failure: one CamelCase reason, whose move it is, what is wrong and what to do.
+
+    The same in a driver's termination message, in a status and in a report.
+    """
+
+    reason: str
+    category: Category
+    message: str
+    remedy: str
+    field: str | None = None
+    retryable: bool = False
+
+    @classmethod
+    def of(cls, error: SluiceError) -> Trouble:
+        """The failure that an error means."""
+        return cls(
+            reason=error.reason,
+            category=error.category,
+            message="; ".join([error.message, *getattr(error, "__notes__", ())]),
+            remedy=error.remedy,
+            field=error.field,
+            retryable=error.retryable,
+        )
+
+    def __str__(self) -> str:
+        """What is wrong, led by the field it is about, and what to do."""
+        what = f"{self.field}: {self.message}" if self.field else self.message
+        return f"{what.rstrip('.')}. {self.remedy}"
