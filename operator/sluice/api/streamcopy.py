@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from sluice.api.common import ApiModel, Bytes, LocalRef, Resource, ScopeName, StreamNameText
+from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StoreName, StreamNameText
+from sluice.api.quantities import Bytes, MilliCpu
+
+DEFAULT_BACKOFF_LIMIT: Final = 6
+DEFAULT_PROFILE: Final = "default"
+
+BackoffLimit = Annotated[int, Field(ge=0, le=100, strict=True)]
+DeadlineSeconds = Annotated[int, Field(ge=60, le=31_536_000, strict=True)]
+Executors = Annotated[int, Field(ge=0, le=256, strict=True)]
 
 
 class Source(ApiModel):
     """The stream to copy, from its oldest byte to its end when the copy begins."""
 
-    store_ref: LocalRef = Field(description="The StreamStore that holds it.")
+    store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
     scope: ScopeName = Field(description="Its scope.")
     stream: StreamNameText = Field(description="Its name.")
 
@@ -20,7 +28,7 @@ class Source(ApiModel):
 class Target(ApiModel):
     """The stream to make."""
 
-    store_ref: LocalRef = Field(description="The StreamStore to make it in.")
+    store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
     scope: ScopeName = Field(description="Its scope, which has to exist.")
     stream: StreamNameText = Field(description="Its name.")
     on_exists: Literal["Fail"] = Field(
@@ -32,23 +40,111 @@ class LimitsSpec(ApiModel):
     """What the copy may use. May be changed while it runs."""
 
     bytes_per_second: Bytes | None = Field(
-        default=None, ge=1 << 10, description="Most bytes per second, over all tasks."
+        default=None,
+        ge=1 << 10,
+        le=1 << 50,
+        description="Most bytes per second, over all tasks; no limit when left out. At least 1Ki.",
     )
     in_flight_bytes: Bytes | None = Field(
         default=None,
         ge=1 << 20,
         le=1 << 30,
-        description="Most bytes sent to the target store and not confirmed, over all tasks.",
+        description="Most bytes sent to the target store and not confirmed, over all tasks. "
+        "1Mi to 1Gi; Sluice chooses when left out.",
     )
+
+
+class ResourcesSpec(ApiModel):
+    """The size of a pod. The profile bounds what may be asked for."""
+
+    cpu: MilliCpu | None = Field(
+        default=None,
+        ge=100,
+        le=256_000,
+        description="Processors that the pod asks for: 2, 1.5 or 500m. 100m to 256.",
+    )
+    memory: Bytes | None = Field(
+        default=None,
+        ge=1 << 28,
+        le=1 << 40,
+        description="Memory that the pod asks for and may use at most. 256Mi to 1Ti.",
+    )
+
+
+class PodSpec(ApiModel):
+    """One kind of pod of a copy."""
+
+    resources: ResourcesSpec = Field(
+        default=ResourcesSpec(), description="Its size; what is left out comes from the profile."
+    )
+
+
+class RuntimeSpec(ApiModel):
+    """What the copy runs on. Tenants choose a profile and sizes, never a pod."""
+
+    profile: StoreName = Field(
+        default=DEFAULT_PROFILE,
+        description="One of the profiles that the administrator offers (Helm value `profiles`).",
+    )
+    executors: Executors | None = Field(
+        default=None,
+        description="Pods that copy beside the driver. With 0 the driver pod does all the work. "
+        "Sluice chooses by the source's size when left out.",
+    )
+    driver: PodSpec = Field(default=PodSpec(), description="The driver pod.")
+    executor: PodSpec | None = Field(
+        default=None, description="The executor pods. Not allowed where executors is 0."
+    )
+
+    @model_validator(mode="after")
+    def _executors_for_executor(self) -> Self:
+        if self.executor is not None and self.executors == 0:
+            raise ValueError(
+                "executor describes pods that executors: 0 rules out: remove one of the two"
+            )
+        return self
 
 
 class StreamCopySpec(ApiModel):
     """What is copied where."""
 
-    source: Source = Field(description="The stream to copy.")
-    target: Target = Field(description="The stream to make.")
-    suspend: bool = Field(default=False, strict=True, description="Plan, but move no byte.")
-    limits: LimitsSpec = Field(default=LimitsSpec(), description="What the copy may use.")
+    source: Source = Field(description="The stream to copy. Cannot be changed.")
+    target: Target = Field(description="The stream to make. Cannot be changed.")
+    suspend: bool = Field(
+        default=False,
+        strict=True,
+        description="Plan, but move no byte. A running copy stops and keeps what it has staged.",
+    )
+    limits: LimitsSpec = Field(
+        default=LimitsSpec(),
+        description="What the copy may use. May be changed while the copy runs.",
+    )
+    backoff_limit: BackoffLimit = Field(
+        default=DEFAULT_BACKOFF_LIMIT,
+        description="Attempts that may fail one after the other without any progress; "
+        "one more and the copy has failed.",
+    )
+    active_deadline_seconds: DeadlineSeconds | None = Field(
+        default=None,
+        description="Seconds from the first attempt after which a copy that is not done has "
+        "failed; no deadline when left out.",
+    )
+    runtime: RuntimeSpec = Field(default=RuntimeSpec(), description="What the copy runs on.")
+
+    @field_validator("target", mode="after")
+    @classmethod
+    def _target_is_not_source(cls, target: Target, info: Any) -> Target:
+        source = info.data.get("source")
+        if source is not None and (source.store_ref, source.scope, source.stream) == (
+            target.store_ref,
+            target.scope,
+            target.stream,
+        ):
+            raise ValueError(
+                "this is the source: a stream cannot be copied onto itself, "
+                "name another stream, scope or store"
+            )
+        return target
 
     def identity(self) -> dict[str, Any]:
         """The part of the spec that makes it this copy and no other.

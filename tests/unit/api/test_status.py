@@ -1,0 +1,177 @@
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from sluice.api.status import (
+    MOST_HISTORY,
+    Attempt,
+    Condition,
+    ConditionType,
+    Failure,
+    ObjectRef,
+    Progress,
+    StreamCopyStatus,
+    StreamStoreStatus,
+    Verification,
+)
+
+NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+READY = Condition(
+    type=ConditionType.READY,
+    status="True",
+    reason="Copied",
+    message="done",
+    observed_generation=3,
+    last_transition_time=NOON,
+)
+FULL = StreamCopyStatus(
+    observed_generation=3,
+    conditions=(READY,),
+    copy_id="ab" * 16,
+    plan_ref=ObjectRef(name="events-plan"),
+    plan_hash="cd" * 32,
+    job_ref=ObjectRef(name="events-1"),
+    start_cut="0=0",
+    end_cut="0=700",
+    progress=Progress(
+        bytes=350,
+        total_bytes=700,
+        events=7,
+        percent=50,
+        summary="50 %",
+        bytes_per_second=10,
+        rate="10 B/s",
+        eta_seconds=35,
+        time=NOON,
+    ),
+    attempts=2,
+    failures=1,
+    retry_time=NOON,
+    last_failure=Failure(
+        reason="StoreBusy",
+        category="Backend",
+        message="busy",
+        field="spec.source",
+        remedy="wait",
+        attempt=1,
+        time=NOON,
+    ),
+    last_handled_requested_at="now",
+    start_time=NOON,
+    completion_time=NOON,
+    verification=Verification(digest="ef" * 32, bytes=700, events=7, segments=1, time=NOON),
+    history=(
+        Attempt(
+            attempt=1,
+            job="events-1",
+            start_time=NOON,
+            end_time=NOON,
+            outcome="Failed",
+            reason="StoreBusy",
+        ),
+    ),
+)
+
+
+def test_what_is_written_is_read_back() -> None:
+    """A status with every field set survives the way through Kubernetes' JSON."""
+    assert StreamCopyStatus.read(FULL.dump()) == FULL
+
+
+def test_a_status_is_written_in_camel_case() -> None:
+    """Names are those of the API, times are whole seconds of UTC, absent fields are left out."""
+    assert StreamCopyStatus(copy_id="ab", conditions=(READY,), start_time=NOON).dump() == {
+        "observedGeneration": -1,
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True",
+                "reason": "Copied",
+                "message": "done",
+                "observedGeneration": 3,
+                "lastTransitionTime": "2026-05-04T12:00:00Z",
+            }
+        ],
+        "copyID": "ab",
+        "attempts": 0,
+        "failures": 0,
+        "startTime": "2026-05-04T12:00:00Z",
+        "history": [],
+    }
+
+
+def test_no_status_is_an_empty_one() -> None:
+    """A resource that was never looked at says nothing, of generation -1."""
+    assert StreamStoreStatus.read(None) == StreamStoreStatus.read({}) == StreamStoreStatus()
+    assert StreamStoreStatus().observed_generation == -1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"phase": "Running"},
+        {"progress": {"bytes": 1, "lag": 5}},
+        {"conditions": [{**READY.dump(), "type": "Degraded", "severity": "low"}]},
+    ],
+    ids=["field", "nested field", "condition"],
+)
+def test_a_newer_status_is_read(more: dict[str, Any]) -> None:
+    """What a later version adds is passed over, at any depth; the rest is read."""
+    read = StreamCopyStatus.read({"copyID": "ab", **more})
+    assert read.copy_id == "ab"
+    assert (read.progress is not None) == ("progress" in more)
+    assert len(read.conditions) == len(more.get("conditions", ()))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"progress": {"bytes": "many"}},
+        {"progress": 7},
+        {"conditions": [{"type": "Ready"}]},
+        {"history": "long"},
+        {"observedGeneration": None},
+        {"startTime": "noon"},
+        {"startTime": "2026-05-04T12:00:00"},
+        {"attempts": -1, "failures": []},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_counts_as_absent(broken: dict[str, Any]) -> None:
+    """A field with another shape is as if it were not there; its neighbours are read."""
+    assert StreamCopyStatus.read({"copyID": "ab", **broken}) == StreamCopyStatus(copy_id="ab")
+
+
+def test_times_are_kept_as_kubernetes_keeps_them() -> None:
+    """Fractions of seconds and other zones go when a status is made, not when it is stored."""
+    east = NOON.astimezone(timezone(timedelta(hours=2))) + timedelta(milliseconds=700)
+    assert StreamCopyStatus(start_time=east) == StreamCopyStatus(start_time=NOON)
+
+
+def test_long_texts_are_cut() -> None:
+    """A message of any length can be reported: it is cut to what the API takes."""
+    failure = Failure(reason="Long", category="Backend", message="x" * 5000, field="y" * 5000)
+    assert len(failure.message) == 4096
+    assert failure.message.endswith("x...")
+    assert failure.field is not None
+    assert len(failure.field) == 512
+
+
+def test_the_last_attempts_are_remembered() -> None:
+    """Only the youngest attempts stay in the history."""
+    attempts = tuple(Attempt(attempt=number, job=f"job-{number}") for number in range(1, 25))
+    history = StreamCopyStatus(history=attempts).history
+    assert history == attempts[-MOST_HISTORY:]
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    """A type that does not stand gives nothing."""
+    assert FULL.condition(ConditionType.READY) == READY
+    assert FULL.condition("Stalled") is None
+
+
+def test_a_condition_has_the_type_as_plain_text() -> None:
+    """What is read equals what was made, whether the type came as text or as a member."""
+    assert type(READY.type) is str
+    assert Condition.model_validate(READY.dump()) == READY
