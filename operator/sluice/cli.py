@@ -1,8 +1,8 @@
-"""The command line: `sluice plan | run | abort -f FILE`.
+"""The command line: `sluice plan | run | abort -f FILE`, and `sluice driver` in pods.
 
 Exit codes: 0 done (or done before), 1 an error of Sluice itself, 2 wrong input, 3 the store said
 no or was away too long, 4 what runs the copy broke, 5 no room to run it, 6 the data are not what
-the plan says, 130 interrupted. With several copies in a file the highest counts.
+the plan says, 130 interrupted, 143 told to stop. With several copies in a file the highest counts.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from structlog import contextvars
 
 from sluice import __version__, console, logs
 from sluice.api.load import load
 from sluice.config import Settings
 from sluice.engine.report import Outcome, StreamReport
 from sluice.errors import Category, InvalidSpec, SluiceError
+from sluice.pipelines.driver import DriverOptions, Terminated, drive
 from sluice.pipelines.program import (
     Stores,
     abort_job,
@@ -73,6 +75,14 @@ _CREDENTIALS = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of Secrets, as Kubernetes mounts them: SECRET/username and SECRET/password.",
 )
+_PATIENCE = click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=None,
+    metavar="SECONDS",
+    help="Give a failing copy up after this long without progress. [default: 300 for the store]",
+)
+_PATH = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=__doc__)
@@ -125,13 +135,7 @@ def plan(file: str, output: str, credentials_dir: Path | None) -> None:
     show_default=True,
     help="Read staged bytes again and compare them before they are published.",
 )
-@click.option(
-    "--patience",
-    type=click.FloatRange(min=0),
-    default=None,
-    metavar="SECONDS",
-    help="Give a failing copy up after this long without progress. [default: 300 for the store]",
-)
+@_PATIENCE
 def run(
     *,
     file: str,
@@ -172,6 +176,32 @@ def abort(file: str, credentials_dir: Path | None) -> None:
             console.err.print(f"{job.name}: {'aborted' if deleted else 'nothing to abort'}")
 
 
+@cli.command()
+@click.option("--plan", "plan_file", required=True, type=_PATH, help="The plan's JSON.")
+@click.option("--controls", type=_PATH, help="JSON with the limits; read before every round.")
+@click.option("--slots", type=click.IntRange(1, 256), default=2, show_default=True, help="Tasks.")
+@_PATIENCE
+def driver(*, plan_file: Path, controls: Path | None, slots: int, patience: float | None) -> None:
+    """Run one plan: what the pods do that the operator starts.
+
+    Further settings are in the environment: SLUICE_RESOURCE and SLUICE_ATTEMPT go to each line of
+    the log, SLUICE_TERMINATION_LOG names the file for the termination message.
+    """
+    contextvars.bind_contextvars(
+        resource=os.environ.get("SLUICE_RESOURCE"), attempt=os.environ.get("SLUICE_ATTEMPT")
+    )
+    termination_log = os.environ.get("SLUICE_TERMINATION_LOG")
+    options = DriverOptions(
+        plan=plan_file,
+        controls=controls,
+        slots=slots,
+        patience=patience,
+        termination_log=Path(termination_log) if termination_log else None,
+    )
+    trouble = drive(options, _settings(None))
+    sys.exit(0 if trouble is None else EXIT_CODES[trouble.category])
+
+
 def main() -> None:
     """Run the command line; errors of the tree become a message and an exit code."""
     try:
@@ -182,6 +212,8 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except Terminated:
+        sys.exit(143)
     except (KeyboardInterrupt, click.Abort):
         console.err.print("Interrupted. What is staged is kept: run again to go on.")
         sys.exit(130)
@@ -220,7 +252,7 @@ def _run_job(
                 planned.plan,
                 context,
                 settings=settings,
-                limits=job.limits,
+                limits=lambda: job.limits,
                 listener=live,
                 patience=patience,
             )

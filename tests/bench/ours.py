@@ -170,7 +170,7 @@ class Sluice:
             plan,
             self.spark.current,
             settings=_SETTINGS,
-            limits=job.limits,
+            limits=lambda: job.limits,
             listener=watch,
             patience=_PATIENCE,
         )

@@ -16,6 +16,8 @@ from sluice.pipelines.spark import SparkExecutor
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark import SparkContext
 
     from sluice.api.load import Resources
@@ -144,7 +146,7 @@ def run_plan(
     context: SparkContext,
     *,
     settings: Settings,
-    limits: Limits,
+    limits: Callable[[], Limits],
     listener: Listener | None = None,
     patience: float | None = None,
 ) -> list[StreamReport]:
@@ -154,7 +156,7 @@ def run_plan(
         plan: what to copy.
         context: where the tasks run.
         settings: of this process and the workers.
-        limits: what the copy may use.
+        limits: what the copies may use; asked before every round.
         listener: hears of every step.
         patience: see CopyRunner.
 
@@ -169,7 +171,7 @@ def run_plan(
             executor=SparkExecutor(
                 context, source=plan.source, target=plan.target, settings=settings
             ),
-            limits=lambda: limits,
+            limits=limits,
             listener=listener,
             patience=patience,
         )

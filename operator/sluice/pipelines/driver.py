@@ -1,0 +1,253 @@
+"""What a driver pod does: runs one plan to its end and says how it ended.
+
+The operator makes the plan and judges the result; a driver works on what it is given and asks the
+API server for nothing. It may come late: to a copy that another driver has finished, or whose abort
+was cut off. Both are seen in the target store.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import structlog
+from pydantic import ValidationError
+
+from sluice.core.plan import Plan
+from sluice.core.trouble import Trouble
+from sluice.engine.abort import finish_abort, sweep
+from sluice.engine.ledger import Ledger
+from sluice.engine.planning import check_target
+from sluice.errors import Category, InvalidSpec, SluiceError
+from sluice.pipelines import termination
+from sluice.pipelines.controls import Controls
+from sluice.pipelines.program import Stores, run_plan
+from sluice.pipelines.spark import local_spark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+    from sluice.config import Settings
+    from sluice.core.copying import Step
+    from sluice.core.plan import StreamPlan
+    from sluice.engine.report import StreamReport
+    from sluice.engine.stream import Limits, StreamCopy
+    from sluice.stores.base import Store
+
+_log = structlog.get_logger()
+
+GRACE = 4.0
+"""Seconds that a round may go on after SIGTERM before it is cut off."""
+
+
+class Terminated(BaseException):
+    """SIGTERM: no error of the copy, so nothing that handles errors may hold it up."""
+
+
+INTERRUPTED = Trouble(
+    reason="Interrupted",
+    category=Category.INFRASTRUCTURE,
+    message="the driver was told to stop before the copy was complete",
+    remedy="Nothing has to be done: the next attempt goes on where this one stopped.",
+    retryable=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverOptions:
+    """How to run the plan.
+
+    Attributes:
+        plan: file with the plan's JSON.
+        controls: file with the limits, see Controls.
+        slots: tasks at once in this process, without executors.
+        patience: see CopyRunner.
+        termination_log: file for the termination message.
+    """
+
+    plan: Path
+    controls: Path | None = None
+    slots: int = 2
+    patience: float | None = None
+    termination_log: Path | None = None
+
+
+def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
+    """Run a plan to its end, and leave a termination message.
+
+    Returns:
+        Why it failed; None when every stream of the plan is copied.
+
+    Raises:
+        Terminated: SIGTERM came; Spark is stopped.
+        Exception: an error of Sluice itself.
+    """
+    try:
+        trouble = _drive(options, settings)
+    except Terminated:
+        termination.write(options.termination_log, INTERRUPTED)
+        raise
+    except Exception as error:
+        termination.write(options.termination_log, _bug(error))
+        raise
+    termination.write(options.termination_log, trouble)
+    return trouble
+
+
+def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
+    try:
+        plan = read_plan(options.plan)
+        controls = Controls(options.controls)
+        with _Stop() as stop, Stores(settings) as stores:
+            if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
+                return None
+
+            def limits() -> Limits:
+                stop.check()
+                return controls()
+
+            with local_spark(options.slots) as context:
+                _log.info("spark started", slots=options.slots)
+                reports = run_plan(
+                    plan,
+                    context,
+                    settings=settings,
+                    limits=limits,
+                    listener=Journalist(),
+                    patience=options.patience,
+                )
+    except SluiceError as error:
+        trouble: Trouble | None = Trouble.of(error)
+    else:
+        trouble = _outcome(reports)
+    if trouble is not None:
+        _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
+    return trouble
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan of a file.
+
+    Raises:
+        InvalidSpec: it cannot be read or is no plan that this version understands.
+    """
+    try:
+        return Plan.model_validate_json(path.read_bytes())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+    raise InvalidSpec(
+        f"{path} is no plan: {reason}", remedy="Delete the damaged plan; it is made anew."
+    )
+
+
+def _settled(stream: StreamPlan, store: Store) -> bool:
+    """Whether a stream's copy is complete already; then late drivers' leftovers are deleted.
+
+    An abort that was cut off is finished, so that the copy can begin anew. What the store refuses
+    for the moment is left to the run, which is patient.
+    """
+    try:
+        if finish_abort(stream.copy_id, stream.target, store):
+            _log.info("finished an abort that was cut off", target=str(stream.target))
+        # The journal before the target: a copy says that it is whole before it deletes its journal.
+        journal = Ledger(store, stream.copy_id, stream.target).load()
+        digest = check_target(stream.copy_id, stream.target, store)
+        if digest is None or (journal is not None and journal.target is not None):
+            return False
+        swept = sweep(stream.copy_id, stream.target, store)
+    except SluiceError as error:
+        if not error.retryable:
+            raise
+        _log.warning("the store cannot be asked yet", reason=error.reason, error=str(error))
+        return False
+    _log.info("already complete", target=str(stream.target), digest=digest, swept=swept)
+    return True
+
+
+def _outcome(reports: list[StreamReport]) -> Trouble | None:
+    for report in reports:
+        if report.error is None:
+            _log.info(
+                "stream done",
+                outcome=report.outcome,
+                source=str(report.source),
+                target=str(report.target),
+                digest=report.digest,
+                bytes=report.bytes,
+                events=report.events,
+            )
+    return next((report.error for report in reports if report.error is not None), None)
+
+
+def _bug(error: Exception) -> Trouble:
+    return Trouble(
+        reason="InternalError",
+        category=Category.INFRASTRUCTURE,
+        message=f"{type(error).__name__}: {error}",
+        remedy="Report it with the log of the driver's pod, which has the details.",
+        retryable=True,
+    )
+
+
+class Journalist:
+    """A listener that logs: each new kind of step, and what is tried again."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, str] = {}
+
+    def step(self, copy: StreamCopy, step: Step) -> None:
+        """See Listener."""
+        kind = type(step).__name__
+        log = _log.debug if self._last.get(copy.number) == kind else _log.info
+        self._last[copy.number] = kind
+        log("step", step=kind, target=str(copy.plan.target))
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        _log.warning(
+            "trying again",
+            target=str(copy.plan.target),
+            reason=error.reason,
+            error=str(error),
+            seconds=round(delay, 1),
+        )
+
+
+class _Stop:
+    """Turns SIGTERM into Terminated: between two rounds, or after GRACE seconds wherever it is."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def __enter__(self) -> Self:
+        """Take the signals over for the block."""
+        self._kept = {
+            signal.SIGTERM: signal.signal(signal.SIGTERM, self._ask),
+            signal.SIGALRM: signal.signal(signal.SIGALRM, self._cut),
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the signals back."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in self._kept.items():
+            signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise Terminated if SIGTERM has come."""
+        if self._asked:
+            raise Terminated
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        _log.info("SIGTERM: stopping")
+        self._asked = True
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+
+    @staticmethod
+    def _cut(_number: int, _frame: FrameType | None) -> None:
+        raise Terminated
