@@ -33,6 +33,7 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/mypy tests/conftest.py $(wildcard hack/*.py)
 	@$(BIN)/lint-imports
 	@$(BIN)/python hack/genproto.py --check
+	@$(BIN)/python hack/gencrds.py --check
 
 bench: ## Measure against the official Java client
 	@hack/bootstrap.sh

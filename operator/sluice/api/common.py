@@ -44,6 +44,8 @@ class Metadata(ApiModel):
 class LocalRef(ApiModel):
     """Names an object of the same namespace."""
 
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
     name: StoreName = Field(description="The object's name.")
 
 

@@ -69,10 +69,11 @@ Count = Annotated[int, Field(ge=0, le=1 << 62)]
 Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
 """A number of things that are few."""
 
-ShortText = Annotated[str, BeforeValidator(partial(_cut, 128)), Field(max_length=128)]
-Name = Annotated[str, BeforeValidator(partial(_cut, 253)), Field(max_length=253)]
-FieldPath = Annotated[str, BeforeValidator(partial(_cut, 512)), Field(max_length=512)]
-Text = Annotated[str, BeforeValidator(partial(_cut, 4096)), Field(max_length=4096)]
+ShortText = Annotated[str, Field(max_length=128), BeforeValidator(partial(_cut, 128))]
+Name = Annotated[str, Field(max_length=253), BeforeValidator(partial(_cut, 253))]
+Token = Annotated[str, Field(max_length=512), BeforeValidator(partial(_cut, 512))]
+FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(_cut, 512))]
+Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(_cut, 4096))]
 
 
 class ConditionType(StrEnum):
@@ -126,6 +127,8 @@ class Condition(StatusModel):
 
 class ObjectRef(StatusModel):
     """Names an object of the same namespace."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
     name: Name = Field(description="The object's name.")
 
@@ -201,7 +204,12 @@ class ResourceStatus(StatusModel):
         description="The generation of the resource that this status is about; -1 before any.",
     )
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
-        default=(), description="What can be said of the resource, one entry per type."
+        default=(),
+        description="What can be said of the resource, one entry per type.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
     )
 
     @classmethod
@@ -263,7 +271,7 @@ class StreamCopyStatus(ResourceStatus):
     )
     retry_time: Time | None = Field(default=None, description="When the next attempt begins.")
     last_failure: Failure | None = Field(default=None, description="What went wrong the last time.")
-    last_handled_requested_at: ShortText | None = Field(
+    last_handled_requested_at: Token | None = Field(
         default=None,
         description="The value of the annotation sluice.dev/requestedAt that was last obeyed.",
     )
@@ -276,6 +284,6 @@ class StreamCopyStatus(ResourceStatus):
     )
     history: Annotated[
         tuple[Attempt, ...],
-        BeforeValidator(partial(_last, MOST_HISTORY)),
         Field(max_length=MOST_HISTORY),
+        BeforeValidator(partial(_last, MOST_HISTORY)),
     ] = Field(default=(), description="The last attempts, oldest first.")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StoreName, StreamNameText
 from sluice.api.quantities import Bytes, MilliCpu
+from sluice.api.rules import Rule, frozen, immutable, rules
 
 DEFAULT_BACKOFF_LIMIT: Final = 6
 DEFAULT_PROFILE: Final = "default"
+
+_ANOTHER = "make another copy, under another name"
+_ONTO_ITSELF = (
+    "the target is the source: a stream cannot be copied onto itself, "
+    "name another stream, scope or store"
+)
+_NO_EXECUTORS = "there are no executor pods to describe: remove executor, or the 0 from executors"
 
 BackoffLimit = Annotated[int, Field(ge=0, le=100, strict=True)]
 DeadlineSeconds = Annotated[int, Field(ge=60, le=31_536_000, strict=True)]
@@ -32,23 +40,21 @@ class Target(ApiModel):
     scope: ScopeName = Field(description="Its scope, which has to exist.")
     stream: StreamNameText = Field(description="Its name.")
     on_exists: Literal["Fail"] = Field(
-        default="Fail", description="What to do if the stream exists and is not this copy's own."
+        default="Fail",
+        description="What to do if the stream exists and is not this copy's own.",
+        json_schema_extra=frozen(),
     )
 
 
 class LimitsSpec(ApiModel):
     """What the copy may use. May be changed while it runs."""
 
-    bytes_per_second: Bytes | None = Field(
+    bytes_per_second: Annotated[int, Bytes("1Ki", "1Ti")] | None = Field(
         default=None,
-        ge=1 << 10,
-        le=1 << 50,
-        description="Most bytes per second, over all tasks; no limit when left out. At least 1Ki.",
+        description="Most bytes per second, over all tasks; no limit when left out. 1Ki to 1Ti.",
     )
-    in_flight_bytes: Bytes | None = Field(
+    in_flight_bytes: Annotated[int, Bytes("1Mi", "1Gi")] | None = Field(
         default=None,
-        ge=1 << 20,
-        le=1 << 30,
         description="Most bytes sent to the target store and not confirmed, over all tasks. "
         "1Mi to 1Gi; Sluice chooses when left out.",
     )
@@ -57,16 +63,12 @@ class LimitsSpec(ApiModel):
 class ResourcesSpec(ApiModel):
     """The size of a pod. The profile bounds what may be asked for."""
 
-    cpu: MilliCpu | None = Field(
+    cpu: Annotated[int, MilliCpu("100m", "256")] | None = Field(
         default=None,
-        ge=100,
-        le=256_000,
-        description="Processors that the pod asks for: 2, 1.5 or 500m. 100m to 256.",
+        description='Processors that the pod asks for: 2, "1.5" or 500m. 100m to 256.',
     )
-    memory: Bytes | None = Field(
+    memory: Annotated[int, Bytes("256Mi", "1Ti")] | None = Field(
         default=None,
-        ge=1 << 28,
-        le=1 << 40,
         description="Memory that the pod asks for and may use at most. 256Mi to 1Ti.",
     )
 
@@ -82,6 +84,17 @@ class PodSpec(ApiModel):
 class RuntimeSpec(ApiModel):
     """What the copy runs on. Tenants choose a profile and sizes, never a pod."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "!has(self.executor) || !has(self.executors) || self.executors != 0",
+                _NO_EXECUTORS,
+                path=".executor",
+                reason="FieldValueForbidden",
+            )
+        )
+    )
+
     profile: StoreName = Field(
         default=DEFAULT_PROFILE,
         description="One of the profiles that the administrator offers (Helm value `profiles`).",
@@ -96,20 +109,37 @@ class RuntimeSpec(ApiModel):
         default=None, description="The executor pods. Not allowed where executors is 0."
     )
 
-    @model_validator(mode="after")
-    def _executors_for_executor(self) -> Self:
-        if self.executor is not None and self.executors == 0:
-            raise ValueError(
-                "executor describes pods that executors: 0 rules out: remove one of the two"
-            )
-        return self
+    @field_validator("executor", mode="after")
+    @classmethod
+    def _executor_is_used(cls, executor: PodSpec | None, info: ValidationInfo) -> PodSpec | None:
+        if executor is not None and info.data.get("executors") == 0:
+            raise ValueError(_NO_EXECUTORS)
+        return executor
 
 
 class StreamCopySpec(ApiModel):
     """What is copied where."""
 
-    source: Source = Field(description="The stream to copy. Cannot be changed.")
-    target: Target = Field(description="The stream to make. Cannot be changed.")
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.source.storeRef.name != self.target.storeRef.name"
+                " || self.source.scope != self.target.scope"
+                " || self.source.stream != self.target.stream",
+                _ONTO_ITSELF,
+                path=".target",
+            )
+        )
+    )
+
+    source: Source = Field(
+        description="The stream to copy. Cannot be changed.",
+        json_schema_extra=immutable("the source", _ANOTHER),
+    )
+    target: Target = Field(
+        description="The stream to make. Cannot be changed.",
+        json_schema_extra=immutable("the target", _ANOTHER),
+    )
     suspend: bool = Field(
         default=False,
         strict=True,
@@ -133,17 +163,14 @@ class StreamCopySpec(ApiModel):
 
     @field_validator("target", mode="after")
     @classmethod
-    def _target_is_not_source(cls, target: Target, info: Any) -> Target:
+    def _target_is_not_source(cls, target: Target, info: ValidationInfo) -> Target:
         source = info.data.get("source")
         if source is not None and (source.store_ref, source.scope, source.stream) == (
             target.store_ref,
             target.scope,
             target.stream,
         ):
-            raise ValueError(
-                "this is the source: a stream cannot be copied onto itself, "
-                "name another stream, scope or store"
-            )
+            raise ValueError(_ONTO_ITSELF)
         return target
 
     def identity(self) -> dict[str, Any]:

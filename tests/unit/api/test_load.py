@@ -1,50 +1,13 @@
-import copy
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.api.load import load
 from sluice.api.streamcopy import LimitsSpec
 from sluice.errors import InvalidSpec
-
-STORE: dict[str, Any] = {
-    "apiVersion": "sluice.dev/v1alpha1",
-    "kind": "StreamStore",
-    "metadata": {"name": "local"},
-    "spec": {"pravega": {"controllerURI": "tcp://127.0.0.1:9090"}},
-}
-COPY: dict[str, Any] = {
-    "apiVersion": "sluice.dev/v1alpha1",
-    "kind": "StreamCopy",
-    "metadata": {"name": "orders"},
-    "spec": {
-        "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
-        "target": {"storeRef": {"name": "local"}, "scope": "out", "stream": "orders"},
-    },
-}
-REMOVED = object()
-
-
-def text(*documents: object) -> str:
-    """Documents as YAML."""
-    return yaml.safe_dump_all(documents)
-
-
-def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
-    """The document with one field set, or removed."""
-    result = copy.deepcopy(document)
-    *parents, last = path.split(".")
-    place = result
-    for parent in parents:
-        place = place.setdefault(parent, {})
-    if value is REMOVED:
-        del place[last]
-    else:
-        place[last] = value
-    return result
+from support.resources import COPY, REMOVED, STORE, changed, label, text
 
 
 def test_a_good_file_is_read() -> None:
@@ -113,10 +76,23 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.limits.inFlightBytes", "1M"),
         ("spec.limits.inFlightBytes", "2Gi"),
         ("spec.limits.inFlight", "64Mi"),
+        ("spec.limits.inFlightBytes", "1.5"),
         ("spec.mode", "Continuous"),
+        ("spec.backoffLimit", -1),
+        ("spec.backoffLimit", "6"),
+        ("spec.activeDeadlineSeconds", 59),
+        ("spec.runtime.profile", "Large"),
+        ("spec.runtime.executors", 257),
+        ("spec.runtime.image", "mine"),
+        ("spec.runtime.driver.resources.cpu", "99m"),
+        ("spec.runtime.driver.resources.cpu", 257),
+        ("spec.runtime.driver.resources.cpu", 1.5),
+        ("spec.runtime.driver.resources.cpu", True),
+        ("spec.runtime.driver.resources.memory", "255Mi"),
+        ("spec.runtime.executor.resources.gpu", 1),
         ("specs", {}),
     ],
-    ids=lambda value: str(value)[:40] if value is not REMOVED else "removed",
+    ids=label,
 )
 def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
     """Every missing, unknown or wrong field gives InvalidSpec with the field's path in YAML."""
@@ -136,13 +112,15 @@ def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
         ("spec.pravega.controllerURI", "tls://host:9090"),
         ("spec.pravega.controllerURI", "tcp://host"),
         ("spec.pravega.controllerURI", "tcp://host:port"),
+        ("spec.pravega.controllerURI", "tcp://host:0"),
+        ("spec.pravega.controllerURI", "tcp://host:65536"),
         ("spec.pravega.controllerURI", "tcp://user:pass@host:9090"),
         ("spec.pravega.controllerUri", "tcp://host:9090"),
         ("spec.pravega.auth.basic", REMOVED),
         ("spec.pravega.auth.basic.password", "1234"),
         ("spec.pravega.auth.basic.secretRef.name", "Login"),
     ],
-    ids=lambda value: str(value)[:40] if value is not REMOVED else "removed",
+    ids=label,
 )
 def test_a_wrong_field_of_a_store_is_named(path: str, value: object) -> None:
     """Every missing, unknown or wrong field of a store gives InvalidSpec with its path."""
@@ -258,11 +236,60 @@ def test_quantities_are_read_as_kubernetes_writes_them(written: object, count: i
     assert spec.limits.bytes_per_second == count
 
 
+@pytest.mark.parametrize(
+    ("written", "count"),
+    [
+        (2, 2000),
+        (2.0, 2000),
+        ("2", 2000),
+        ("1.5", 1500),
+        ("0.25", 250),
+        ("100m", 100),
+        ("256", 256_000),
+    ],
+)
+def test_processors_are_read_as_kubernetes_writes_them(written: object, count: int) -> None:
+    """A number of processors, or of thousandths of one."""
+    spec = load(text(changed(COPY, "spec.runtime.driver.resources.cpu", written))).copies[0].spec
+    assert spec.runtime.driver.resources.cpu == count
+
+
+def test_a_wrong_quantity_says_what_to_write() -> None:
+    """Whether a quantity has the wrong form or is out of bounds, the remedy names both."""
+    for wrong in ("fast", "2Gi"):
+        with pytest.raises(InvalidSpec, match="write 1Mi to 1Gi, in bytes or with a suffix"):
+            load(text(changed(COPY, "spec.limits.inFlightBytes", wrong)))
+
+
+def test_a_stream_is_not_copied_onto_itself() -> None:
+    """The same stream of the same store is refused as a target; of another store it is not."""
+    with pytest.raises(InvalidSpec, match="onto itself") as caught:
+        load(text(changed(COPY, "spec.target.scope", "in")))
+    assert caught.value.field == "spec.target"
+    elsewhere = changed(COPY, "spec.target.storeRef.name", "remote")
+    assert load(text(changed(elsewhere, "spec.target.scope", "in"))).copies
+
+
+def test_executors_of_no_number_are_refused() -> None:
+    """What executors look like cannot be said where there are none; otherwise it can."""
+    runtime = {"executors": 0, "executor": {"resources": {"memory": "2Gi"}}}
+    with pytest.raises(InvalidSpec, match="remove executor") as caught:
+        load(text(changed(COPY, "spec.runtime", runtime)))
+    assert caught.value.field == "spec.runtime.executor"
+    for executors in (None, 1):
+        wanted = changed(COPY, "spec.runtime", {**runtime, "executors": executors})
+        spec = load(text(wanted)).copies[0].spec
+        assert spec.runtime.executor is not None
+        assert spec.runtime.executor.resources.memory == 1 << 31
+
+
 def test_identity_ignores_what_may_change() -> None:
     """Suspension and limits do not make another copy; source and target do."""
     plain = load(text(COPY)).copies[0].spec.identity()
     suspended = changed(COPY, "spec.suspend", value=True)
     limited = changed(COPY, "spec.limits.inFlightBytes", "2Mi")
+    for path, value in (("backoffLimit", 1), ("runtime", {"executors": 2})):
+        assert load(text(changed(COPY, f"spec.{path}", value))).copies[0].spec.identity() == plain
     assert load(text(suspended)).copies[0].spec.identity() == plain
     assert load(text(limited)).copies[0].spec.identity() == plain
     assert plain == {

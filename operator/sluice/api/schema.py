@@ -1,0 +1,323 @@
+"""CustomResourceDefinitions from the models.
+
+The models' JSON Schema becomes the structural schema that Kubernetes asks for. What has no place
+there is refused, not dropped, so the API server checks all that a model says, or the generator
+fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.api.common import GROUP, VERSION, Resource
+from sluice.api.rules import FROZEN, RULES, Rule
+from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus, StreamStoreStatus
+from sluice.api.streamcopy import StreamCopy
+from sluice.api.streamstore import StreamStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Schema = dict[str, Any]
+
+_MOST_NAME = 63
+_TIME_LENGTH = 64
+_KEPT: Final = (
+    "description",
+    "type",
+    "format",
+    "x-kubernetes-int-or-string",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+    "default",
+    "required",
+    "properties",
+    "items",
+    RULES,
+)
+"""What a structural schema takes as it is, in the order in which it is written."""
+
+_DROPPED: Final = ("$defs", "title", "additionalProperties", FROZEN)
+"""What it does without: Kubernetes prunes unknown fields, `kubectl` refuses them."""
+
+_NAME_RULES = (
+    Rule(
+        f"self.metadata.name.size() <= {_MOST_NAME}",
+        f"a name has at most {_MOST_NAME} characters, since other objects are named after it",
+        path=".metadata.name",
+    ),
+    Rule(
+        "!self.metadata.name.contains('.')",
+        "a name has lower-case letters, digits and -, but no dots",
+        path=".metadata.name",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`.
+
+    Attributes:
+        name: its heading.
+        path: where the value is.
+        type: as OpenAPI calls it.
+        wide: whether it is shown with `-o wide` only.
+    """
+
+    name: str
+    path: str
+    type: str = "string"
+    wide: bool = False
+
+    def written(self) -> Schema:
+        """As an entry of the definition."""
+        entry: Schema = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return entry | ({"priority": 1} if self.wide else {})
+
+
+def _ready(part: str) -> str:
+    return f'.status.conditions[?(@.type=="Ready")].{part}'
+
+
+_READY = (Column("Ready", _ready("status")), Column("Reason", _ready("reason")))
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of resource.
+
+    Attributes:
+        model: what a user writes.
+        status: what the operator reports.
+        plural: its name in the API's paths.
+        short: its short name for `kubectl`.
+        columns: what `kubectl get` shows.
+        conditions: the conditions that it may have, and what each says while it is True.
+    """
+
+    model: type[Resource]
+    status: type[ResourceStatus]
+    plural: str
+    short: str
+    columns: tuple[Column, ...]
+    conditions: Mapping[ConditionType, str]
+
+    @property
+    def name(self) -> str:
+        """As in `kind:`."""
+        return self.model.__name__
+
+
+KINDS: Final = (
+    Kind(
+        model=StreamStore,
+        status=StreamStoreStatus,
+        plural="streamstores",
+        short="sst",
+        columns=(
+            *_READY,
+            Column("Users", ".status.inUseBy", "integer"),
+            _AGE,
+            Column("Address", ".spec.pravega.controllerURI", wide=True),
+            Column("Version", ".status.protocolVersion", "integer", wide=True),
+            Column("Latency ms", ".status.latencyMilliseconds", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The store answers and takes the login.",
+            ConditionType.RECONCILING: "The store was not asked yet, or is asked again. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot become ready unless somebody changes something. "
+            "Absent otherwise.",
+        },
+    ),
+    Kind(
+        model=StreamCopy,
+        status=StreamCopyStatus,
+        plural="streamcopies",
+        short="scopy",
+        columns=(
+            *_READY,
+            Column("Progress", ".status.progress.summary"),
+            Column("Rate", ".status.progress.rate"),
+            _AGE,
+            Column("Source", ".spec.source.stream", wide=True),
+            Column("Target", ".spec.target.stream", wide=True),
+            Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
+            Column("Attempts", ".status.attempts", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The copy is done: the target can be read whole.",
+            ConditionType.SUCCEEDED: "The copy is done. False: it failed, and is not tried again "
+            "by itself.",
+            ConditionType.RECONCILING: "Work goes on, or waits for the next attempt. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
+            ConditionType.VERIFIED: "The staged bytes were read again and are the source's.",
+        },
+    ),
+)
+
+
+def definition(kind: Kind) -> Schema:
+    """The CustomResourceDefinition of a kind."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [kind.short],
+                "categories": ["streams"],
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [column.written() for column in kind.columns],
+                    "schema": {"openAPIV3Schema": structural(kind)},
+                }
+            ],
+        },
+    }
+
+
+def structural(kind: Kind, *, operator_defaults: bool = False) -> Schema:
+    """The schema of a kind: spec and status, with bounds everywhere.
+
+    Args:
+        kind: the kind.
+        operator_defaults: add the defaults that the operator fills in when it reads a resource.
+            They belong in the reference and not in the API server.
+
+    Raises:
+        ValueError: a model has something without bounds, or that Kubernetes cannot check.
+    """
+    convert = partial(_convert, operator_defaults=operator_defaults)
+    model = kind.model.model_json_schema()
+    status = kind.status.model_json_schema()
+    return {
+        "type": "object",
+        "description": model["description"],
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {
+                "type": "string",
+                "description": f"The version of the API: {GROUP}/{VERSION}.",
+            },
+            "kind": {"type": "string", "description": f"The kind of resource: {kind.name}."},
+            # The name stands here only so that a rule may point to it.
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+            "spec": convert(model["properties"]["spec"], "spec", model["$defs"]),
+            # kstatus takes a status that says nothing for success; -1 says: not looked at yet.
+            "status": convert(status, "status", status["$defs"])
+            | {"default": {"observedGeneration": -1}},
+        },
+        RULES: [rule.written() for rule in _NAME_RULES],
+    }
+
+
+def _convert(node: Schema, path: str, models: Schema, *, operator_defaults: bool) -> Schema:
+    """One node of a model's schema, and all below it, as Kubernetes takes it."""
+    node = _resolved(node, path, models)
+    unknown = node.keys() - {*_KEPT, *_DROPPED}
+    if unknown:
+        raise ValueError(f"{path}: Kubernetes has no place for {', '.join(sorted(unknown))}")
+    result = {key: value for key, value in node.items() if key in _KEPT}
+    default = result.pop("default", None)
+    if node.get(FROZEN) or (operator_defaults and isinstance(default, str | int) and default != ""):
+        result["default"] = default
+    match node.get("type"):
+        case "object":
+            result["properties"] = {
+                name: _convert(value, f"{path}.{name}", models, operator_defaults=operator_defaults)
+                for name, value in node["properties"].items()
+            }
+            if not result.get("required"):
+                result.pop("required", None)
+        case "array":
+            result["items"] = _convert(
+                node["items"], f"{path}[]", models, operator_defaults=operator_defaults
+            )
+            result.setdefault("x-kubernetes-list-type", "atomic")
+        case "integer":
+            result["format"] = "int64"
+        case "string" if node.get("format") == "date-time":
+            result["maxLength"] = _TIME_LENGTH
+    _check(result, path)
+    return {key: result[key] for key in _KEPT if key in result}
+
+
+def _resolved(node: Schema, path: str, models: Schema) -> Schema:
+    """A node without reference, null and constant: they have no form of their own in Kubernetes."""
+    node = dict(node)
+    choices = [choice for choice in node.pop("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) > 1:
+        raise ValueError(f"{path}: a field has one type, not {len(choices)}")
+    inner: Schema = choices[0] if choices else {}
+    if "$ref" in node:
+        inner = models[node.pop("$ref").rpartition("/")[2]]
+    if inner:
+        inner = _resolved(inner, path, models)
+        both = [*inner.get(RULES, []), *node.get(RULES, [])]
+        node = inner | node | ({RULES: both} if both else {})
+    if "const" in node:
+        node["enum"] = [node.pop("const")]
+    return node
+
+
+def _check(node: Schema, path: str) -> None:
+    """Refuse a node that nobody can understand or that has no bounds.
+
+    Raises:
+        ValueError: there is no description, or a bound is missing.
+    """
+    kind = node.get("type", "quantity")
+    wanted = {"description"}
+    if kind == "integer":
+        wanted |= {"minimum", "maximum"}
+    elif kind == "array":
+        wanted |= {"maxItems"}
+    elif kind == "quantity" or (kind == "string" and "enum" not in node):
+        wanted |= {"maxLength"}
+    elif kind not in {"object", "boolean", "string"}:
+        raise ValueError(f"{path}: the API has no fields of type {kind}")
+    if path.endswith("[]"):
+        wanted.discard("description")
+    missing = wanted - node.keys()
+    if missing:
+        raise ValueError(f"{path}: there is no {', '.join(sorted(missing))}")
+
+
+def fields(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+    """Each field of a schema below its root, depth first: its path, as in `a.b[].c`, and schema."""
+    for name, value in schema.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        if "items" in value:
+            yield f"{here}[]", value
+            yield from fields(value["items"], f"{here}[]")
+        else:
+            yield here, value
+            yield from fields(value, here)

@@ -1,0 +1,49 @@
+"""Resources as a user writes them, and ways to spoil them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import yaml
+
+STORE: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamStore",
+    "metadata": {"name": "local"},
+    "spec": {"pravega": {"controllerURI": "tcp://127.0.0.1:9090"}},
+}
+COPY: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamCopy",
+    "metadata": {"name": "orders"},
+    "spec": {
+        "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
+        "target": {"storeRef": {"name": "local"}, "scope": "out", "stream": "orders"},
+    },
+}
+REMOVED = object()
+
+
+def text(*documents: object) -> str:
+    """Documents as YAML."""
+    return yaml.safe_dump_all(documents)
+
+
+def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The document with one field set, or removed."""
+    result = copy.deepcopy(document)
+    *parents, last = path.split(".")
+    place = result
+    for parent in parents:
+        place = place.setdefault(parent, {})
+    if value is REMOVED:
+        del place[last]
+    else:
+        place[last] = value
+    return result
+
+
+def label(value: object) -> str:
+    """A value of a table of tests, as a part of the test's name."""
+    return "removed" if value is REMOVED else str(value)[:40]

@@ -1,0 +1,163 @@
+from typing import Annotated, Any
+
+import pytest
+import yaml
+from pydantic import Field, create_model
+
+from sluice.api.common import ApiModel, Resource
+from sluice.api.rules import RULES
+from sluice.api.schema import KINDS, Column, Kind, definition, fields, structural
+from sluice.api.status import ResourceStatus
+
+MOST_BYTES = 100_000
+FIELDS = [
+    pytest.param(field, id=f"{kind.name}.{path}")
+    for kind in KINDS
+    for part in ("spec", "status")
+    for path, field in fields(structural(kind)["properties"][part], part)
+]
+
+
+def kind_of(spec: type[ApiModel]) -> Kind:
+    """A kind with a given spec."""
+    model = create_model("Thing", __base__=Resource, __doc__="A thing.", spec=(spec, ...))
+    return Kind(model, ResourceStatus, "things", "th", columns=(), conditions={})
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_is_described(field: dict[str, Any]) -> None:
+    """`kubectl explain` has a sentence for each field."""
+    assert field["description"].strip().endswith(".")
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_has_bounds(field: dict[str, Any]) -> None:
+    """No text, number or list is without an end, so the rules' cost has one too."""
+    match field.get("type"):
+        case "integer":
+            assert field["minimum"] < field["maximum"]
+            assert field["format"] == "int64"
+        case "array":
+            assert field["maxItems"] <= 64
+            assert field["x-kubernetes-list-type"] in {"map", "atomic"}
+        case "object":
+            assert field["properties"]
+        case "boolean":
+            pass
+        case _:
+            assert "enum" in field or field["maxLength"] <= 4096
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_definition_is_what_kubernetes_takes(kind: Kind) -> None:
+    """No JSON Schema that Kubernetes refuses or ignores, and no hole in the pruning."""
+    text = yaml.safe_dump(definition(kind))
+    for refused in ("$ref", "anyOf", "oneOf", "const:", "preserve-unknown", "additionalProperties"):
+        assert refused not in text
+    assert len(text) < MOST_BYTES
+
+
+def test_only_what_must_be_frozen_has_a_default() -> None:
+    """All other defaults are the operator's and may change with it."""
+    found = {
+        (kind.name, path): field["default"]
+        for kind in KINDS
+        for path, field in fields(structural(kind))
+        if "default" in field
+    }
+    assert found == {
+        ("StreamCopy", "spec.target.onExists"): "Fail",
+        ("StreamCopy", "status"): {"observedGeneration": -1},
+        ("StreamStore", "status"): {"observedGeneration": -1},
+    }
+
+
+def test_conditions_are_merged_by_type() -> None:
+    """Two writers of different conditions do not remove each other's."""
+    for kind in KINDS:
+        conditions = structural(kind)["properties"]["status"]["properties"]["conditions"]
+        assert conditions["x-kubernetes-list-type"] == "map"
+        assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+def test_every_rule_says_what_to_do() -> None:
+    """A rule without a message would show its expression to the user."""
+    for kind in KINDS:
+        schema = structural(kind)
+        for _, field in [("", schema), *fields(schema)]:
+            for rule in field.get(RULES, []):
+                assert len(rule["message"]) > 20
+                assert rule["reason"].startswith("FieldValue")
+
+
+def test_a_union_is_a_rule() -> None:
+    """One backend of several: none is required by itself, exactly one by the rule."""
+    spec = structural(KINDS[0])["properties"]["spec"]
+    assert "required" not in spec
+    assert spec[RULES][0]["rule"] == "[has(self.pravega)].filter(given, given).size() == 1"
+
+
+def test_a_wide_column_has_a_lower_priority() -> None:
+    """Columns are narrow unless they say otherwise."""
+    assert "priority" not in Column("A", ".a").written()
+    assert Column("A", ".a", wide=True).written()["priority"] == 1
+
+
+class NoDescription(ApiModel):
+    """A spec."""
+
+    field: bool
+
+
+class NoLength(ApiModel):
+    """A spec."""
+
+    field: str = Field(description="Text.")
+
+
+class NoMaximum(ApiModel):
+    """A spec."""
+
+    field: Annotated[int, Field(ge=0)] | None = Field(default=None, description="A number.")
+
+
+class NoMaxItems(ApiModel):
+    """A spec."""
+
+    field: list[bool] = Field(description="A list.")
+
+
+class Fraction(ApiModel):
+    """A spec."""
+
+    field: float = Field(ge=0, le=1, description="A fraction.")
+
+
+class TwoTypes(ApiModel):
+    """A spec."""
+
+    field: int | str = Field(description="A number or a text.")
+
+
+class Unchecked(ApiModel):
+    """A spec."""
+
+    field: int = Field(multiple_of=2, ge=0, le=10, description="An even number.")
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (NoDescription, "there is no description"),
+        (NoLength, "there is no maxLength"),
+        (NoMaximum, "there is no maximum"),
+        (NoMaxItems, "there is no maxItems"),
+        (Fraction, "no fields of type number"),
+        (TwoTypes, "one type, not 2"),
+        (Unchecked, "no place for multipleOf"),
+    ],
+)
+def test_a_model_that_kubernetes_cannot_check_is_refused(spec: type[ApiModel], said: str) -> None:
+    """A field without bounds or words, or of another type, stops the generator by its path."""
+    with pytest.raises(ValueError, match=rf"spec\.field: .*{said}"):
+        structural(kind_of(spec))
