@@ -1,0 +1,73 @@
+{{- define "sluice.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "sluice.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride }}
+{{- else if contains (include "sluice.name" .) .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "sluice.name" .) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "sluice.operatorName" -}}
+{{ include "sluice.fullname" . }}-operator
+{{- end }}
+
+{{- /* The profiles name it, so it does not follow the release's name. */ -}}
+{{- define "sluice.driverName" -}}
+sluice-driver
+{{- end }}
+
+{{- define "sluice.labels" -}}
+app.kubernetes.io/name: {{ include "sluice.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "sluice.selector" -}}
+app.kubernetes.io/name: {{ include "sluice.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "sluice.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}
+{{- printf "%s@%s" .repository .digest }}
+{{- else }}
+{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Port of /livez, /readyz and /metrics. */ -}}
+{{- define "sluice.port" -}}
+8080
+{{- end }}
+
+{{- /* The operator's settings, as it reads them from its file. */ -}}
+{{- define "sluice.config" -}}
+clusterID: {{ .Values.clusterID | quote }}
+namespaces: {{ toJson .Values.watch.namespaces }}
+resyncSeconds: {{ int .Values.operator.resyncSeconds }}
+listen:
+  host: 0.0.0.0
+  port: {{ include "sluice.port" . }}
+image: {{ include "sluice.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+imagePullSecrets:
+  {{- range .Values.imagePullSecrets }}
+  - {{ .name | quote }}
+  {{- else }} []
+  {{- end }}
+profiles:
+{{- range $name, $profile := .Values.profiles }}
+  {{ $name | quote }}:
+    {{- toYaml $profile | nindent 4 }}
+{{- end }}
+{{- end }}
