@@ -1,0 +1,79 @@
+"""Brings a Kubernetes up for a person, with a Pravega in it if wanted."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from localcluster.choose import choose
+from localcluster.cluster import Cluster
+from localcluster.commands import Say
+from localstore.errors import LocalStoreError
+
+
+def main() -> int:
+    """Runs the command line.
+
+    Returns:
+        The exit code; for `status`, 1 when the cluster does not serve.
+    """
+    options = _parser().parse_args()
+    try:
+        _run(options, choose(), _clocked())
+    except LocalStoreError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m localcluster", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up", help="start the cluster")
+    down = commands.add_parser("down", help="stop it, if it is ours")
+    down.add_argument("--wipe", action="store_true", help="remove its objects and images as well")
+    commands.add_parser("status", help="tell whether it runs")
+    commands.add_parser("kubeconfig", help="print the path of the administrator's kubeconfig")
+    image = commands.add_parser("image", help="build an image and bring it to the cluster")
+    image.add_argument("name", metavar="NAME")
+    image.add_argument("context", metavar="CONTEXT", type=Path)
+    image.add_argument("--file", type=Path, help="Dockerfile, if it is not the context's own")
+    image.add_argument("--build-arg", metavar="K=V", action="append", default=[], type=_pair)
+    return parser
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"not K=V: {text}")
+    return key, value
+
+
+def _run(options: argparse.Namespace, cluster: Cluster, say: Say) -> None:
+    if options.command == "up":
+        cluster.up(say)
+        say(f"{cluster.what} is up: export KUBECONFIG={cluster.kubeconfig}")
+    elif options.command == "down":
+        cluster.down(say, wipe=options.wipe)
+    elif options.command == "status":
+        print("\n".join(cluster.status()))
+    elif options.command == "kubeconfig":
+        print(cluster.kubeconfig)
+    elif options.command == "image":
+        arguments = dict(options.build_arg)
+        context = options.context.absolute()
+        print(cluster.build_image(options.name, context, options.file, arguments, say=say))
+
+
+def _clocked() -> Say:
+    """Gives what prints a line with the seconds since the start, apart from the results."""
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - started:6.1f} s  {text}\n")
+
+    return say
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Builds images without a daemon and without a registry: mmdebstrap for the base, buildah on it."""
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster import pip_settings
+from localcluster.commands import Say, run, succeeds, watch
+from localcluster.image import Image
+from localcluster.packages import archives
+from localcluster.progress import step
+from localstore.cache import cache_root, locked
+
+BASE = "localhost/base:bookworm"
+
+_SUITE = "bookworm"
+_PACKAGES = ("ca-certificates",)
+_SECONDS = 600.0
+
+# Images come from nowhere but here, so there are no signatures to check.
+_POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}\n'
+
+
+@dataclass(frozen=True)
+class Built:
+    """An image in buildah's storage.
+
+    Attributes:
+        reference: Its name with a tag.
+        id: Digest of its configuration.
+    """
+
+    reference: str
+    id: str
+
+
+class Builder:
+    """Buildah with a storage of its own.
+
+    Args:
+        folder: Where images, layers and settings are kept; the user's cache when left out.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or cache_root() / "images"
+
+    def has_base(self) -> bool:
+        """Tells whether some base image is there."""
+        return self._id(BASE) is not None
+
+    def build_base(self, say: Say) -> Built:
+        """Makes the base image from this machine's Debian archives, if they or we changed.
+
+        Raises:
+            LocalClusterError: Debian 12 cannot be had, or a program failed.
+        """
+        sources = "".join(f"{line}\n" for line in archives(_SUITE))
+        key = hashlib.sha256(f"{sources}{_PACKAGES}".encode()).hexdigest()[:12]
+        settled = f"{BASE}-{key}"
+        with locked(self._folder / "base.lock"):
+            if self._id(settled) is None:
+                with step(say, f"making the base image {BASE}"):
+                    self._make_base(sources, settled, say)
+                self._buildah("tag", settled, BASE)
+        return Built(BASE, self._id(settled) or "")
+
+    def build(self, image: Image, say: Say) -> Built:
+        """Builds an image; layers whose inputs did not change are taken from earlier builds.
+
+        Raises:
+            LocalClusterError: The build failed.
+        """
+        if image.settled and (known := self._id(image.name)):
+            return Built(image.name, known)
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix=".build-") as temporary:
+            id_file = Path(temporary) / "id"
+            arguments = {"BASE_IMAGE": BASE, **image.build_args}
+            command = [
+                *self._command("build"),
+                *("--isolation=chroot", "--network=host", "--layers", "--pull-never"),
+                *("--format=docker", f"--iidfile={id_file}", f"--file={image.recipe}"),
+                *(f"--volume={mount}" for mount in self._mounts()),
+                *(f"--build-arg={name}={value}" for name, value in arguments.items()),
+                *([f"--tag={image.name}"] if image.tagged else []),
+                str(image.context),
+            ]
+            with step(say, f"building {image.name}"):
+                watch(command, sign=lambda _: f"still building {image.name}", say=say)
+            known = id_file.read_text().strip().removeprefix("sha256:")
+        if image.tagged:
+            return Built(image.name, known)
+        reference = f"{image.name}:{known[:12]}"
+        self._buildah("tag", known, reference)
+        return Built(reference, known)
+
+    def export(self, built: Built, file: Path) -> None:
+        """Writes an image to an archive as `docker save` does."""
+        self._buildah(
+            *("push", "--quiet", "--disable-compression"),
+            *(built.id, f"docker-archive:{file}:{built.reference}"),
+        )
+
+    def _make_base(self, sources: str, reference: str, say: Say) -> None:
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix=".base-") as temporary:
+            context = Path(temporary)
+            list_file = context / "sources.list"
+            list_file.write_text(sources)
+            target = str(context / "rootfs.tar")
+            included = f"--include={','.join(_PACKAGES)}"
+            command = ["mmdebstrap", "--variant=minbase", included, _SUITE, target, str(list_file)]
+            watch(command, sign=lambda _: "still making the base image", say=say)
+            (context / "Dockerfile").write_text('FROM scratch\nADD rootfs.tar /\nCMD ["bash"]\n')
+            self._buildah("build", "--format=docker", f"--tag={reference}", temporary)
+
+    def _mounts(self) -> list[str]:
+        """Shows a build how pip reaches its index, without a trace of it in the image."""
+        settings = pip_settings.host_settings()
+        file = self._folder / "pip.conf"
+        file.write_text(pip_settings.mounted_settings(settings))
+        bundle = pip_settings.bundle(settings)
+        return [f"{file}:/etc/pip.conf:ro", f"{bundle}:{pip_settings.MOUNTED_BUNDLE}:ro"]
+
+    def _id(self, reference: str) -> str | None:
+        inspect = self._command("inspect", "--type=image", "--format={{.FromImageID}}", reference)
+        if not self._folder.exists() or not succeeds(inspect):
+            return None
+        return run(inspect).strip()
+
+    def _buildah(self, *arguments: str) -> str:
+        return run(self._command(*arguments), seconds=_SECONDS)
+
+    def _command(self, command: str, *arguments: str) -> Sequence[str]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        policy = self._folder / "policy.json"
+        if not policy.exists():
+            policy.write_text(_POLICY)
+        checked = [f"--signature-policy={policy}"] if command in {"build", "push"} else []
+        storage = [f"--root={self._folder}/storage", "--runroot=/run/sluice-build"]
+        return ["buildah", *storage, "--storage-driver=overlay", command, *checked, *arguments]

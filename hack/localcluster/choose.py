@@ -1,0 +1,56 @@
+"""Chooses the cluster: one that is there, kind's, or our own."""
+
+import json
+import os
+from pathlib import Path
+
+from localcluster import kind
+from localcluster.builder import Builder
+from localcluster.cluster import Cluster
+from localcluster.commands import run
+from localcluster.existing import ExistingCluster, NamedImages
+from localcluster.imports import NodeImages
+from localcluster.layout import Layout, state_folder
+from localcluster.own import OwnCluster
+from localcluster.tools import kubectl
+
+_KIND_PREFIX = "kind-"
+
+
+def choose() -> Cluster:
+    """Chooses the cluster that tests and the demo use.
+
+    The one that SLUICE_KUBECONFIG names if it is set, else one of kind's where docker answers and
+    kind is on PATH, else our own.
+
+    Returns:
+        The cluster, up or not.
+    """
+    named = os.environ.get("SLUICE_KUBECONFIG")
+    if named:
+        return _existing(Path(named).expanduser().absolute())
+    if kind.usable():
+        return kind.KindCluster()
+    return OwnCluster()
+
+
+def _existing(kubeconfig: Path) -> Cluster:
+    if _is_own(kubeconfig):
+        images = NodeImages(Layout.load(), Builder())
+        return ExistingCluster(kubeconfig, images, pods_reachable=True)
+    context = _context(kubeconfig)
+    if context.startswith(_KIND_PREFIX) and kind.usable():
+        name = context.removeprefix(_KIND_PREFIX)
+        return ExistingCluster(kubeconfig, kind.KindImages(name), pods_reachable=False)
+    return ExistingCluster(kubeconfig, NamedImages(), pods_reachable=False)
+
+
+def _is_own(kubeconfig: Path) -> bool:
+    """Tells whether a file, or a copy of it, gives access to our own cluster."""
+    own = state_folder() / "pki" / "admin.kubeconfig"
+    return own.exists() and kubeconfig.exists() and own.read_bytes() == kubeconfig.read_bytes()
+
+
+def _context(kubeconfig: Path) -> str:
+    view = [str(kubectl()), f"--kubeconfig={kubeconfig}", "config", "view", "--output=json"]
+    return str(json.loads(run(view)).get("current-context") or "")

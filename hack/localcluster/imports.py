@@ -1,0 +1,78 @@
+"""Brings built images into the container runtime of our own cluster."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from localcluster.builder import Builder, Built
+from localcluster.commands import Say, run, succeeds
+from localcluster.errors import LocalClusterError
+from localcluster.image import Image
+from localcluster.layout import RUNTIME_SOCKET, Layout
+from localcluster.progress import step
+from localstore.cache import cache_root, locked
+
+_SECONDS = 600.0
+
+
+class NodeImages:
+    """The images of our own cluster.
+
+    Args:
+        layout: Its files.
+        builder: What builds them.
+    """
+
+    def __init__(self, layout: Layout, builder: Builder) -> None:
+        self._record = layout.state / "images.json"
+        self._builder = builder
+
+    def provide(self, image: Image, say: Say) -> str:
+        """Builds an image and makes it known to the node, as far as it is not."""
+        built = self._builder.build(image, say)
+        self.load(built, say)
+        return built.reference
+
+    def load(self, built: Built, say: Say) -> None:
+        """Makes a built image known to the node.
+
+        Raises:
+            LocalClusterError: The node does not run, or refuses.
+        """
+        if not runtime_answers():
+            raise LocalClusterError("the cluster is down, so that it can take no image: start it")
+        with locked(self._record.with_suffix(".lock")):
+            known = self._known()
+            if known.get(built.reference) == built.id:
+                return
+            with step(say, f"loading {built.reference}"):
+                self._import(built)
+            replaced = known.pop(built.reference, None)
+            known[built.reference] = built.id
+            self._record.write_text(json.dumps(known, indent=2) + "\n")
+            if replaced and replaced not in known.values():
+                _ctr("images", "remove", f"sha256:{replaced}")
+
+    def _known(self) -> dict[str, str]:
+        """Gives the ids of the images that we brought and that are still there."""
+        if not self._record.exists():
+            return {}
+        known: dict[str, str] = json.loads(self._record.read_text())
+        there = set(_ctr("images", "list", "--quiet").split())
+        return {reference: id_ for reference, id_ in known.items() if reference in there}
+
+    def _import(self, built: Built) -> None:
+        with tempfile.TemporaryDirectory(dir=cache_root(), prefix=".import-") as temporary:
+            archive = Path(temporary) / "image.tar"
+            self._builder.export(built, archive)
+            _ctr("images", "import", str(archive))
+
+
+def runtime_answers() -> bool:
+    """Tells whether the container runtime answers."""
+    return RUNTIME_SOCKET.exists() and succeeds(["ctr", "--address", RUNTIME_SOCKET, "version"])
+
+
+def _ctr(*arguments: str) -> str:
+    command = ["ctr", "--address", str(RUNTIME_SOCKET), "--namespace=k8s.io", *arguments]
+    return run(command, seconds=_SECONDS)

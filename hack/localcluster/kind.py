@@ -1,0 +1,103 @@
+"""A cluster of kind's, in docker."""
+
+import os
+import shutil
+from collections.abc import Sequence
+
+from localcluster.cluster import Cluster
+from localcluster.commands import Say, run, succeeds, watch
+from localcluster.errors import LocalClusterError
+from localcluster.image import Image
+from localcluster.progress import step
+from localstore.cache import locked, state_root
+
+NAME = "sluice"
+
+_SECONDS = 600.0
+_NODE = f"{NAME}-control-plane"
+
+
+def usable() -> bool:
+    """Tells whether docker answers and kind is there."""
+    return shutil.which("kind") is not None and succeeds(["docker", "info"])
+
+
+class KindCluster(Cluster):
+    """A cluster with one node, a container of docker's."""
+
+    def __init__(self) -> None:
+        super().__init__(KindImages(NAME))
+        self.kubeconfig = state_root() / "kind" / "kubeconfig"
+        self.pods_reachable = os.geteuid() == 0
+        self.what = f"kind's cluster {NAME}"
+
+    def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
+        """Creates it, and a way from this machine to its pods if we may."""
+        self.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self.kubeconfig.with_suffix(".lock")):
+            if not self._exists():
+                say(f"{self.what}: kind pulls a node's image of 1 GB the first time")
+                with step(say, f"creating {self.what}"):
+                    run(
+                        ["kind", "create", "cluster", f"--name={NAME}", "--wait=180s"],
+                        environment={"KUBECONFIG": str(self.kubeconfig)},
+                        seconds=_SECONDS,
+                    )
+            if self.pods_reachable:
+                run(["ip", "route", "replace", self._pod_range(), "via", self._node_address()])
+        return [self.provide(image, say=say) for image in images]
+
+    def down(self, say: Say = print, *, wipe: bool = False) -> None:
+        """Deletes it, for kind cannot stop one; with `wipe` nothing more is to be done."""
+        del wipe
+        if not self._exists():
+            return
+        if self.pods_reachable and self.kubeconfig.exists():
+            succeeds(["ip", "route", "delete", self._pod_range()])
+        with step(say, f"deleting {self.what}"):
+            run(["kind", "delete", "cluster", f"--name={NAME}"], seconds=_SECONDS)
+        self.kubeconfig.unlink(missing_ok=True)
+
+    def status(self) -> list[str]:
+        """Asks for its node."""
+        if not self._exists():
+            raise LocalClusterError(f"{self.what} is not up")
+        return [f"{self.what} is up", *self.kubectl("get", "nodes").splitlines()]
+
+    def _exists(self) -> bool:
+        return NAME in run(["kind", "get", "clusters"]).split()
+
+    def _pod_range(self) -> str:
+        return self.kubectl("get", "node", _NODE, "--output=jsonpath={.spec.podCIDR}")
+
+    def _node_address(self) -> str:
+        addresses = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
+        return run(["docker", "inspect", f"--format={addresses}", _NODE]).split()[0]
+
+
+class KindImages:
+    """Images built by docker and loaded into a cluster of kind's.
+
+    Args:
+        cluster: Name of the cluster.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+
+    def provide(self, image: Image, say: Say) -> str:
+        """Builds an image and loads it; both leave alone what has not changed."""
+        name = image.name if image.tagged else f"{image.name}:building"
+        if not (image.settled and succeeds(["docker", "image", "inspect", name])):
+            arguments = [f"--build-arg={key}={value}" for key, value in image.build_args.items()]
+            command = ["docker", "build", f"--tag={name}", f"--file={image.recipe}", *arguments]
+            with step(say, f"building {image.name}"):
+                watch([*command, image.context], sign=lambda _: "still building", say=say)
+        if not image.tagged:
+            identity = run(["docker", "image", "inspect", "--format={{.Id}}", name]).strip()
+            name = f"{image.name}:{identity.removeprefix('sha256:')[:12]}"
+            run(["docker", "tag", identity, name])
+        load = ["kind", "load", "docker-image", name, f"--name={self._cluster}"]
+        with step(say, f"loading {name}"):
+            run(load, seconds=_SECONDS)
+        return name

@@ -1,0 +1,201 @@
+"""Files, ports and settings of our own one-node Kubernetes.
+
+Two kinds of places: `state` lasts until it is wiped (certificates, etcd, images), `run` is gone
+when the machine restarts (sockets, what runs now).
+"""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from localstore.cache import state_root
+from localstore.state import kept_ports
+
+NODE = "sluice"
+BRIDGE = "sluice0"
+POD_RANGE = "10.244.0.0/16"
+SERVICE_RANGE = "10.96.0.0/16"
+FIRST_SERVICE = "10.96.0.1"  # the API server itself
+DNS_SERVICE = "10.96.0.10"
+
+RUN = Path("/run/sluice-kubernetes")
+RUNTIME_SOCKET = RUN / "containerd.sock"
+_CNI_PLUGINS = Path("/usr/lib/cni")
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports on this machine, as kept beside the state."""
+
+    apiserver: int
+    etcd: int
+    etcd_peer: int
+    kubelet: int
+    kubelet_health: int
+    controllers: int
+    scheduler: int
+    proxy_health: int
+    proxy_metrics: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything is.
+
+    Attributes:
+        state: Directory of what lasts.
+        ports: Ports on this machine.
+    """
+
+    state: Path
+    ports: Ports
+
+    @classmethod
+    def load(cls, state: Path | None = None) -> Self:
+        """Gives the layout of a directory, the user's own when left out."""
+        state = state or state_folder()
+        names = [field.name for field in fields(Ports)]
+        return cls(state, Ports(**kept_ports(state, names)))
+
+    @property
+    def pki(self) -> Path:
+        """The certificates' directory."""
+        return self.state / "pki"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's access."""
+        return self.pki / "admin.kubeconfig"
+
+    @property
+    def server(self) -> str:
+        """The API server as seen from this machine."""
+        return f"https://127.0.0.1:{self.ports.apiserver}"
+
+    def log(self, name: str) -> Path:
+        """Gives a component's log file."""
+        return self.state / "logs" / f"{name}.log"
+
+    def file(self, name: str) -> Path:
+        """Gives a component's file of settings."""
+        return self.state / "config" / name
+
+    def write_files(self, *, pause_image: str, mtu: int, bridge_filtered: bool) -> None:
+        """Writes the settings of all components.
+
+        Args:
+            pause_image: Image that holds a pod's namespaces.
+            mtu: Largest packet of the machine's own network.
+            bridge_filtered: Whether the kernel shows bridged packets to iptables.
+        """
+        for folder in ("config/cni", "logs", "pod-logs", "volume-plugins"):
+            (self.state / folder).mkdir(parents=True, exist_ok=True)
+        RUN.mkdir(parents=True, exist_ok=True)
+        self.file("containerd.toml").write_text(self._containerd(pause_image))
+        _write(self.file("cni/10-sluice.conflist"), _network(mtu))
+        _write(self.file("kubelet.json"), self._kubelet())
+        _write(self.file("proxy.json"), self._proxy(bridge_filtered=bridge_filtered))
+
+    def _containerd(self, pause_image: str) -> str:
+        return f"""\
+version = 2
+root = "{self.state}/containerd"
+state = "{RUN}/containerd"
+
+[grpc]
+  address = "{RUNTIME_SOCKET}"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause_image}"
+  # Without CAP_SYS_RESOURCE nobody may lower a process's oom_score_adj, as is done for pods.
+  restrict_oom_score_adj = true
+  enable_unprivileged_ports = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{_CNI_PLUGINS}"
+    conf_dir = "{self.state}/config/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+"""
+
+    def _kubelet(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "port": self.ports.kubelet,
+            "healthzPort": self.ports.kubelet_health,
+            "cgroupDriver": "cgroupfs",
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "containerRuntimeEndpoint": f"unix://{RUNTIME_SOCKET}",
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": f"{self.pki}/ca.crt"},
+            },
+            "authorization": {"mode": "Webhook"},
+            "tlsCertFile": f"{self.pki}/kubelet-server.crt",
+            "tlsPrivateKeyFile": f"{self.pki}/kubelet-server.key",
+            "clusterDomain": "cluster.local",
+            "clusterDNS": [DNS_SERVICE],
+            "resolvConf": "/etc/resolv.conf",
+            "podLogsDir": f"{self.state}/pod-logs",
+            "volumePluginDir": f"{self.state}/volume-plugins",
+            "serializeImagePulls": False,
+            # At 100 % means never: no registry could bring back an image that was collected.
+            "imageGCHighThresholdPercent": 100,
+            "imageGCLowThresholdPercent": 99,
+            # The defaults are shares of the disk, and a developer's disk is often nearly full.
+            "evictionHard": {
+                "memory.available": "200Mi",
+                "nodefs.available": "1Gi",
+                "imagefs.available": "1Gi",
+                "nodefs.inodesFree": "1%",
+            },
+        }
+
+    def _proxy(self, *, bridge_filtered: bool) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "clientConnection": {"kubeconfig": f"{self.pki}/proxy.kubeconfig"},
+            "mode": "iptables",
+            # Otherwise a pod's answer to its neighbour crosses the bridge unseen, and comes from
+            # an address that the neighbour never called.
+            "iptables": {"masqueradeAll": not bridge_filtered},
+            "clusterCIDR": POD_RANGE,
+            "hostnameOverride": NODE,
+            "healthzBindAddress": f"127.0.0.1:{self.ports.proxy_health}",
+            "metricsBindAddress": f"127.0.0.1:{self.ports.proxy_metrics}",
+            "conntrack": {"maxPerCore": 0},  # leaves the machine's own limits alone
+        }
+
+
+def state_folder() -> Path:
+    """Gives the directory of the user's own cluster."""
+    return state_root() / "kubernetes"
+
+
+def _network(mtu: int) -> dict[str, Any]:
+    bridge = {
+        "type": "bridge",
+        "bridge": BRIDGE,
+        "mtu": mtu,
+        "isGateway": True,
+        "hairpinMode": True,  # a pod may reach itself through its service
+        "ipam": {
+            "type": "host-local",
+            "dataDir": f"{RUN}/addresses",
+            "ranges": [[{"subnet": POD_RANGE}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    return {"cniVersion": "1.0.0", "name": "sluice", "plugins": [bridge]}
+
+
+def _write(file: Path, content: object) -> None:
+    file.write_text(json.dumps(content, indent=2) + "\n")

@@ -1,0 +1,96 @@
+"""What our own cluster needs that is not there yet."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster import tools
+from localcluster.errors import LocalClusterError
+from localcluster.packages import is_debian, missing_packages
+from localcluster.toolchain import programs
+
+_GIGABYTE = 1 << 30
+
+# Measured from nothing on two cores.
+_COMPILE_MINUTES, _COMPILE_GIGABYTES = 5, 5
+_HELM_MINUTES = 1
+_BASE_MINUTES, _BASE_GIGABYTES = 1, 1
+_ROOM_GIGABYTES = 3  # for images and for what pods write
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What is missing.
+
+    Attributes:
+        packages: Debian packages.
+        compile: Whether Kubernetes has to be compiled.
+        helm: Whether Helm has to be.
+        base: Whether the base image has to be made.
+    """
+
+    packages: tuple[str, ...]
+    compile: bool
+    helm: bool
+    base: bool
+
+    @classmethod
+    def find(cls, *, base: bool) -> "Needs":
+        """Looks around.
+
+        Args:
+            base: Whether the base image has to be made.
+        """
+        return cls(
+            packages=tuple(missing_packages()),
+            compile=not programs().there,
+            helm=not tools.helm_folder().is_dir(),
+            base=base,
+        )
+
+    @property
+    def gigabytes(self) -> int:
+        """Disk space to have before anything begins."""
+        return _ROOM_GIGABYTES + self.compile * _COMPILE_GIGABYTES + self.base * _BASE_GIGABYTES
+
+    def lines(self) -> list[str]:
+        """Says it for a person; nothing when nothing takes long."""
+        lines = []
+        if self.packages:
+            lines.append(f"install Debian packages with apt: {' '.join(self.packages)}")
+        if self.compile:
+            lines.append(
+                f"compile Kubernetes with Go: about {_COMPILE_MINUTES} minutes on two cores, "
+                f"{_COMPILE_GIGABYTES} GB in Go's caches"
+            )
+        if self.helm:
+            lines.append(f"compile Helm: about {_HELM_MINUTES} minute")
+        if self.base:
+            lines.append(f"make a base image with mmdebstrap: about {_BASE_MINUTES} minute")
+        if lines:
+            lines = ["our own one-node Kubernetes (as root, on Debian). Once it has to", *lines]
+            lines.append(f"in all {self.gigabytes} GB of disk; images are built meanwhile")
+        return [lines[0], *(f"  - {line}" for line in lines[1:])] if lines else []
+
+    def check(self, folder: Path) -> None:
+        """Sees whether this machine can do it at all.
+
+        Args:
+            folder: Where most of the space is needed.
+
+        Raises:
+            LocalClusterError: It cannot; the message says what else to do.
+        """
+        other = "; or start docker and install kind, or set SLUICE_KUBECONFIG to use another one"
+        if os.geteuid() != 0:
+            raise LocalClusterError(f"our own cluster needs root: use sudo{other}")
+        if not is_debian():
+            raise LocalClusterError(f"our own cluster needs Debian 12{other}")
+        while not folder.exists():
+            folder = folder.parent
+        free = shutil.disk_usage(folder).free // _GIGABYTE
+        if free < self.gigabytes:
+            raise LocalClusterError(
+                f"{self.gigabytes} GB of disk are needed at {folder}, and {free} GB are free{other}"
+            )

@@ -1,0 +1,124 @@
+"""The machine's own network as pods need it, and its way back."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.commands import run, succeeds
+from localcluster.errors import LocalClusterError
+from localcluster.layout import BRIDGE, POD_RANGE
+
+_COMMENT = "sluice-kubernetes"
+_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+_BRIDGE_FILTER = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
+
+# Chains of Kubernetes' own programs, which leave them behind.
+_KUBERNETES_CHAIN = "KUBE-"
+
+# Beside each other in the order of `iptables -t TABLE -I`: whoever drops what is forwarded comes
+# later, and what leaves the pods for the world wears the machine's address.
+_RULES = (
+    ("filter", "FORWARD", ["-i", BRIDGE, "-j", "ACCEPT"]),
+    ("filter", "FORWARD", ["-o", BRIDGE, "-j", "ACCEPT"]),
+    ("nat", "POSTROUTING", ["-s", POD_RANGE, "!", "-d", POD_RANGE, "-j", "MASQUERADE"]),
+)
+
+
+@dataclass(frozen=True)
+class Uplink:
+    """The machine's way out.
+
+    Attributes:
+        address: Its address there.
+        mtu: Largest packet in bytes.
+    """
+
+    address: str
+    mtu: int
+
+
+def uplink() -> Uplink:
+    """Finds the machine's way out.
+
+    Raises:
+        LocalClusterError: There is none.
+    """
+    routes = json.loads(run(["ip", "-json", "-4", "route", "show", "default"]))
+    if not routes:
+        raise LocalClusterError("this machine has no default route, so pods would have no network")
+    device = routes[0]["dev"]
+    (link,) = json.loads(run(["ip", "-json", "-4", "address", "show", "dev", device]))
+    return Uplink(address=link["addr_info"][0]["local"], mtu=link["mtu"])
+
+
+def open_network() -> bool:
+    """Lets packets pass between pods and the world.
+
+    Returns:
+        Whether iptables sees what passes between two pods.
+    """
+    _FORWARDING.write_text("1")
+    for table, chain, rule in _RULES:
+        words = [chain, *rule, "-m", "comment", "--comment", _COMMENT]
+        if not succeeds(["iptables", "-w", "-t", table, "-C", *words]):
+            run(["iptables", "-w", "-t", table, "-I", *words])
+    if not _BRIDGE_FILTER.exists() and not succeeds(["modprobe", "br_netfilter"]):
+        return False
+    _BRIDGE_FILTER.write_text("1")
+    return True
+
+
+def close_network() -> None:
+    """Takes away the bridge and all packet rules that came with the cluster."""
+    if Path(f"/sys/class/net/{BRIDGE}").exists():
+        run(["ip", "link", "delete", BRIDGE])
+    for family in ("iptables", "ip6tables"):
+        if not succeeds([f"{family}-save"]):
+            continue  # a kernel without IPv6
+        script = removal(run([f"{family}-save"]))
+        if script:
+            run([f"{family}-restore", "-w", "--noflush"], stdin=script)
+
+
+def removal(saved: str) -> str:
+    """Writes what `iptables-restore --noflush` needs to remove the cluster's rules.
+
+    Args:
+        saved: What `iptables-save` printed.
+
+    Returns:
+        The script; empty when nothing is there to remove.
+    """
+    script: list[str] = []
+    for table, lines in _tables(saved).items():
+        chains = [
+            name
+            for line in lines
+            if line.startswith(":") and (name := line[1:].split()[0]).startswith(_KUBERNETES_CHAIN)
+        ]
+        rules = [line for line in lines if _is_ours(line)]
+        if chains or rules:
+            script += [f"*{table}"]
+            script += [line.replace("-A ", "-D ", 1) for line in rules]
+            script += [f"-F {chain}" for chain in chains]
+            script += [f"-X {chain}" for chain in chains]  # they refer to each other until now
+            script += ["COMMIT"]
+    return "".join(f"{line}\n" for line in script)
+
+
+def _is_ours(line: str) -> bool:
+    if not line.startswith("-A ") or line.startswith(f"-A {_KUBERNETES_CHAIN}"):
+        return False  # the chains are emptied as a whole
+    return f"-j {_KUBERNETES_CHAIN}" in line or f"--comment {_COMMENT}" in line
+
+
+def _tables(saved: str) -> dict[str, list[str]]:
+    tables: dict[str, list[str]] = {}
+    name = ""
+    for line in saved.splitlines():
+        if line.startswith("*"):
+            name = line[1:]
+            tables[name] = []
+        elif line.startswith((":", "-A ")):
+            tables[name].append(line)
+    return tables

@@ -1,0 +1,149 @@
+"""Starts and stops our own one-node Kubernetes."""
+
+import shutil
+import time
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import get_args
+
+from localcluster.commands import Say, run, succeeds
+from localcluster.components import Name, component_command
+from localcluster.errors import LocalClusterError
+from localcluster.imports import runtime_answers
+from localcluster.layout import FIRST_SERVICE, NODE, RUN, RUNTIME_SOCKET, Layout
+from localcluster.leftovers import pod_cgroups, remove_pod_cgroups, unmount_below
+from localcluster.network import Uplink, close_network, open_network, uplink
+from localcluster.pki import Identity, ensure_pki
+from localcluster.progress import step
+from localcluster.toolchain import Programs
+from localstore.ports import HOST
+from localstore.probe import is_listening
+from localstore.process import Process
+from localstore.state import living_processes, save_processes
+
+NAMES: tuple[Name, ...] = get_args(Name)  # in the order of starting
+
+# Who would start pods again while they are being removed.
+_MAKE_PODS: tuple[Name, ...] = ("kubelet", "kube-controller-manager", "kube-scheduler")
+
+_READY_SECONDS = 90.0
+_POLL_SECONDS = 0.2
+_GRACE_SECONDS = 5.0
+
+
+class Node:
+    """The node with all that runs on it.
+
+    Args:
+        layout: Its files and ports.
+        programs: Kubernetes, compiled by the time the node starts.
+    """
+
+    def __init__(self, layout: Layout, programs: Programs) -> None:
+        self._layout = layout
+        self._programs = programs
+        self.processes = living_processes(layout.state)
+
+    @cached_property
+    def _uplink(self) -> Uplink:
+        return uplink()
+
+    @property
+    def running(self) -> bool:
+        """Whether all components run."""
+        return all(name in self.processes and self.processes[name].alive for name in NAMES)
+
+    def start_runtime(self, pause_image: str) -> None:
+        """Starts what images can be loaded into, with settings and certificates for all.
+
+        Args:
+            pause_image: Image that holds a pod's namespaces.
+
+        Raises:
+            LocalClusterError: Another Kubernetes has this machine.
+            LocalStoreError: The runtime does not come up.
+        """
+        if not self.processes and not RUN.exists() and pod_cgroups():
+            raise LocalClusterError(
+                "another Kubernetes runs on this machine: name its kubeconfig in SLUICE_KUBECONFIG"
+                " to use it, or stop it"
+            )
+        filtered = open_network()
+        self._layout.write_files(
+            pause_image=pause_image, mtu=self._uplink.mtu, bridge_filtered=filtered
+        )
+        identity = Identity(NODE, self._uplink.address, FIRST_SERVICE, self._layout.server)
+        ensure_pki(self._layout.pki, identity)
+        self._spawn("containerd")
+        self._await("containerd", runtime_answers)
+
+    def start(self, say: Say) -> None:
+        """Starts what does not run and returns when pods can run.
+
+        Raises:
+            LocalStoreError: A component does not come up.
+        """
+        with step(say, "starting Kubernetes"):
+            for name in NAMES:
+                self._spawn(name)
+            self._await("etcd", lambda: is_listening(HOST, self._layout.ports.etcd))
+            self._await("kube-apiserver", partial(self._kubectl_succeeds, "get", "--raw=/readyz"))
+            self._await("kubelet", self._ready)
+            self._await(
+                "kube-controller-manager",
+                partial(self._kubectl_succeeds, "get", "serviceaccount", "default"),
+            )
+
+    def stop(self) -> None:
+        """Stops everything, pods included, and leaves no trace on the machine but its state."""
+        for name in _MAKE_PODS:
+            self._stop(name)
+        self._remove_pods()
+        for name in reversed(NAMES):
+            self._stop(name)
+        save_processes(self._layout.state, self.processes)
+        unmount_below(self._layout.state, RUN)
+        remove_pod_cgroups()
+        close_network()
+        shutil.rmtree(RUN, ignore_errors=True)
+
+    def _remove_pods(self) -> None:
+        """Ends the pods, for which the runtime has to live once more if it was killed."""
+        if not (RUN / "containerd").exists():
+            return
+        self._spawn("containerd")
+        self._await("containerd", runtime_answers)
+        program = str(self._programs.testnode)
+        command = [program, "remove-pods", f"unix://{RUNTIME_SOCKET}"]
+        deadline = time.monotonic() + _READY_SECONDS
+        while not succeeds(command, seconds=_READY_SECONDS):  # its pod service starts up last
+            if time.monotonic() > deadline:
+                run(command, seconds=_READY_SECONDS)
+            time.sleep(_POLL_SECONDS)
+
+    def _spawn(self, name: Name) -> None:
+        if name in self.processes and self.processes[name].alive:
+            return
+        self.processes[name] = Process.spawn(
+            name,
+            component_command(name, self._programs.testnode, self._layout, self._uplink.address),
+            log=self._layout.log(name),
+            tethered=False,
+        )
+        save_processes(self._layout.state, self.processes)
+
+    def _await(self, name: Name, check: Callable[[], bool]) -> None:
+        self.processes[name].wait_ready(check, seconds=_READY_SECONDS)
+
+    def _stop(self, name: Name) -> None:
+        if name in self.processes:
+            self.processes.pop(name).stop(grace=_GRACE_SECONDS)
+
+    def _ready(self) -> bool:
+        return self._kubectl_succeeds(
+            "wait", f"node/{NODE}", "--for=condition=Ready", "--timeout=1s"
+        )
+
+    def _kubectl_succeeds(self, *arguments: str) -> bool:
+        access = f"--kubeconfig={self._layout.kubeconfig}"
+        return succeeds([self._programs.kubectl, access, *arguments])

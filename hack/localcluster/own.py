@@ -1,0 +1,117 @@
+"""Our own one-node cluster on this machine."""
+
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from localcluster import packages, tools
+from localcluster.builder import Builder, Built
+from localcluster.cluster import Cluster
+from localcluster.commands import Say
+from localcluster.errors import LocalClusterError
+from localcluster.image import Image
+from localcluster.imports import NodeImages
+from localcluster.layout import DNS_SERVICE, Layout, state_folder
+from localcluster.needs import Needs
+from localcluster.node import NAMES, Node
+from localcluster.progress import step
+from localcluster.toolchain import Programs, compile_programs, programs
+from localstore.cache import cache_root, locked
+
+_RECIPES = Path(__file__).parents[1] / "cluster" / "images"
+_MANIFESTS = Path(__file__).parents[1] / "cluster" / "manifests"
+
+
+class OwnCluster(Cluster):
+    """One node with all components of Kubernetes, compiled here; there is one on a machine."""
+
+    def __init__(self) -> None:
+        self._layout = Layout.load()
+        self._builder = Builder()
+        self._node_images = NodeImages(self._layout, self._builder)
+        super().__init__(self._node_images)
+        self.kubeconfig = self._layout.kubeconfig
+        self.pods_reachable = True
+        self.what = "our own one-node cluster"
+
+    def up(self, say: Say = print, images: Sequence[Image] = ()) -> list[str]:
+        """Compiles and builds what is missing, and starts what does not run."""
+        with locked(_lock()):
+            needs = Needs.find(base=not self._builder.has_base())
+            for line in needs.lines():
+                say(line)
+            needs.check(cache_root())
+            if needs.packages:
+                with step(say, "installing Debian packages"):
+                    packages.install(list(needs.packages))
+            with ThreadPoolExecutor(2, thread_name_prefix="localcluster") as workers:
+                compiled = workers.submit(_compile, say)
+                built = workers.submit(self._build, images, say)
+                helm = workers.submit(tools.helm, say)
+                self._start(compiled.result(), say)
+                for image in built.result():
+                    self._node_images.load(image, say)
+                helm.result()
+        return [image.reference for image in built.result()[1:]]
+
+    def down(self, say: Say = print, *, wipe: bool = False) -> None:
+        """Stops every process of it and takes it off the machine's network."""
+        with locked(_lock()):
+            with step(say, f"stopping {self.what}"):
+                Node(self._layout, programs()).stop()
+            if wipe:
+                shutil.rmtree(self._layout.state)
+                say("its objects, images and certificates are gone; what was compiled stays")
+
+    def status(self) -> list[str]:
+        """Tells which component runs, and what the node says of itself."""
+        node = Node(self._layout, programs())
+        if not node.running:
+            missing = [name for name in NAMES if name not in node.processes]
+            raise LocalClusterError(f"{self.what} is not up: {', '.join(missing)} not running")
+        return [
+            f"{self.what} is up",
+            *self.kubectl("get", "nodes,pods", "--all-namespaces").splitlines(),
+            f"KUBECONFIG {self.kubeconfig}",
+            f"logs       {self._layout.state / 'logs'}",
+        ]
+
+    def _build(self, images: Sequence[Image], say: Say) -> list[Built]:
+        return [self._builder.build_base(say), *(self._builder.build(i, say) for i in images)]
+
+    def _start(self, compiled: Programs, say: Say) -> None:
+        node = Node(self._layout, compiled)
+        pause = self._builder.build(_system_image("pause", compiled), say)
+        dns = self._builder.build(_system_image("coredns", compiled), say)
+        node.start_runtime(pause.reference)
+        for image in (pause, dns):
+            self._node_images.load(image, say)
+        node.start(say)
+        manifest = (_MANIFESTS / "coredns.yaml").read_text()
+        manifest = manifest.replace("$(ADDRESS)", DNS_SERVICE).replace("$(IMAGE)", dns.reference)
+        self.kubectl("apply", "--filename=-", stdin=manifest)
+        with step(say, "waiting for the cluster's name service"):
+            words = ["rollout", "status", "deployment/coredns", "--namespace=kube-system"]
+            self.kubectl(*words, "--timeout=90s", timeout=100)
+
+
+def _lock() -> Path:
+    """Gives the lock, which lies beside the state because that can be wiped."""
+    return state_folder().with_suffix(".lock")
+
+
+def _compile(say: Say) -> Programs:
+    if programs().there:
+        return programs()
+    with step(say, "compiling Kubernetes"):
+        return compile_programs(say)
+
+
+def _system_image(name: str, compiled: Programs) -> Image:
+    return Image(
+        f"localhost/{name}:{compiled.key}",
+        context=compiled.folder,
+        dockerfile=_RECIPES / name / "Dockerfile",
+        settled=True,
+    )

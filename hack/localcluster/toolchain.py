@@ -1,0 +1,116 @@
+"""Compiles Kubernetes from Go modules, once for each state of the sources."""
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.commands import Say, run, watch
+from localcluster.errors import LocalClusterError
+from localstore.cache import cache_root, make_once
+
+_SOURCES = Path(__file__).parents[1] / "cluster" / "testnode"
+_MODULE = re.compile(r"^\tk8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)$", re.MULTILINE)
+_OLDEST_GO = (1, 24)
+
+# Debug information would only cost time and space. The garbage collector is the compiler's own:
+# memory for speed.
+GO_BUILD = ("-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
+GO_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOGC": "400"}
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The compiled programs.
+
+    Attributes:
+        folder: Where they are.
+    """
+
+    folder: Path
+
+    @property
+    def testnode(self) -> Path:
+        """All components of Kubernetes in one."""
+        return self.folder / "sluice-testnode"
+
+    @property
+    def kubectl(self) -> Path:
+        """The same under the name that makes it kubectl."""
+        return self.folder / "kubectl"
+
+    @property
+    def key(self) -> str:
+        """What changes with their sources."""
+        return self.folder.name.rpartition("-")[2]
+
+    @property
+    def there(self) -> bool:
+        """Whether they are compiled."""
+        return self.folder.is_dir()
+
+
+def programs() -> Programs:
+    """Gives the programs of the present sources, compiled or not."""
+    digest = hashlib.sha256(repr((GO_BUILD, _linker_flags())).encode())
+    for file in sorted(path for path in _SOURCES.rglob("*") if path.is_file()):
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        digest.update(f"{file.relative_to(_SOURCES)} {content}\n".encode())
+    return Programs(cache_root() / f"kubernetes-{digest.hexdigest()[:12]}")
+
+
+def compile_programs(say: Say) -> Programs:
+    """Compiles what is not compiled yet.
+
+    Raises:
+        LocalClusterError: Go is missing or too old, or the compiler failed.
+    """
+    wanted = programs()
+
+    def build(target: Path) -> None:
+        go = go_tool()
+        command = [go, "build", *GO_BUILD, "-v", f"-ldflags={_linker_flags()}"]
+        watch(
+            [*command, "-o", f"{target}/", "./..."],
+            sign=lambda lines: f"still compiling Kubernetes: {lines} modules and packages",
+            say=say,
+            environment=GO_ENVIRONMENT,
+            folder=_SOURCES,
+        )
+        (target / "testnode").rename(target / "sluice-testnode")
+        (target / "kubectl").symlink_to("sluice-testnode")
+
+    make_once(wanted.folder, build)
+    return wanted
+
+
+def go_tool() -> str:
+    """Finds Go.
+
+    Raises:
+        LocalClusterError: It is missing or too old.
+    """
+    go = shutil.which("go")
+    oldest = ".".join(map(str, _OLDEST_GO))
+    if go is None:
+        raise LocalClusterError(f"go not found: install Go {oldest} or newer and put it on PATH")
+    version = run([go, "env", "GOVERSION"], environment=GO_ENVIRONMENT).strip()
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers < _OLDEST_GO:
+        raise LocalClusterError(f"{go} is {version}: install Go {oldest} or newer")
+    return go
+
+
+def _linker_flags() -> str:
+    """Writes the version into the programs, which refuse to work together without one."""
+    match = _MODULE.search((_SOURCES / "go.mod").read_text())
+    if match is None:
+        raise LocalClusterError(f"{_SOURCES}/go.mod names no k8s.io/kubernetes")
+    version, major, minor = match.groups()
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    settings = [
+        f"-X {package}.{name}={value}" for package in packages for name, value in values.items()
+    ]
+    return " ".join(["-s -w", *settings])
