@@ -1,11 +1,12 @@
 """Pravega's own Java client as a witness."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Literal, Self
 
 from localstore import reports
 from localstore.accounts import User
-from localstore.foreign_jvm import ForeignClientError, ForeignJvm
+from localstore.foreign_jvm import ForeignClientError, ForeignJvm, Launch, local_launch
 
 __all__ = ["ForeignClient", "ForeignClientError"]
 
@@ -22,11 +23,20 @@ class ForeignClient:
         uri: The controller ("tcp://127.0.0.1:9090").
         user: Whom to log in as.
         heap: Most heap of the JVM.
+        launch: Tells how to start it where it is not to run on this machine; the user and the heap
+            are then its business.
     """
 
-    def __init__(self, uri: str, *, user: User | None = None, heap: str = "1g") -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        user: User | None = None,
+        heap: str = "1g",
+        launch: Callable[[], Launch] | None = None,
+    ) -> None:
         self.uri = uri
-        self._jvm = ForeignJvm(uri, user=user, heap=heap)
+        self._jvm = ForeignJvm(launch or partial(local_launch, uri, user=user, heap=heap))
 
     def __enter__(self) -> Self:
         """Starts the JVM."""

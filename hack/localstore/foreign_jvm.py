@@ -7,7 +7,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +38,32 @@ class ForeignClientError(LocalStoreError):
         self.kind = kind
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How to start the JVM.
+
+    Attributes:
+        command: Program and arguments.
+        environment: Variables to add to ours.
+        greeting: What it has to read before the first command.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    greeting: bytes = b""
+
+
 class ForeignJvm:
     """One JVM, started when it is first needed and again after it had to be given up.
 
     Calls may come from several threads and are answered one after the other.
 
     Args:
-        uri: The controller.
-        user: Whom to log in as.
-        heap: Most heap.
+        launch: Tells how to start it, whenever it has to be.
     """
 
-    def __init__(self, uri: str, *, user: User | None, heap: str) -> None:
-        self._uri = uri
-        self._user = user
-        self._heap = heap
+    def __init__(self, launch: Callable[[], Launch]) -> None:
+        self._launch = launch
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._scratch: Scratch | None = None
@@ -105,17 +117,16 @@ class ForeignJvm:
         if self._child is None:
             if self._scratch is None:
                 self._scratch = Scratch("foreign")
-            command = java_command(
-                main="ForeignClient",
-                classpath=classpath(compiled_client()),
-                heap=self._heap,
-                arguments=[self._uri, "serve"],
-            )
-            user = self._user
-            login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
+            launch = self._launch()
             self._child = spawn(
-                command, log=self._log, tethered=True, piped=True, environment=login
+                launch.command,
+                log=self._log,
+                tethered=True,
+                piped=True,
+                environment=launch.environment,
             )
+            if launch.greeting and self._child.stdin is not None:
+                self._child.stdin.write(launch.greeting)
         return self._child
 
     @property
@@ -134,6 +145,24 @@ class ForeignJvm:
             if pipe is not None:
                 pipe.close()
         child.wait()
+
+
+def local_launch(uri: str, *, user: User | None, heap: str) -> Launch:
+    """Tells how to start the client on this machine.
+
+    Args:
+        uri: The controller.
+        user: Whom to log in as.
+        heap: Most heap.
+    """
+    command = java_command(
+        main="ForeignClient",
+        classpath=classpath(compiled_client()),
+        heap=heap,
+        arguments=[uri, "serve"],
+    )
+    login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}
+    return Launch(command, login)
 
 
 def compiled_client() -> Path:

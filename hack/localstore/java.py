@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localstore.errors import LocalStoreError
 
-_LOGBACK = Path(__file__).with_name("logback.xml")
+LOGBACK = Path(__file__).with_name("logback.xml")
 
 # Pravega reaches into the JDK's private buffers and threads, which modules forbid by default.
 _OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
@@ -31,6 +31,8 @@ def java_command(
     direct_memory: str = "256m",
     properties: Mapping[str, object] | None = None,
     arguments: Sequence[str] = (),
+    java: str | None = None,
+    logback: Path = LOGBACK,
 ) -> list[str]:
     """Writes the command line of a JVM that runs Pravega's classes.
 
@@ -41,18 +43,20 @@ def java_command(
         direct_memory: Most memory outside the heap; it holds a segment store's cache.
         properties: System properties.
         arguments: Arguments of the main class.
+        java: The JVM's program; this machine's own when left out.
+        logback: What it logs.
 
     Returns:
         The command.
     """
     return [
-        jdk_tool("java"),
+        java or jdk_tool("java"),
         f"-Xmx{heap}",
         f"-XX:MaxDirectMemorySize={direct_memory}",
         # A JVM that limps on after an OutOfMemoryError makes tests fail far from the cause.
         "-XX:+ExitOnOutOfMemoryError",
         "-Dio.netty.tryReflectionSetAccessible=true",
-        f"-Dlogback.configurationFile={_LOGBACK}",
+        f"-Dlogback.configurationFile={logback}",
         *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
         *(f"-D{name}={value}" for name, value in (properties or {}).items()),
         "-cp",

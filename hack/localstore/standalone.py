@@ -13,15 +13,16 @@ from localstore.ports import HOST
 from localstore.probe import controller_serves, segment_store_serves
 from localstore.process import Process
 from localstore.scratch import Scratch
+from localstore.standalone_config import (
+    DIRECT_MEMORY,
+    MAIN,
+    PORTS,
+    Place,
+    standalone_properties,
+)
 from localstore.state import kept_ports, living_processes, save_processes
 
-# A smaller cache fills up under a fast writer, and the store then recovers without end. The rest
-# of the memory outside the heap is for the network's buffers.
-CACHE_BYTES = 1 << 30
-DIRECT_MEMORY = "1536m"
-
 _READY_SECONDS = 90.0
-_PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segmentstore_rest")
 _KEY = "standalone"
 
 
@@ -60,7 +61,7 @@ class Standalone:
             self._scratch = Scratch("standalone")
             data = self._scratch.path
         self.data = data
-        self._ports = kept_ports(data, _PORTS)
+        self._ports = kept_ports(data, PORTS)
         self.process = living_processes(data).get(_KEY)
 
     def __enter__(self) -> Self:
@@ -99,7 +100,7 @@ class Standalone:
         shutil.rmtree(storage, ignore_errors=True)  # it never recovers what an earlier run left
         storage.mkdir(parents=True)
         command = java_command(
-            main="io.pravega.local.LocalPravegaEmulator",
+            main=MAIN,
             classpath=classpath(),
             heap=self._heap,
             direct_memory=DIRECT_MEMORY,
@@ -138,35 +139,16 @@ class Standalone:
         return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
     def _properties(self, storage: Path) -> dict[str, object]:
-        ports = self._ports
-        # Read for what the properties below leave open; the default path is not there.
-        empty = self.data / "empty.properties"
-        empty.touch()
-        return {
-            "singlenode.configurationFile": empty,
-            "singlenode.zk.port": ports["zookeeper"],
-            "singlenode.controller.rpc.port": ports["controller"],
-            "singlenode.controller.rest.port": ports["controller_rest"],
-            "singlenode.segmentStore.port": ports["segmentstore"],
-            "singlenode.admin.gateway.enable": "false",
-            "pravegaservice.service.listener.host.nameOrIp": HOST,
-            "pravegaservice.service.published.host.nameOrIp": HOST,
-            "pravegaservice.service.published.port": self._published or ports["segmentstore"],
-            "pravegaservice.rest.listener.port": ports["segmentstore_rest"],
-            "pravegaservice.storage.impl.name": "FILESYSTEM",
-            "pravegaservice.cache.size.max": CACHE_BYTES,
-            "filesystem.root": storage,
-            **self._security(),
-        }
-
-    def _security(self) -> dict[str, object]:
-        if not self.users:
-            return {}
-        accounts = self.data / "accounts"
-        accounts.write_text(accounts_file(self.users))
-        return {
-            "singlenode.security.auth.enable": "true",
-            "singlenode.security.auth.pwdAuthHandler.accountsDb.location": accounts,
-            "singlenode.security.auth.credentials.username": self.users[0].name,
-            "singlenode.security.auth.credentials.pwd": self.users[0].password,
-        }
+        place = Place(
+            ports=self._ports,
+            listens=HOST,
+            host=HOST,
+            port=self._published or self._ports["segmentstore"],
+            storage=storage,
+            empty=self.data / "empty.properties",
+            accounts=self.data / "accounts",
+        )
+        place.empty.touch()
+        if self.users:
+            place.accounts.write_text(accounts_file(self.users))
+        return standalone_properties(place, self.users)

@@ -1,0 +1,76 @@
+"""What makes a Pravega standalone, wherever it runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localstore.accounts import User
+
+MAIN = "io.pravega.local.LocalPravegaEmulator"
+
+# A smaller cache fills up under a fast writer, and the store then recovers without end. The rest
+# of the memory outside the heap is for the network's buffers.
+CACHE_BYTES = 1 << 30
+DIRECT_MEMORY = "1536m"
+
+PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segmentstore_rest")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server runs.
+
+    Attributes:
+        ports: Its port for each of `PORTS`.
+        listens: Address on which the segment store listens.
+        host: Where clients, and the server itself, find the segment store.
+        port: The same for its port.
+        storage: Directory of its storage.
+        empty: An empty file, read for what the properties leave open; the default is not there.
+        accounts: File with the users, where there are any.
+    """
+
+    ports: Mapping[str, int]
+    listens: str
+    host: str
+    port: int
+    storage: Path
+    empty: Path
+    accounts: Path
+
+
+def standalone_properties(place: Place, users: Sequence[User] = ()) -> dict[str, object]:
+    """Gives the system properties of a server.
+
+    Args:
+        place: Where it runs.
+        users: Accounts, the first of which the server itself uses; nobody has to log in when left
+            out.
+
+    Returns:
+        The properties by name.
+    """
+    ports = place.ports
+    properties: dict[str, object] = {
+        "singlenode.configurationFile": place.empty,
+        "singlenode.zk.port": ports["zookeeper"],
+        "singlenode.controller.rpc.port": ports["controller"],
+        "singlenode.controller.rest.port": ports["controller_rest"],
+        "singlenode.segmentStore.port": ports["segmentstore"],
+        "singlenode.admin.gateway.enable": "false",
+        "pravegaservice.service.listener.host.nameOrIp": place.listens,
+        "pravegaservice.service.published.host.nameOrIp": place.host,
+        "pravegaservice.service.published.port": place.port,
+        "pravegaservice.rest.listener.port": ports["segmentstore_rest"],
+        "pravegaservice.storage.impl.name": "FILESYSTEM",
+        "pravegaservice.cache.size.max": CACHE_BYTES,
+        "filesystem.root": place.storage,
+    }
+    if users:
+        properties |= {
+            "singlenode.security.auth.enable": "true",
+            "singlenode.security.auth.pwdAuthHandler.accountsDb.location": place.accounts,
+            "singlenode.security.auth.credentials.username": users[0].name,
+            "singlenode.security.auth.credentials.pwd": users[0].password,
+        }
+    return properties
