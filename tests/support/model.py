@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from sluice.core.model import KeyRange, Segment, SegmentInfo, StreamConfig, StreamName
+from sluice.core.model import Health, KeyRange, Segment, SegmentInfo, StreamConfig, StreamName
 from sluice.errors import (
     ConditionFailed,
     InvalidEventNumber,
@@ -144,6 +144,10 @@ class ModelStore:
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """See Store."""
         return f"{segment_name(stream, segment)}#{key}"
+
+    def probe(self) -> Health:
+        """See Store."""
+        return Health(latency=0.0, protocol=1)
 
     def close(self) -> None:
         """See Store."""

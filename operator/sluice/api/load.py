@@ -87,7 +87,7 @@ def _add(resources: Resources, document: Any, number: int) -> None:
     try:
         resource = model.model_validate(document)
     except ValidationError as error:
-        raise _invalid(error, f"{kind} in {where}") from error
+        raise invalid(error, f"{kind} in {where}") from error
     if isinstance(resource, StreamStore):
         key = (resource.metadata.namespace, resource.metadata.name)
         if key in resources.stores:
@@ -102,8 +102,8 @@ def _add(resources: Resources, document: Any, number: int) -> None:
         resources.copies.append(resource)
 
 
-def _invalid(error: ValidationError, where: str) -> InvalidSpec:
-    """All that is wrong with a resource, led by the first field."""
+def invalid(error: ValidationError, where: str) -> InvalidSpec:
+    """All that is wrong with a resource, led by the first field; `where` says which it is."""
     found = error.errors(include_url=False, include_input=False)
     fields = [".".join(str(part) for part in problem["loc"]) for problem in found]
     messages = [

@@ -100,6 +100,18 @@ class SegmentInfo(Frozen):
     sealed: bool
 
 
+class Health(Frozen):
+    """A store's answer to the question whether it is there.
+
+    Attributes:
+        latency: seconds that its catalog took to answer.
+        protocol: the version of the protocol that its servers speak.
+    """
+
+    latency: float
+    protocol: int
+
+
 class StoreAddress(Frozen):
     """Where a store is and under which name its credentials are found, never the credentials.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from sluice.core.model import Segment, SegmentInfo, StreamConfig, StreamName
+    from sluice.core.model import Health, Segment, SegmentInfo, StreamConfig, StreamName
 
 Buffer = bytes | bytearray | memoryview
 
@@ -175,6 +175,14 @@ class Catalog(Protocol):
 
 class Store(Catalog, Segments, Protocol):
     """A stream store: its catalog and its segments."""
+
+    def probe(self) -> Health:
+        """Ask whether the store is there, knows us, and speaks a protocol that we speak.
+
+        Raises:
+            BackendError: it is not, does not, or does not.
+        """
+        ...
 
     @property
     def event_count(self) -> UUID:

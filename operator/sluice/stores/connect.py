@@ -13,16 +13,22 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
-def connect(address: StoreAddress, settings: Settings) -> Store:
+def connect(
+    address: StoreAddress, settings: Settings, *, credentials: Credentials | None = None
+) -> Store:
     """Make the store at an address. No connection is opened before the first call needs one.
+
+    Args:
+        address: where it is.
+        settings: deadlines, and the folder of credentials.
+        credentials: as whom; None to read the folder for the Secret that the address names.
 
     Raises:
         InvalidSpec: the URI is not one of this kind of store.
         AuthenticationFailed: the address names a Secret and its files are not there.
     """
-    credentials = (
-        Credentials.read(address.secret, settings.credentials_dir) if address.secret else None
-    )
+    if credentials is None and address.secret:
+        credentials = Credentials.read(address.secret, settings.credentials_dir)
     match address.backend:
         case "pravega":
             # gRPC's own handling of fork() can crash a child that is about to become another

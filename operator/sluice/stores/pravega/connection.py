@@ -36,12 +36,16 @@ class Connection:
     Args:
         sock: a connected socket; the connection owns it.
         peer: its other end, for error messages.
+
+    Attributes:
+        version: the newest protocol that the peer speaks, once hands are shaken.
     """
 
     def __init__(self, sock: socket.socket, peer: Endpoint) -> None:
         sock.settimeout(0)
         self.peer = peer
         self.closed = False
+        self.version = 0
         self._socket = sock
         self._poll = select.poll()
         self._poll.register(sock)
@@ -85,6 +89,7 @@ class Connection:
                 f"{self.peer} speaks versions {hello.low} to {hello.high} of the protocol, "
                 f"and Sluice {OLDEST_VERSION} to {VERSION}"
             )
+        self.version = hello.high
 
     def next_request(self) -> int:
         """A request number that this connection has not used before."""

@@ -6,7 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from sluice.errors import StoreBusy, StoreTimeout, StreamNotFound
+from sluice.core.model import Health, StreamName
+from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamNotFound
 from sluice.stores.base import Stream
 from sluice.stores.pravega import names
 from sluice.stores.pravega.directory import Directory
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.config import StoreTimeouts
-    from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+    from sluice.core.model import KeyRange, Segment, StreamConfig
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
+
+_SYSTEM: Final = StreamName(scope="_system", stream="_requeststream")
+"""A stream that every cluster has: the controller's own."""
 
 _POLL: Final = 0.02
 """Seconds between two looks whether a stream is made (0.1 s) or scaled (0.02 to 0.3 s)."""
@@ -71,6 +75,27 @@ class PravegaStore(PravegaSegments):
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """The name of a segment of our own that can be merged into that one."""
         return names.staging_name(stream, segment, key)
+
+    def probe(self) -> Health:
+        """Whether the cluster is there: its controller, and a segment store to shake hands with.
+
+        Raises:
+            AuthenticationFailed: it does not know us.
+            StoreUnavailable: no answer.
+            ProtocolError: it speaks no protocol that we speak.
+        """
+        begun = time.monotonic()
+        self._directory.run(lambda controller: controller.scope_exists(_SYSTEM.scope))
+        latency = time.monotonic() - begun
+        # Any segment has an owner, whether it exists or not.
+        segment = names.segment_name(_SYSTEM, 0)
+        (endpoint,) = self._directory.owners([segment])
+        try:
+            with self._pool.lease(endpoint) as connection:
+                return Health(latency=latency, protocol=connection.version)
+        except StoreUnavailable:
+            self._directory.forget_owner(segment)  # it may have moved
+            raise
 
     def close(self) -> None:
         """Close every idle connection and the controller's. The store may be used again."""

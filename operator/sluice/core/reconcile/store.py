@@ -1,0 +1,108 @@
+"""StreamStore: is the store there, and who uses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.model import Health
+from sluice.core.reconcile import conditions
+from sluice.core.reconcile.conditions import Saying
+from sluice.errors import Category
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.api.status import StreamStoreStatus
+    from sluice.core.trouble import Trouble
+
+PROBE_SECONDS: Final = 30.0
+"""Between two looks at a store that is ready."""
+
+RETRY_SECONDS: Final = 5.0
+"""Between two looks at a store that is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreWorld:
+    """What was seen of a StreamStore's surroundings.
+
+    Attributes:
+        now: the time of looking.
+        probed: when the store was last asked.
+        probe: its answer, or why there is none.
+        users: resources that need the store and are not done.
+        held: whether the in-use finalizer stands on it.
+    """
+
+    now: datetime
+    probed: datetime
+    probe: Health | Trouble
+    users: tuple[str, ...] = ()
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreDecision:
+    """What to do about a StreamStore.
+
+    Attributes:
+        status: to write.
+        hold: whether the in-use finalizer has to stand on it and its Secret.
+        again: seconds until the store is looked at again.
+    """
+
+    status: StreamStoreStatus
+    hold: bool
+    again: float
+
+
+def reconcile_store(
+    status: StreamStoreStatus, world: StoreWorld, *, generation: int, deleting: bool
+) -> StoreDecision:
+    """What to write, and whether to hold the store back from deletion."""
+    probe = world.probe
+    new = status.model_copy(
+        update={
+            "observed_generation": generation,
+            "in_use_by": len(world.users),
+            "last_probe_time": world.probed,
+        }
+    )
+    if isinstance(probe, Health):
+        said = Saying("Reachable", "The store answers.")
+        wanted = conditions.ready(said)
+        again = PROBE_SECONDS
+        new = new.model_copy(
+            update={
+                "latency_milliseconds": round(probe.latency * 1000),
+                "protocol_version": probe.protocol,
+            }
+        )
+    else:
+        said = Saying(probe.reason, str(probe))
+        # A store that is away may come back by itself; a wrong password does not get right.
+        passing = probe.retryable and probe.category is not Category.SPEC
+        wanted = (conditions.working if passing else conditions.stalled)(said, bounded=False)
+        again = RETRY_SECONDS
+        new = new.model_copy(update={"latency_milliseconds": None})
+    if deleting and world.users:
+        said = Saying(
+            "InUse",
+            f"It was deleted and goes when these are done or deleted: {_some(world.users)}.",
+        )
+        wanted = conditions.working(said, bounded=False)
+    new = new.model_copy(
+        update={
+            "conditions": conditions.merge(
+                status.conditions, wanted, generation=generation, now=world.now
+            )
+        }
+    )
+    return StoreDecision(status=new, hold=bool(world.users), again=again)
+
+
+def _some(names: tuple[str, ...], most: int = 5) -> str:
+    """The first names of many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

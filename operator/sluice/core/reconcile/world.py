@@ -1,0 +1,260 @@
+"""What the operator saw of the world, and what it can do about it, as values.
+
+`reconcile` gets a `World` and answers with a `Decision`. Neither holds a connection or a clock, so
+every situation that a cluster can be in is a test of a few lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.api.status import StreamCopyStatus
+    from sluice.core.model import StoreAddress
+    from sluice.core.plan import Plan
+    from sluice.core.progress import Pace, Progress
+    from sluice.core.trouble import Trouble
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSeen:
+    """A StreamStore that a copy names.
+
+    Attributes:
+        name: its name.
+        address: where it is, from its spec.
+        ready: whether it was reached lately.
+        why: why it is not ready, for people.
+        held: whether it and its Secret have the in-use finalizer.
+        deleting: whether somebody has deleted it; it goes when nobody uses it any more.
+    """
+
+    name: str
+    address: StoreAddress
+    ready: bool = False
+    why: str = "It was not looked at yet."
+    held: bool = False
+    deleting: bool = False
+
+
+class JobPhase(StrEnum):
+    """How far an attempt is."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSeen:
+    """One attempt's Job.
+
+    Attributes:
+        name: of the Job.
+        attempt: its number, from 1.
+        phase: how far it is.
+        started: when it was made.
+        ended: when it succeeded or failed.
+        trouble: why its pod does not start (PENDING), or why it failed (FAILED).
+        deleting: whether it is being deleted.
+        outdated: whether it was made for another runtime than the spec asks for now.
+    """
+
+    name: str
+    attempt: int
+    phase: JobPhase
+    started: datetime
+    ended: datetime | None = None
+    trouble: Trouble | None = None
+    deleting: bool = False
+    outdated: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether its driver runs or is about to."""
+        return self.phase in {JobPhase.PENDING, JobPhase.RUNNING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSeen:
+    """The plan that was written down for the copy."""
+
+    plan: Plan
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """The target is whole.
+
+    Attributes:
+        digest: SHA-256 over the segments' digests; `unverified` without verification.
+        bytes, events, segments: what the target holds of the copy; None where nobody knows.
+    """
+
+    digest: str
+    bytes: int | None = None
+    events: int | None = None
+    segments: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The target is not whole: this is what there is to do.
+
+    Attributes:
+        plan: what is to be copied.
+        recorded: whether a driver has begun to.
+    """
+
+    plan: Plan
+    recorded: bool = False
+
+
+Answer = Complete | Planned
+"""What the stores say about a copy."""
+
+
+class Question(StrEnum):
+    """What only the stores can tell; asked for only where it decides something."""
+
+    STATE = "State"
+    """Whether the target is whole, and otherwise the plan."""
+    PROGRESS = "Progress"
+    """How many bytes are there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A copy's progress at a moment."""
+
+    progress: Progress
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything that was seen of one StreamCopy's surroundings.
+
+    Attributes:
+        now: the time of looking.
+        source, target: the stores; None when there is no such StreamStore.
+        profile: why the runtime profile cannot be used; None when it can.
+        plan: the plan ConfigMap.
+        jobs: the attempts whose Jobs still exist, the latest last.
+        pods: pods of this copy that are not gone.
+        controls: whether the driver's controls are as the spec wants them.
+        answer: to Question.STATE, if it was asked.
+        reading: to Question.PROGRESS, if it was asked.
+        trouble: why the stores could not be asked.
+    """
+
+    now: datetime
+    source: StoreSeen | None
+    target: StoreSeen | None
+    profile: Trouble | None = None
+    plan: PlanSeen | None = None
+    jobs: tuple[JobSeen, ...] = ()
+    pods: int = 0
+    controls: bool = True
+    answer: Answer | None = None
+    reading: Reading | None = None
+    trouble: Trouble | None = None
+
+    @property
+    def job(self) -> JobSeen | None:
+        """The latest attempt's Job."""
+        return self.jobs[-1] if self.jobs else None
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    """Put the staging finalizer on the copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    """Take it off."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldStores:
+    """Put the in-use finalizer on the stores and their Secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Write the plan into a ConfigMap that never changes."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlan:
+    """Delete the plan's ConfigMap: the copy is planned anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteControls:
+    """Tell the driver the limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob:
+    """Make the Job of an attempt, or adopt it."""
+
+    attempt: int
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Delete a Job and its pods."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Drop staging and the target if it is unpublished; finish it if publishing has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """Say loudly what is left in a store that nobody can reach any more."""
+
+    why: str
+
+
+Action = (
+    AddFinalizer
+    | RemoveFinalizer
+    | HoldStores
+    | WritePlan
+    | DropPlan
+    | WriteControls
+    | StartJob
+    | DeleteJob
+    | Abandon
+    | Orphan
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do now.
+
+    Attributes:
+        status: to write before anything is done.
+        actions: in order; the resource is looked at again after they are done.
+        again: seconds until it is looked at in any case; None to wait for an event.
+    """
+
+    status: StreamCopyStatus
+    actions: tuple[Action, ...] = field(default=())
+    again: float | None = None

@@ -1,0 +1,156 @@
+"""What the operator asks of a copy's stores, and does there itself: metadata only, no stream bytes.
+
+A driver reports nothing that counts. Whether a target is whole is seen in the target, and compared
+with the plan, before anybody is told so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.model import StoreAddress
+from sluice.core.plan import Plan
+from sluice.core.reconcile.world import Complete, Planned
+from sluice.engine.abort import abort, finish_abort, sweep
+from sluice.engine.copy import CopyRunner
+from sluice.engine.ledger import Ledger
+from sluice.engine.planning import resolve
+from sluice.errors import AbortRefused, InfrastructureError, TargetReplaced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.plan import StreamPlan
+    from sluice.core.planner import CopyRequest
+    from sluice.core.reconcile.world import Answer
+    from sluice.engine.slices import Slice, SliceResult
+    from sluice.stores.base import Store
+
+
+PUBLISH_PATIENCE = 20.0
+"""Seconds for which the store may fail while publishing is finished, before the next try."""
+
+
+def ask(
+    request: CopyRequest,
+    *,
+    source: tuple[StoreAddress, Store],
+    target: tuple[StoreAddress, Store],
+    known: StreamPlan | None,
+) -> Answer:
+    """Whether the copy's target is whole, and otherwise the plan. Nothing is changed.
+
+    Args:
+        request: what is wanted.
+        source: the source store and its address.
+        target: the target store and its address.
+        known: the plan that was written down, to compare a whole target with.
+
+    Raises:
+        SpecError, BackendError, IntegrityError: as `resolve`; TargetReplaced also where the target
+            says that it is whole and is not what the plan asked for.
+    """
+    found = resolve(request, source[1], target[1])
+    if found.plan is not None:
+        plan = Plan(source=source[0], target=target[0], streams=(found.plan,))
+        return Planned(plan=plan, recorded=found.recorded)
+    digest = found.digest or "unverified"
+    if known is None:
+        return _facts(request, target[1], digest)
+    return _compared(known, target[1], digest)
+
+
+def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
+    """A whole target, held against its plan; one that lived on since cannot be any more."""
+    whole = Complete(
+        digest=digest, bytes=plan.bytes, events=plan.events, segments=len(plan.segments)
+    )
+    stream = store.describe(plan.target)
+    if stream is None or stream.head != stream.tail:
+        return whole
+    names = [store.segment_name(plan.target, segment.id) for segment in stream.head]
+    if any(info is None or info.start for info in store.infos(names)):
+        return whole
+    attribute = identity.publish_attribute(plan.copy_id)
+    values = store.attributes([(name, attribute) for name in names])
+    wanted = [segment.length for segment in plan.segments]
+    if [value or 0 for value in values] != wanted:
+        raise TargetReplaced(
+            f"{plan.target} has the mark of a whole copy, and its segments hold {values} bytes of "
+            f"it instead of {wanted}",
+            field="spec.target.stream",
+        )
+    if whole.events is not None:
+        return whole
+    counts = store.attributes([(name, store.event_count) for name in names])
+    return replace(whole, events=None if None in counts else sum(count or 0 for count in counts))
+
+
+def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
+    """A whole target whose plan nobody has any more."""
+    stream = store.describe(request.target)
+    if stream is None:
+        return Complete(digest=digest)
+    names = [store.segment_name(request.target, segment.id) for segment in stream.head]
+    attribute = identity.publish_attribute(request.copy_id)
+    values = store.attributes([(name, attribute) for name in names])
+    return Complete(digest=digest, bytes=sum(value or 0 for value in values), segments=len(names))
+
+
+def abandon(request: CopyRequest, *, source: Store | None, target: Store) -> str:
+    """Leave nothing unpublished of a copy: end it, or finish it where publishing has begun.
+
+    Safe to repeat. No driver of the copy must run.
+
+    Args:
+        request: the copy.
+        source: the source store; it is only looked at.
+        target: the target store.
+
+    Returns:
+        What was done, for people.
+    """
+    finish_abort(request.copy_id, request.target, target)
+    try:
+        if abort(request.copy_id, request.target, target):
+            return "what was staged was dropped"
+    except AbortRefused:
+        _finish(request, source=source or target, target=target)
+        return "publishing had begun and was finished"
+    swept = sweep(request.copy_id, request.target, target) if _ours(request, target) else 0
+    return f"{swept} left-over segments were dropped" if swept else "nothing was left"
+
+
+def _ours(request: CopyRequest, target: Store) -> bool:
+    stream = target.describe(request.target)
+    return stream is not None and identity.is_ours(stream.config.tags, request.copy_id)
+
+
+class _NoSlices:
+    """An executor for what is left when publishing has begun: metadata."""
+
+    slots = 1
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
+
+
+def _finish(request: CopyRequest, *, source: Store, target: Store) -> None:
+    """Publish what is left to publish."""
+    journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is None:
+        return
+    nowhere = StoreAddress(uri="tcp://unused:0")
+    plan = Plan(source=nowhere, target=nowhere, streams=(journal.plan,))
+    runner = CopyRunner(
+        plan, source=source, target=target, executor=_NoSlices(), patience=PUBLISH_PATIENCE
+    )
+    for report in runner.run():
+        if report.error is not None:
+            raise InfrastructureError(
+                f"publishing could not be finished: {report.error.message}",
+                remedy=report.error.remedy,
+            )

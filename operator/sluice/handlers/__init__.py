@@ -1,0 +1,1 @@
+"""What wakes the operator up: kopf's watches, a slow resync. Thin; the work is in `sluice.kube`."""

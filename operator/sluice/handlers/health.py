@@ -1,0 +1,82 @@
+"""Probes and metrics over HTTP."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from sluice.kube.queue import Lane
+
+if TYPE_CHECKING:
+    from sluice.handlers.resync import Resync
+    from sluice.kube.queue import WorkQueue
+    from sluice.kube.settings import OperatorSettings
+    from sluice.metrics import Metrics
+
+MOST_WAIT: Final = 300.0
+"""Seconds after which a resource that waits for a worker, or is worked on, means a stuck queue."""
+
+
+class Health:
+    """Says whether the operator is alive.
+
+    Args:
+        queue: must not be stuck.
+        resync: must go on, and must not find a watch that misses changes.
+        metrics: served beside.
+        settings: of the operator.
+    """
+
+    def __init__(
+        self, queue: WorkQueue, resync: Resync, metrics: Metrics, settings: OperatorSettings
+    ) -> None:
+        self._queue = queue
+        self._resync = resync
+        self._metrics = metrics
+        self._settings = settings
+
+    def problems(self) -> list[str]:
+        """Why the operator should be started anew; none when it is well."""
+        found = [f"the watch of {kind} misses changes" for kind in sorted(self._resync.behind)]
+        oldest = self._queue.oldest()
+        if oldest > MOST_WAIT:
+            found.append(f"a resource has waited {oldest:.0f} s for a worker")
+        longest = self._queue.longest()
+        if longest > MOST_WAIT:
+            found.append(f"a resource has been worked on for {longest:.0f} s")
+        silent = time.monotonic() - self._resync.last
+        if silent > 3 * self._settings.resync_seconds + 120:
+            found.append(f"everything was last looked at {silent:.0f} s ago")
+        return found
+
+    async def serve(self) -> web.AppRunner:
+        """Begin to serve; the caller cleans the runner up."""
+        app = web.Application()
+        app.router.add_get("/livez", self._live)
+        app.router.add_get("/readyz", self._ready)
+        app.router.add_get("/metrics", self._scrape)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        listen = self._settings.listen
+        await web.TCPSite(runner, listen.host, listen.port).start()
+        return runner
+
+    async def _live(self, _: web.Request) -> web.Response:
+        found = self.problems()
+        return web.Response(text="\n".join(found or ["ok"]) + "\n", status=500 if found else 200)
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        ready = self._resync.synced
+        text = "ok" if ready else "not everything was looked at yet"
+        return web.Response(text=text + "\n", status=200 if ready else 503)
+
+    async def _scrape(self, _: web.Request) -> web.Response:
+        for lane in Lane:
+            self._metrics.set("sluice_queue_depth", self._queue.depth(lane), lane=lane.value)
+        self._metrics.set("sluice_queue_oldest_age_seconds", self._queue.oldest())
+        return web.Response(
+            body=self._metrics.text(),
+            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
+        )

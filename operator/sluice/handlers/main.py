@@ -1,0 +1,136 @@
+"""The operator as a process: everything put together, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
+
+import kopf
+import structlog
+
+from sluice.config import Settings, StoreTimeouts
+from sluice.errors import ApiUnavailable
+from sluice.handlers import watches
+from sluice.handlers.health import Health
+from sluice.handlers.resync import Resync
+from sluice.kube.client import NAMESPACE, Api
+from sluice.kube.controller import Controller
+from sluice.kube.copies import CopyObserver
+from sluice.kube.events import Recorder
+from sluice.kube.mirror import Mirror
+from sluice.kube.performer import Performer
+from sluice.kube.probes import Probes
+from sluice.kube.queue import Lane, WorkQueue
+from sluice.kube.status import StatusWriter
+from sluice.kube.storekeeper import StoreKeeper
+from sluice.kube.stores import Connections
+from sluice.metrics import Metrics
+
+if TYPE_CHECKING:
+    from sluice.kube.settings import OperatorSettings
+
+_log = structlog.get_logger()
+
+WORKERS: Final = {Lane.NORMAL: 8, Lane.DELETION: 4}
+"""Resources looked at at once, by lane."""
+
+THREADS: Final = 24
+"""Blocking calls to stores at once."""
+
+TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15)
+"""The operator only asks small questions, and must not hang on a store that is gone."""
+
+
+async def operate(settings: OperatorSettings) -> None:
+    """Run the operator until SIGTERM or SIGINT.
+
+    Raises:
+        ApiUnavailable: the API server cannot be reached at the start.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(await Api.connect())
+        cluster = await _cluster(api, settings)
+        threads = stack.enter_context(ThreadPoolExecutor(THREADS, thread_name_prefix="store"))
+        connections = Connections(api, Settings(cluster_id=cluster, timeouts=TIMEOUTS))
+        stack.callback(connections.close)
+        queue, mirror, metrics = WorkQueue(), Mirror(), Metrics()
+        recorder = Recorder(api, socket.gethostname())
+        statuses = StatusWriter(api, recorder)
+        probes = Probes(connections, threads)
+        observer = CopyObserver(
+            api,
+            mirror,
+            connections,
+            probes,
+            settings=settings,
+            cluster=cluster,
+            threads=threads,
+        )
+        controller = Controller(
+            api,
+            queue=queue,
+            observer=observer,
+            performer=Performer(api, observer, recorder, metrics, settings),
+            keeper=StoreKeeper(api, queue=queue, mirror=mirror, probes=probes, statuses=statuses),
+            statuses=statuses,
+            metrics=metrics,
+        )
+        resync = Resync(
+            api,
+            queue=queue,
+            mirror=mirror,
+            metrics=metrics,
+            namespaces=settings.namespaces,
+            seconds=settings.resync_seconds,
+        )
+        runner = await Health(queue, resync, metrics, settings).serve()
+        stack.push_async_callback(runner.cleanup)
+        watching = watches.Watches(queue, mirror)
+        jobs = [
+            resync.run(),
+            *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
+            kopf.operator(
+                registry=watches.registry(watching),
+                settings=watches.settings(),
+                standalone=True,
+                clusterwide=not settings.namespaces,
+                namespaces=settings.namespaces,
+                stop_flag=stop,
+            ),
+        ]
+        _log.info("operator started", cluster=cluster, namespaces=settings.namespaces or "all")
+        await _until(stop, jobs)
+        _log.info("operator stopped")
+
+
+async def _until(stop: asyncio.Event, jobs: list) -> None:  # type: ignore[type-arg]
+    """Run until told to stop; a job that ends before ends the operator with its error."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    waiter = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    ended = [task for task in tasks if task.done()]
+    for task in [waiter, *tasks]:
+        task.cancel()
+    await asyncio.gather(waiter, *tasks, return_exceptions=True)
+    for task in ended:
+        if not stop.is_set():
+            task.result()
+            raise RuntimeError("a part of the operator ended by itself")
+
+
+async def _cluster(api: Api, settings: OperatorSettings) -> str:
+    """What tells this cluster's copies from those of other clusters, in a store that they share."""
+    if settings.cluster_id:
+        return settings.cluster_id
+    found = await api.get(NAMESPACE, None, "kube-system")
+    if found is None:
+        raise ApiUnavailable("there is no namespace kube-system", remedy="Set clusterID.")
+    return str(found["metadata"]["uid"])

@@ -1,0 +1,127 @@
+"""A slow look at everything: nothing depends on an event, and watches that died are noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from sluice.errors import SluiceError
+from sluice.kube.client import STREAM_COPY, STREAM_STORE
+from sluice.kube.objects import is_deleting
+from sluice.kube.queue import Key, Lane
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.mirror import Mirror
+    from sluice.kube.queue import WorkQueue
+    from sluice.metrics import Metrics
+
+_log = structlog.get_logger()
+
+WATCH_GRACE: Final = 10.0
+"""Seconds that a watch may take to show what a list has shown."""
+
+
+class Resync:
+    """Puts every resource into the queue now and then, and compares the watches with lists.
+
+    Args:
+        api: the API server.
+        queue: where keys go.
+        mirror: what the watches told.
+        metrics: numbers of resources.
+        namespaces: looked at; none for all.
+        seconds: between two rounds.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        queue: WorkQueue,
+        mirror: Mirror,
+        metrics: Metrics,
+        namespaces: list[str],
+        seconds: float,
+    ) -> None:
+        self._api = api
+        self._queue = queue
+        self._mirror = mirror
+        self._metrics = metrics
+        self._namespaces: list[str | None] = [*namespaces] or [None]
+        self._seconds = seconds
+        self.behind: set[str] = set()
+        self.last = time.monotonic()
+        self.synced = False
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            try:
+                await self._round()
+            except SluiceError as error:
+                _log.warning("resync failed", error=str(error))
+            await asyncio.sleep(self._seconds)
+
+    async def _round(self) -> None:
+        began = time.monotonic()
+        listed: dict[Kind, list[Object]] = {}
+        for kind in (STREAM_STORE, STREAM_COPY):
+            listed[kind] = [
+                body
+                for namespace in self._namespaces
+                for body in await self._api.list(kind, namespace)
+            ]
+            for body in listed[kind]:
+                meta = body["metadata"]
+                self._queue.add(
+                    Key(kind.name, meta["namespace"], meta["name"]),
+                    lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL,
+                )
+        self._count(listed)
+        self.synced = True
+        self.last = time.monotonic()
+        await asyncio.sleep(WATCH_GRACE)
+        for kind, bodies in listed.items():
+            late = any(self._mirror.is_behind(kind, body, began) for body in bodies)
+            gone = late and await self._still_there(kind, bodies, began)
+            (self.behind.add if gone else self.behind.discard)(kind.name)
+            self._metrics.set("sluice_watch_behind", float(gone), kind=kind.name)
+            if gone:
+                _log.error("a watch misses changes", kind=kind.name)
+
+    async def _still_there(self, kind: Kind, bodies: list[Object], began: float) -> bool:
+        """Whether what a watch has not shown exists still: what was deleted is shown no more."""
+        for body in bodies:
+            if self._mirror.is_behind(kind, body, began):
+                meta = body["metadata"]
+                now = await self._api.get(kind, meta["namespace"], meta["name"])
+                if now is not None and now["metadata"]["uid"] == meta["uid"]:
+                    return True
+        return False
+
+    def _count(self, listed: dict[Kind, list[Object]]) -> None:
+        copies = Counter(_state(body) for body in listed[STREAM_COPY])
+        for state in ("Succeeded", "Failed", "Suspended", "Active"):
+            self._metrics.set("sluice_copies", copies[state], state=state)
+        stores = Counter(_is(body, "Ready") for body in listed[STREAM_STORE])
+        self._metrics.set("sluice_stores", stores[True], ready="true")
+        self._metrics.set("sluice_stores", stores[False], ready="false")
+
+
+def _is(body: Object, condition: str) -> bool:
+    conditions = body.get("status", {}).get("conditions") or []
+    return any(c["type"] == condition and c["status"] == "True" for c in conditions)
+
+
+def _state(body: Object) -> str:
+    """A copy's state, for counting."""
+    if _is(body, "Succeeded"):
+        return "Succeeded"
+    if _is(body, "Stalled"):
+        return "Failed"
+    return "Suspended" if _is(body, "Suspended") else "Active"

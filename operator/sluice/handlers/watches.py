@@ -1,0 +1,120 @@
+"""kopf's watches. They only remember what was seen and put keys into the queue.
+
+Plain event handlers, so kopf itself writes nothing: no finalizers, no annotations, no status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import kopf
+
+from sluice.api.common import GROUP, VERSION
+from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.manifests import UID_LABEL
+from sluice.kube.objects import is_deleting
+from sluice.kube.queue import Key, Lane
+from sluice.kube.storekeeper import stores_of
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Kind, Object
+    from sluice.kube.mirror import Mirror
+    from sluice.kube.queue import WorkQueue
+
+WATCH_SECONDS: Final = 300
+"""After which a watch is begun anew by the server."""
+
+_OURS: Final = {"app.kubernetes.io/managed-by": "sluice-operator"}
+
+
+class Watches:
+    """Takes in what the watches see.
+
+    Args:
+        queue: where keys go.
+        mirror: where objects go.
+    """
+
+    def __init__(self, queue: WorkQueue, mirror: Mirror) -> None:
+        self._queue = queue
+        self._mirror = mirror
+
+    def resource(self, kind: Kind, body: Object, *, gone: bool) -> None:
+        """One of our own kinds was seen. Our own writing of its status wakes nobody."""
+        meta = body["metadata"]
+        before = self._mirror.see(kind, body, gone=gone)
+        if before is not None and not gone and _essence(before) == _essence(body):
+            return
+        key = Key(kind.name, meta["namespace"], meta["name"])
+        self._queue.add(key, lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL)
+        if kind == STREAM_COPY:
+            for store in stores_of(body):
+                self._queue.add(Key(STREAM_STORE.name, meta["namespace"], store))
+
+    def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
+        """A Job or a pod of ours was seen."""
+        self._mirror.see(kind, body, gone=gone)
+        meta = body["metadata"]
+        uid = meta.get("labels", {}).get(UID_LABEL)
+        for copy in self._mirror.all(STREAM_COPY, meta["namespace"]):
+            if copy["metadata"]["uid"] == uid:
+                self._queue.add(Key(STREAM_COPY.name, meta["namespace"], copy["metadata"]["name"]))
+
+
+def _essence(body: Object) -> tuple[Any, ...]:
+    """What of an object can change a decision: not its status, which is ours."""
+    meta = body["metadata"]
+    return (
+        meta["uid"],
+        meta.get("generation"),
+        meta.get("deletionTimestamp"),
+        tuple(meta.get("finalizers") or ()),
+        tuple(sorted((meta.get("annotations") or {}).items())),
+    )
+
+
+def registry(watches: Watches) -> kopf.OperatorRegistry:
+    """Kopf's handlers, bound to these watches."""
+    handlers = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=handlers)
+    def login(**arguments: Any) -> Any:
+        return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(
+            **arguments
+        )
+
+    @kopf.on.event(GROUP, VERSION, STREAM_COPY.plural, registry=handlers)
+    async def copies(event: Any, **_: Any) -> None:
+        watches.resource(STREAM_COPY, event["object"], gone=event["type"] == "DELETED")
+
+    @kopf.on.event(GROUP, VERSION, STREAM_STORE.plural, registry=handlers)
+    async def stores(event: Any, **_: Any) -> None:
+        watches.resource(STREAM_STORE, event["object"], gone=event["type"] == "DELETED")
+
+    @kopf.on.event("batch", "v1", JOB.plural, labels=_OURS, registry=handlers)
+    async def jobs(event: Any, **_: Any) -> None:
+        watches.child(JOB, event["object"], gone=event["type"] == "DELETED")
+
+    @kopf.on.event("", "v1", POD.plural, labels=_OURS, registry=handlers)
+    async def pods(event: Any, **_: Any) -> None:
+        watches.child(POD, event["object"], gone=event["type"] == "DELETED")
+
+    return handlers
+
+
+def settings() -> kopf.OperatorSettings:
+    """Kopf's settings: a deadline on everything, and nothing that it would write of its own."""
+    found = kopf.OperatorSettings()
+    found.watching.server_timeout = WATCH_SECONDS
+    found.watching.client_timeout = WATCH_SECONDS + 30
+    found.watching.connect_timeout = 10
+    found.networking.request_timeout = 30
+    found.networking.connect_timeout = 10
+    found.posting.enabled = False
+    found.scanning.disabled = True
+    found.persistence.finalizer = f"{GROUP}/unused"
+    found.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=GROUP, v1=False)
+    found.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
+        prefix=GROUP, key="last-handled", v1=False
+    )
+    return found

@@ -1,0 +1,349 @@
+"""Looking at a StreamCopy: from objects and stores to the World that `reconcile` decides on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pydantic import ValidationError
+
+from sluice.core.model import Health
+from sluice.core.plan import Plan
+from sluice.core.progress import Meter
+from sluice.core.reconcile.copy import questions
+from sluice.core.reconcile.copy_status import plan_name
+from sluice.core.reconcile.world import PlanSeen, Question, Reading, StoreSeen, World
+from sluice.core.request import copy_request, store_address
+from sluice.core.trouble import Trouble
+from sluice.engine.progress import Watch
+from sluice.engine.settle import ask
+from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound
+from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD, STREAM_STORE
+from sluice.kube.jobs import attempt_of, is_gone, job_seen
+from sluice.kube.manifests import UID_LABEL, runtime_hash
+from sluice.kube.objects import (
+    IN_USE_FINALIZER,
+    copy_seen,
+    has_finalizer,
+    is_deleting,
+    parse_copy,
+    parse_store,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from sluice.api.streamcopy import StreamCopy
+    from sluice.core.model import StoreAddress
+    from sluice.core.planner import CopyRequest
+    from sluice.core.reconcile.copy import CopySeen
+    from sluice.core.reconcile.world import JobSeen
+    from sluice.kube.client import Api, Object
+    from sluice.kube.mirror import Mirror
+    from sluice.kube.probes import Probes
+    from sluice.kube.settings import OperatorSettings, Profile
+    from sluice.kube.stores import Connections
+    from sluice.stores.base import Store
+
+_T = TypeVar("_T")
+
+STORE_MAX_AGE: Final = 60.0
+"""Seconds for which a store's answer counts for its copies; the store is asked more often."""
+
+
+@dataclass(slots=True)
+class CopyMemory:
+    """What is kept of a copy between two looks, only to spare calls.
+
+    Attributes:
+        plan: the plan ConfigMap, which never changes.
+        watch, meter: for its progress.
+        controls: the spec's limits as they were last written.
+    """
+
+    plan: PlanSeen | None = None
+    watch: tuple[str, Store, Watch] | None = None
+    meter: Meter = field(default_factory=Meter)
+    controls: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A copy and everything around it.
+
+    Attributes:
+        body: the object.
+        resource: it, as a model.
+        seen: it, as `reconcile` takes it.
+        world: its surroundings.
+        request: what it asks of the engine.
+        memory: see CopyMemory.
+    """
+
+    body: Object
+    resource: StreamCopy
+    seen: CopySeen
+    world: World
+    request: CopyRequest
+    memory: CopyMemory
+
+    @property
+    def namespace(self) -> str:
+        """The copy's namespace."""
+        return self.resource.metadata.namespace
+
+
+class CopyObserver:
+    """Looks at copies.
+
+    Args:
+        api: the API server.
+        mirror: what the watches told.
+        connections: the stores.
+        probes: whether they are there.
+        settings: the operator's.
+        cluster: the cluster's identity.
+        threads: where blocking calls to stores are made.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        mirror: Mirror,
+        connections: Connections,
+        probes: Probes,
+        *,
+        settings: OperatorSettings,
+        cluster: str,
+        threads: Executor,
+    ) -> None:
+        self._api = api
+        self._mirror = mirror
+        self._connections = connections
+        self._probes = probes
+        self._settings = settings
+        self._cluster = cluster
+        self._threads = threads
+        self._memories: dict[str, CopyMemory] = {}
+
+    def forget(self, uid: str) -> None:
+        """The copy is gone."""
+        self._memories.pop(uid, None)
+
+    async def blocking(self, call: Callable[[], _T]) -> _T:
+        """Make a blocking call in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def look(self, body: Object) -> Situation:
+        """Look at a copy's surroundings. Nothing is changed.
+
+        Raises:
+            InvalidSpec: the object is none that this version understands.
+            ApiUnavailable: the API server could not be asked.
+        """
+        resource = parse_copy(body)
+        request = copy_request(resource, cluster=self._cluster)
+        seen = copy_seen(body, resource, request.copy_id)
+        memory = self._memories.setdefault(seen.uid, CopyMemory())
+        namespace = resource.metadata.namespace
+        profile = self._settings.profiles.get(resource.spec.runtime.profile)
+        runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
+        jobs = await self._jobs(namespace, seen, runtime=runtime)
+        world = World(
+            now=datetime.now(UTC),
+            source=await self._store(namespace, resource.spec.source.store_ref.name),
+            target=await self._store(namespace, resource.spec.target.store_ref.name),
+            profile=self._profile_trouble(resource, profile),
+            plan=await self._plan(namespace, seen, memory),
+            jobs=jobs,
+            pods=await self._pods(namespace, seen) if seen.deleted is not None else 0,
+            controls=memory.controls == resource.spec.limits.model_dump_json(),
+        )
+        situation = Situation(
+            body=body,
+            resource=resource,
+            seen=seen,
+            world=world,
+            request=request,
+            memory=memory,
+        )
+        asked = questions(seen, world)
+        return await self._ask(situation, asked) if asked else situation
+
+    async def stores(self, situation: Situation) -> tuple[Store | None, Store]:
+        """The source's store, if it can be reached, and the target's.
+
+        Raises:
+            StoreNotFound, SecretNotFound: there is no way to the target's store.
+        """
+        namespace, world = situation.namespace, situation.world
+        address = self._address(situation, "target")
+        target = await self._connections.get(namespace, address)
+        if world.source is None:
+            return None, target
+        try:
+            return await self._connections.get(namespace, world.source.address), target
+        except SluiceError:
+            return None, target
+
+    def _address(self, situation: Situation, side: str) -> StoreAddress:
+        """A store's address, from its StreamStore or else from the plan."""
+        store: StoreSeen | None = getattr(situation.world, side)
+        if store is not None:
+            return store.address
+        if situation.world.plan is not None:
+            found: StoreAddress = getattr(situation.world.plan.plan, side)
+            return found
+        name = getattr(situation.resource.spec, side).store_ref.name
+        raise StoreNotFound(
+            f"there is no StreamStore {name!r} any more, and no plan to tell where it was"
+        )
+
+    async def _ask(self, situation: Situation, asked: frozenset[Question]) -> Situation:
+        """Ask the stores; why they could not be asked is part of the answer."""
+        try:
+            return await self._answers(situation, asked)
+        except SluiceError as error:
+            world = replace(situation.world, trouble=Trouble.of(error))
+            return replace(situation, world=world)
+
+    async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
+        world, memory = situation.world, situation.memory
+        source, target = await self.stores(situation)
+        if source is None or world.source is None or world.target is None:
+            return situation
+        from_, to = (world.source.address, source), (world.target.address, target)
+        if Question.STATE in asked:
+            known = world.plan.plan.streams[0] if world.plan else None
+            request = situation.request
+            answer = await self.blocking(lambda: ask(request, source=from_, target=to, known=known))
+            return replace(situation, world=replace(world, answer=answer))
+        if world.plan is None:
+            return situation
+        plan = world.plan.plan
+        if memory.watch is None or memory.watch[:2] != (plan.hash, target):
+            memory.watch = (plan.hash, target, Watch(plan, target))
+            memory.meter = Meter()
+        progress = await self.blocking(memory.watch[2].measure)
+        loop = asyncio.get_running_loop()
+        pace = memory.meter.read(loop.time(), progress.bytes, progress.total)
+        reading = Reading(progress=progress, pace=pace)
+        return replace(situation, world=replace(world, reading=reading))
+
+    async def _jobs(
+        self, namespace: str, seen: CopySeen, *, runtime: str | None
+    ) -> tuple[JobSeen, ...]:
+        """The copy's Jobs, the latest last. The mirror's word is taken only for a running one."""
+        if seen.done and seen.deleted is None:
+            return ()
+        found = self._mirror.labelled(JOB, namespace, UID_LABEL, seen.uid)
+        pods = self._mirror.labelled(POD, namespace, UID_LABEL, seen.uid)
+        latest = max(found, key=attempt_of, default=None)
+        running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
+        if latest is None or not running or attempt_of(latest) < seen.status.attempts:
+            label = f"{UID_LABEL}={seen.uid}"
+            found = await self._api.list(JOB, namespace, labels=label)
+            pods = await self._api.list(POD, namespace, labels=label)
+        jobs = []
+        for job in sorted(found, key=attempt_of):
+            own = [
+                pod
+                for pod in pods
+                if attempt_of(pod) == attempt_of(job)
+                and pod["metadata"]["labels"].get("app.kubernetes.io/component") == "driver"
+            ]
+            state = job_seen(job, own, (), runtime=runtime)
+            if state.active and state.trouble is None and not _any_started(own):
+                events = await self._events(namespace, [job, *own])
+                state = job_seen(job, own, events, runtime=runtime)
+            jobs.append(state)
+        return tuple(jobs)
+
+    async def _events(self, namespace: str, about: list[Object]) -> list[Object]:
+        """What was said of objects, the latest last."""
+        events = []
+        for body in about:
+            uid = body["metadata"]["uid"]
+            events += await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
+        return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
+
+    async def _pods(self, namespace: str, seen: CopySeen) -> int:
+        """Pods of the copy that are not gone, drivers and executors."""
+        pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
+        return sum(not is_gone(pod) for pod in pods)
+
+    async def _plan(self, namespace: str, seen: CopySeen, memory: CopyMemory) -> PlanSeen | None:
+        """The plan ConfigMap; one that is damaged counts as none."""
+        if memory.plan is not None or (seen.done and seen.deleted is None):
+            return memory.plan
+        name = plan_name(seen.name, seen.uid)
+        found = await self._api.get(CONFIG_MAP, namespace, name)
+        if found is not None:
+            try:
+                plan = Plan.model_validate_json((found.get("data") or {}).get("plan.json", ""))
+            except ValidationError:
+                return None
+            memory.plan = PlanSeen(plan=plan, name=name)
+        return memory.plan
+
+    async def _store(self, namespace: str, name: str) -> StoreSeen | None:
+        """A StreamStore, as the copy sees it."""
+        body = self._mirror.get(STREAM_STORE, namespace, name)
+        if body is None:  # it may have been made a moment ago
+            body = await self._api.get(STREAM_STORE, namespace, name)
+        if body is None:
+            return None
+        try:
+            address = store_address(parse_store(body))
+        except InvalidSpec:
+            return None
+        answer = (await self._probes.look(body, max_age=STORE_MAX_AGE)).answer
+        seen = StoreSeen(
+            name=name,
+            address=address,
+            held=has_finalizer(body, IN_USE_FINALIZER),
+            deleting=is_deleting(body),
+        )
+        if isinstance(answer, Health):
+            return replace(seen, ready=True)
+        return replace(seen, why=str(answer))
+
+    def _profile_trouble(self, resource: StreamCopy, profile: Profile | None) -> Trouble | None:
+        """Why the runtime that the copy asks for is not to be had."""
+        runtime = resource.spec.runtime
+        if profile is None:
+            offered = ", ".join(sorted(self._settings.profiles)) or "none"
+            return Trouble.of(
+                ProfileNotFound(
+                    f"there is no runtime profile {runtime.profile!r}; offered are: {offered}",
+                    field="spec.runtime.profile",
+                )
+            )
+        if runtime.executors is not None and runtime.executors > profile.max_executors:
+            return _too_much("spec.runtime.executors", runtime.executors, profile.max_executors)
+        most = profile.max_resources
+        for pod in ("driver", "executor"):
+            wanted = getattr(runtime, pod)
+            for what in ("cpu", "memory"):
+                value = getattr(wanted.resources, what) if wanted is not None else None
+                if value is not None and value > getattr(most, what):
+                    field = f"spec.runtime.{pod}.resources.{what}"
+                    return _too_much(field, value, getattr(most, what))
+        return None
+
+
+def _any_started(pods: list[Object]) -> bool:
+    return any(pod.get("status", {}).get("phase") not in {None, "Pending"} for pod in pods)
+
+
+def _too_much(field: str, wanted: object, most: object) -> Trouble:
+    return Trouble.of(
+        InvalidSpec(
+            f"{wanted} is more than the runtime profile allows, which is {most}",
+            field=field,
+            remedy="Ask for less, or for another profile.",
+        )
+    )

@@ -1,0 +1,60 @@
+"""Finalizers: set and taken off by patches that cannot lose another's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.errors import ApiUnavailable
+from sluice.kube.objects import has_finalizer, is_deleting
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Api, Kind
+
+_TRIES = 5
+
+
+async def add(api: Api, kind: Kind, namespace: str, name: str, finalizer: str) -> bool:
+    """Put a finalizer on an object.
+
+    Returns:
+        Whether it stands there: not on an object that is gone or being deleted.
+
+    Raises:
+        ApiUnavailable: the API server refuses, or the object changes all the time.
+    """
+    for _ in range(_TRIES):
+        body = await api.get(kind, namespace, name)
+        if body is None:
+            return False
+        if has_finalizer(body, finalizer):
+            return True
+        if is_deleting(body):
+            return False
+        wanted = [*(body["metadata"].get("finalizers") or []), finalizer]
+        if await _write(api, kind, namespace, name, body["metadata"]["resourceVersion"], wanted):
+            return True
+    raise ApiUnavailable(f"{kind.name} {name!r} changes too often to be given a finalizer")
+
+
+async def remove(api: Api, kind: Kind, namespace: str, name: str, finalizer: str) -> None:
+    """Take a finalizer off an object, if it is there.
+
+    Raises:
+        ApiUnavailable: the API server refuses, or the object changes all the time.
+    """
+    for _ in range(_TRIES):
+        body = await api.get(kind, namespace, name)
+        if body is None or not has_finalizer(body, finalizer):
+            return
+        wanted = [other for other in body["metadata"]["finalizers"] if other != finalizer]
+        if await _write(api, kind, namespace, name, body["metadata"]["resourceVersion"], wanted):
+            return
+    raise ApiUnavailable(f"{kind.name} {name!r} changes too often to be freed of a finalizer")
+
+
+async def _write(
+    api: Api, kind: Kind, namespace: str, name: str, version: str, finalizers: list[str]
+) -> bool:
+    """Write all finalizers, unless the object was changed since; whether it was not."""
+    body = {"metadata": {"resourceVersion": version, "finalizers": finalizers}}
+    return await api.patch(kind, namespace, name, body) is not None

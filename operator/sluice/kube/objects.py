@@ -1,0 +1,71 @@
+"""Our own kinds, from the API's objects to models; names of what Sluice puts on objects."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from pydantic import ValidationError
+
+from sluice.api.common import GROUP
+from sluice.api.load import invalid
+from sluice.api.status import StreamCopyStatus
+from sluice.api.streamcopy import StreamCopy
+from sluice.api.streamstore import StreamStore
+from sluice.core.reconcile.copy import CopySeen
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Object
+
+STAGING_FINALIZER: Final = f"{GROUP}/staging"
+IN_USE_FINALIZER: Final = f"{GROUP}/in-use"
+REQUESTED_AT: Final = f"{GROUP}/requestedAt"
+FORCE_ORPHAN: Final = f"{GROUP}/force-orphan"
+
+
+def parse_copy(body: Object) -> StreamCopy:
+    """A StreamCopy from its object. InvalidSpec where it is none that this version knows."""
+    try:
+        return StreamCopy.model_validate(body)
+    except ValidationError as error:
+        raise invalid(error, "StreamCopy") from error
+
+
+def parse_store(body: Object) -> StreamStore:
+    """A StreamStore from its object. InvalidSpec where it is none that this version knows."""
+    try:
+        return StreamStore.model_validate(body)
+    except ValidationError as error:
+        raise invalid(error, "StreamStore") from error
+
+
+def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
+    """A StreamCopy as `reconcile` takes it."""
+    meta = body["metadata"]
+    annotations = meta.get("annotations") or {}
+    deleted = meta.get("deletionTimestamp")
+    since = None
+    if deleted is not None:
+        since = (datetime.now(UTC) - datetime.fromisoformat(deleted)).total_seconds()
+    return CopySeen(
+        name=meta["name"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        copy_id=copy_id,
+        spec=resource.spec,
+        status=StreamCopyStatus.read(body.get("status")),
+        requested_at=annotations.get(REQUESTED_AT) or None,
+        finalizer=has_finalizer(body, STAGING_FINALIZER),
+        deleted=None if since is None else max(0.0, since),
+        force_orphan=annotations.get(FORCE_ORPHAN, "") not in {"", "false"},
+    )
+
+
+def has_finalizer(body: Object, finalizer: str) -> bool:
+    """Whether a finalizer stands on an object."""
+    return finalizer in (body["metadata"].get("finalizers") or [])
+
+
+def is_deleting(body: Object) -> bool:
+    """Whether somebody has deleted an object, and finalizers hold it back."""
+    return "deletionTimestamp" in body["metadata"]

@@ -1,0 +1,186 @@
+"""Doing what `reconcile` decided about a StreamCopy.
+
+Every action may be done twice, by one operator or by two at once: names follow from the copy, and
+what is there already is adopted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.copy_status import plan_name
+from sluice.core.reconcile.world import (
+    Abandon,
+    AddFinalizer,
+    DeleteJob,
+    DropPlan,
+    HoldStores,
+    Orphan,
+    RemoveFinalizer,
+    StartJob,
+    WriteControls,
+    WritePlan,
+)
+from sluice.engine.settle import abandon
+from sluice.errors import PodRefused, QuotaExceeded, StoreNotReady
+from sluice.kube import finalizers, manifests
+from sluice.kube.client import CONFIG_MAP, JOB, POD, SECRET, STREAM_COPY, STREAM_STORE, Refused
+from sluice.kube.manifests import Child, JobRequest
+from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.core.reconcile.world import Action
+    from sluice.kube.client import Api
+    from sluice.kube.copies import CopyObserver, Situation
+    from sluice.kube.events import Recorder
+    from sluice.kube.settings import OperatorSettings
+    from sluice.metrics import Metrics
+
+_log = structlog.get_logger()
+
+
+class Performer:
+    """Carries out actions.
+
+    Args:
+        api: the API server.
+        observer: the way to the stores.
+        recorder: for events.
+        metrics: counts what is orphaned.
+        settings: the operator's.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        observer: CopyObserver,
+        recorder: Recorder,
+        metrics: Metrics,
+        settings: OperatorSettings,
+    ) -> None:
+        self._api = api
+        self._observer = observer
+        self._recorder = recorder
+        self._metrics = metrics
+        self._settings = settings
+
+    async def perform(self, situation: Situation, action: Action) -> None:
+        """Do one thing.
+
+        Raises:
+            SluiceError: it could not be done; what was done before it stays.
+        """
+        namespace, name = situation.namespace, situation.seen.name
+        match action:
+            case AddFinalizer():
+                await finalizers.add(self._api, STREAM_COPY, namespace, name, STAGING_FINALIZER)
+            case RemoveFinalizer():
+                await finalizers.remove(self._api, STREAM_COPY, namespace, name, STAGING_FINALIZER)
+            case HoldStores():
+                await self._hold_stores(situation)
+            case WritePlan(plan):
+                await self._write_plan(situation, plan)
+            case DropPlan():
+                situation.memory.plan = None
+                await self._api.delete(CONFIG_MAP, namespace, plan_name(name, situation.seen.uid))
+            case WriteControls():
+                await self._write_controls(situation)
+            case StartJob(attempt, plan):
+                await self._start_job(situation, attempt, plan)
+            case DeleteJob(job):
+                await self._api.delete(JOB, namespace, job)
+                await self._api.delete(CONFIG_MAP, namespace, manifests.pods_name(job))
+            case Abandon():
+                source, target = await self._observer.stores(situation)
+                request = situation.request
+                done = await self._observer.blocking(
+                    lambda: abandon(request, source=source, target=target)
+                )
+                _log.info("abandoned", done=done)
+            case Orphan(why):
+                await self._orphan(situation, why)
+
+    async def _hold_stores(self, situation: Situation) -> None:
+        """Let neither the stores nor their Secrets go while the copy needs them."""
+        namespace = situation.namespace
+        for side, store in (("source", situation.world.source), ("target", situation.world.target)):
+            if store is None or store.held:
+                continue
+            field = f"spec.{side}.storeRef.name"
+            if not await finalizers.add(
+                self._api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER
+            ):
+                raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)
+            secret = store.address.secret
+            if secret is not None and not await finalizers.add(
+                self._api, SECRET, namespace, secret, IN_USE_FINALIZER
+            ):
+                raise StoreNotReady(
+                    f"the Secret {secret!r} of StreamStore {store.name!r} is being deleted",
+                    field=field,
+                )
+
+    def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
+        spec = situation.resource.spec
+        return JobRequest(
+            child=_child(situation),
+            attempt=attempt,
+            spec=spec,
+            plan=plan,
+            profile=self._settings.profiles[spec.runtime.profile],
+            settings=self._settings,
+        )
+
+    async def _write_plan(self, situation: Situation, plan: Plan) -> None:
+        """Write the plan down; one that another operator has written a moment ago stands."""
+        body = manifests.plan_config_map(_child(situation), plan)
+        await self._api.create(CONFIG_MAP, situation.namespace, body)
+
+    async def _write_controls(self, situation: Situation) -> None:
+        """Write the limits, and let the kubelet of a running driver see them at once."""
+        spec, namespace = situation.resource.spec, situation.namespace
+        request = manifests.controls_config_map(_child(situation), spec)
+        await self._api.apply(CONFIG_MAP, namespace, request)
+        situation.memory.controls = spec.limits.model_dump_json()
+        label = f"{manifests.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
+        for pod in await self._api.list(POD, namespace, labels=label):
+            version = str(situation.seen.generation)
+            note = {"metadata": {"annotations": {manifests.CONTROLS_ANNOTATION: version}}}
+            await self._api.patch(POD, namespace, pod["metadata"]["name"], note)
+
+    async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:
+        """Make the Job, unless it is there: then it is the one that was meant."""
+        request = self._request(situation, plan, attempt)
+        namespace = situation.namespace
+        await self._api.apply(CONFIG_MAP, namespace, manifests.pods_config_map(request))
+        try:
+            made = await self._api.create(JOB, namespace, manifests.job(request))
+        except Refused as error:
+            if "exceeded quota" in error.message:
+                raise QuotaExceeded(error.message) from error
+            if error.status in _REFUSALS:
+                raise PodRefused(error.message) from error
+            raise
+        _log.info("driver started" if made else "driver adopted", attempt=attempt)
+
+    async def _orphan(self, situation: Situation, why: str) -> None:
+        """Say what is left behind, where nobody can overlook it."""
+        target = situation.resource.spec.target
+        message = (
+            f"{target.scope}/{target.stream} in StreamStore {target.store_ref.name!r} may hold "
+            f"staging segments or an unpublished stream of the copy {situation.seen.copy_id}: {why}"
+        )
+        _log.error("orphaned", left=message)
+        self._metrics.count("sluice_orphaned_total", kind="StreamCopy")
+        await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
+
+
+_REFUSALS = frozenset({400, 403, 422})
+
+
+def _child(situation: Situation) -> Child:
+    return Child(namespace=situation.namespace, name=situation.seen.name, uid=situation.seen.uid)

@@ -1,0 +1,108 @@
+"""Connections to the stores that StreamStores name.
+
+A connection is kept while the operator runs, also when its StreamStore or Secret is gone: what is
+staged has to be dropped even then.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.errors import SecretNotFound
+from sluice.kube.client import SECRET
+from sluice.stores.connect import connect
+from sluice.stores.credentials import Credentials
+
+if TYPE_CHECKING:
+    from sluice.config import Settings
+    from sluice.core.model import StoreAddress
+    from sluice.kube.client import Api, Object
+    from sluice.stores.base import Store
+
+
+class _Open(NamedTuple):
+    """An open connection, and what it was opened with."""
+
+    address: StoreAddress
+    fingerprint: str
+    store: Store
+
+
+class Connections:
+    """The stores, by namespace and address.
+
+    Args:
+        api: where Secrets are read.
+        settings: deadlines.
+    """
+
+    def __init__(self, api: Api, settings: Settings) -> None:
+        self._api = api
+        self._settings = settings
+        self._open: dict[tuple[str, StoreAddress], _Open] = {}
+
+    async def get(self, namespace: str, address: StoreAddress) -> Store:
+        """The store at an address, with the credentials that its Secret holds now.
+
+        Where the Secret is gone, the connection that was opened with it before is given.
+
+        Raises:
+            SecretNotFound: there is no such Secret or it lacks a key, and no connection is open.
+            ApiUnavailable: the Secret could not be read.
+        """
+        key = (namespace, address)
+        kept = self._open.get(key)
+        credentials, fingerprint = None, ""
+        if address.secret is not None:
+            secret = await self._api.get(SECRET, namespace, address.secret)
+            try:
+                credentials = _credentials(address.secret, secret)
+            except SecretNotFound:
+                if kept is not None:
+                    return kept.store
+                raise
+            fingerprint = _fingerprint(credentials)
+        if kept is not None and kept.fingerprint == fingerprint:
+            return kept.store
+        if kept is not None:
+            kept.store.close()
+        store = connect(address, self._settings, credentials=credentials)
+        self._open[key] = _Open(address, fingerprint, store)
+        return store
+
+    def addresses(self, namespace: str) -> list[StoreAddress]:
+        """Those that were connected to from a namespace."""
+        return [address for owner, address in self._open if owner == namespace]
+
+    def close(self) -> None:
+        """Close every connection."""
+        for kept in self._open.values():
+            kept.store.close()
+        self._open.clear()
+
+
+def _credentials(name: str, secret: Object | None) -> Credentials:
+    """A Secret's user and password."""
+    field = "spec.pravega.auth.basic.secretRef.name"
+    if secret is None:
+        raise SecretNotFound(f"there is no Secret {name!r}", field=field)
+    data = secret.get("data") or {}
+    values = []
+    for key in ("username", "password"):
+        try:
+            value = base64.b64decode(data[key], validate=True).decode().rstrip("\r\n")
+        except (KeyError, binascii.Error, UnicodeDecodeError):
+            value = ""
+        if not value:
+            raise SecretNotFound(f"the Secret {name!r} has no key {key!r}", field=field)
+        values.append(value)
+    return Credentials(*values)
+
+
+def _fingerprint(credentials: Credentials) -> str:
+    """Tells whether credentials are those of before, without keeping them."""
+    text = f"{len(credentials.username)}:{credentials.username}{credentials.password}"
+    return hashlib.sha256(text.encode()).hexdigest()
