@@ -1,0 +1,54 @@
+"""The files that are derived from the chart."""
+
+import pytest
+import yaml
+
+import genmanifests
+from support.chart import NAMESPACE, ROOT, Manifest
+
+INSTALL = ROOT / "manifests" / "install.yaml"
+CRDS = ROOT / "manifests" / "crds.yaml"
+
+
+@pytest.fixture
+def install() -> list[Manifest]:
+    """Gives the objects of install.yaml."""
+    return list(yaml.safe_load_all(INSTALL.read_text()))
+
+
+def test_nothing_has_drifted() -> None:
+    """The chart's CRDs and the manifests are what hack/genmanifests.py makes."""
+    made = {**genmanifests.chart_crds(), **genmanifests.manifests()}
+    assert not genmanifests.stale()
+    assert not list(genmanifests.differing(made))
+
+
+def test_nothing_claims_to_be_helms(install: list[Manifest]) -> None:
+    """Plain manifests carry no mark of Helm, or Helm would take them for its own."""
+    assert len(install) > 10
+    for manifest in [*install, *yaml.safe_load_all(CRDS.read_text())]:
+        text = yaml.safe_dump(manifest["metadata"])
+        assert "Helm" not in text
+        assert "helm.sh" not in text
+
+
+def test_deleting_the_installation_keeps_the_resources(install: list[Manifest]) -> None:
+    """install.yaml has no CRD, for with it all resources would go; crds.yaml has nothing else."""
+    assert "CustomResourceDefinition" not in {manifest["kind"] for manifest in install}
+    crds = list(yaml.safe_load_all(CRDS.read_text()))
+    sources = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
+    assert [crd["spec"] for crd in crds] == [source["spec"] for source in sources]
+
+
+def test_the_namespace_admits_restricted_pods_only(install: list[Manifest]) -> None:
+    """install.yaml begins with its namespace, and everything in a namespace is in that one."""
+    namespace, *rest = install
+    assert namespace["metadata"]["name"] == NAMESPACE
+    assert (
+        namespace["metadata"]["labels"].items()
+        >= {
+            "pod-security.kubernetes.io/enforce": "restricted",
+            "pod-security.kubernetes.io/warn": "restricted",
+        }.items()
+    )
+    assert {manifest["metadata"].get("namespace", NAMESPACE) for manifest in rest} == {NAMESPACE}

@@ -1,0 +1,127 @@
+"""Who may do what: the chart's roles, and the page that gives their reasons."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.chart import EVERYTHING, NAMESPACED, ROOT, Rendered, render, rules
+
+SECURITY = ROOT / "docs" / "security.md"
+CLUSTER_SCOPE = {"driver": {"namespaces": ["demo"]}}
+
+Right = tuple[str, str, str, str]
+
+
+def documented(heading: str) -> list[set[Right]]:
+    """The rights in each table of a section of the page."""
+    section = SECURITY.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    tables = re.findall(r"^\|---.*\n((?:\|.*\n)+)", section, flags=re.MULTILINE)
+    return [set(_rows(table)) for table in tables]
+
+
+def _rows(table: str) -> Iterator[Right]:
+    for line in table.splitlines():
+        group, resources, verbs, reason = (cell.strip() for cell in line.strip("|").split("|"))
+        assert reason
+        resources, _, only = resources.partition(", only ")
+        for resource in resources.split(", "):
+            for verb in verbs.split(", "):
+                yield "" if group == "core" else group, resource, verb, only
+
+
+@pytest.fixture(
+    params=[CLUSTER_SCOPE, {**EVERYTHING, **NAMESPACED}, NAMESPACED | {"clusterID": "paris"}],
+    ids=["cluster", "namespaces", "namespaces with an id"],
+)
+def rendered(request: pytest.FixtureRequest) -> Rendered:
+    """Gives the objects of each way to grant rights."""
+    return render(request.param)
+
+
+def test_the_page_gives_a_reason_for_each_right() -> None:
+    """docs/security.md names the rights of the operator and of drivers, no more and no less."""
+    objects = render(CLUSTER_SCOPE)
+    assert documented("What the operator may do") == [
+        set(rules(objects, "sluice-operator")),
+        set(rules(objects, "sluice-cluster-identity")),
+    ]
+    assert documented("What a driver may do") == [set(rules(objects, "sluice-driver"))]
+
+
+def test_rights_are_the_same_in_each_scope() -> None:
+    """A Role in a namespace grants what the ClusterRole grants everywhere."""
+    whole = set(rules(render(), "sluice-operator"))
+    assert set(rules(render(NAMESPACED), "sluice-operator")) == whole
+
+
+def test_nothing_is_granted_wholesale(rendered: Rendered) -> None:
+    """No wildcard, no list of Secrets, no way to more rights, in any role."""
+    for role in [*rendered.of("Role"), *rendered.of("ClusterRole")]:
+        for group, resource, verb, _ in rules(rendered, role["metadata"]["name"]):
+            assert "*" not in {group, resource, verb}
+            assert group != "rbac.authorization.k8s.io"
+            assert verb not in {"bind", "escalate", "impersonate"}
+            assert resource not in {"pods/exec", "serviceaccounts/token"}
+            if resource == "secrets":
+                assert verb in {"get", "patch"}
+
+
+def test_an_operator_of_namespaces_has_no_rights_elsewhere() -> None:
+    """Its Roles are in the namespaces it serves, and it reads one namespace's identity."""
+    objects = render(NAMESPACED)
+    served = {"demo", "shop"}
+    assert {role["metadata"]["namespace"] for role in objects.of("Role")} == served
+    assert {binding["metadata"]["namespace"] for binding in objects.of("RoleBinding")} == served
+    (binding,) = objects.of("ClusterRoleBinding")
+    assert binding["roleRef"]["name"] == "sluice-cluster-identity"
+    assert list(rules(objects, "sluice-cluster-identity")) == [
+        ("", "namespaces", "get", "kube-system")
+    ]
+
+
+def test_a_given_identity_needs_no_right_in_the_cluster() -> None:
+    """With `clusterID`, an operator of namespaces has no ClusterRole at all."""
+    objects = render(NAMESPACED | {"clusterID": "paris", "rbac": {"aggregate": False}})
+    assert objects.of("ClusterRole") == objects.of("ClusterRoleBinding") == []
+
+
+def test_bindings_grant_the_roles_to_the_accounts(rendered: Rendered) -> None:
+    """Each binding names a role and an account that the chart makes."""
+
+    def keys(*kinds: str) -> set[tuple[str, str | None, str]]:
+        return {
+            (m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"])
+            for kind in kinds
+            for m in rendered.of(kind)
+        }
+
+    roles, accounts = keys("Role", "ClusterRole"), keys("ServiceAccount")
+    for binding in [*rendered.of("RoleBinding"), *rendered.of("ClusterRoleBinding")]:
+        role, (subject,) = binding["roleRef"], binding["subjects"]
+        namespace = binding["metadata"].get("namespace") if role["kind"] == "Role" else None
+        assert (role["kind"], namespace, role["name"]) in roles
+        assert ("ServiceAccount", subject["namespace"], subject["name"]) in accounts
+
+
+def test_people_get_both_kinds_and_no_status() -> None:
+    """`view` reads, `edit` and `admin` write; only the operator writes a status."""
+    objects = render()
+    aggregated: dict[str, Any] = {
+        role["metadata"]["name"]: {
+            label.rpartition("aggregate-to-")[2]
+            for label in role["metadata"]["labels"]
+            if "aggregate-to-" in label
+        }
+        for role in objects.of("ClusterRole")
+    }
+    assert aggregated["sluice-view"] == {"view", "edit", "admin"}
+    assert aggregated["sluice-edit"] == {"edit", "admin"}
+    plurals = {
+        crd["metadata"]["name"].partition(".")[0] for crd in objects.of("CustomResourceDefinition")
+    }
+    for name in ("sluice-view", "sluice-edit"):
+        assert {resource for _, resource, _, _ in rules(objects, name)} == plurals
+    assert {verb for *_, verb, _ in rules(objects, "sluice-view")} == {"get", "list", "watch"}
+    assert not {verb for *_, verb, _ in rules(objects, "sluice-edit")} & {"get", "list", "watch"}

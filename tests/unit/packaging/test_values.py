@@ -1,0 +1,103 @@
+"""Values that the chart's schema refuses, each with a message that names the field."""
+
+from typing import Any
+
+import pytest
+
+from support.chart import refusal
+
+REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "unknown value": ({"replicas": 2}, ("'replicas' not allowed",)),
+    "unknown value of the operator": ({"operator": {"replicas": 2}}, ("/operator", "replicas")),
+    "no repository": ({"image": {"repository": ""}}, ("/image/repository",)),
+    "tag with a colon": ({"image": {"tag": "sluice:1"}}, ("/image/tag",)),
+    "tag that is a number": ({"image": {"tag": 1.5}}, ("/image/tag", "want string")),
+    "short digest": ({"image": {"digest": "sha256:abc"}}, ("/image/digest",)),
+    "pull policy": ({"image": {"pullPolicy": "Sometimes"}}, ("/image/pullPolicy", "Always")),
+    "pull secret without a name": ({"imagePullSecrets": ["a"]}, ("/imagePullSecrets/0",)),
+    "text for a switch": ({"crds": {"install": "no"}}, ("/crds/install", "want boolean")),
+    "one namespace instead of a list": (
+        {"watch": {"namespaces": "demo"}},
+        ("/watch/namespaces", "want array"),
+    ),
+    "a namespace twice": ({"watch": {"namespaces": ["a", "a"]}}, ("/watch/namespaces", "equal")),
+    "no name of a namespace": ({"driver": {"namespaces": ["A_b"]}}, ("/driver/namespaces/0",)),
+    "cluster id": ({"clusterID": "a/b"}, ("/clusterID",)),
+    "log level": ({"operator": {"logLevel": "trace"}}, ("/operator/logLevel", "debug")),
+    "no resync": ({"operator": {"resyncSeconds": 0}}, ("/operator/resyncSeconds", "minimum")),
+    "labels that the chart selects by": (
+        {"operator": {"podLabels": {"app.kubernetes.io/name": "x"}}},
+        ("/operator/podLabels/app.kubernetes.io~1name",),
+    ),
+    "no profile": ({"profiles": {"default": None}}, ("/profiles", "minProperties")),
+    "name of a profile": ({"profiles": {"Large": {}}}, ("/profiles", "'Large' not allowed")),
+    "a pod in a profile": (
+        {"profiles": {"default": {"podTemplate": {}}}},
+        ("/profiles/default", "podTemplate"),
+    ),
+    "slots": ({"profiles": {"default": {"slots": 0}}}, ("/profiles/default/slots", "minimum")),
+    "memory without its unit's spelling": (
+        {"profiles": {"default": {"driver": {"resources": {"limits": {"memory": "2GB"}}}}}},
+        ("/profiles/default/driver/resources/limits/memory", "2GB"),
+    ),
+    "memory as a number": (
+        {"profiles": {"default": {"maxResources": {"memory": 8589934592}}}},
+        ("/profiles/default/maxResources/memory", "want string"),
+    ),
+    "devices": (
+        {"profiles": {"default": {"executor": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}}},
+        ("/profiles/default/executor/resources/limits", "nvidia.com/gpu"),
+    ),
+    "a driver with cores": (
+        {"profiles": {"default": {"driver": {"cores": 2}}}},
+        ("/profiles/default/driver", "cores"),
+    ),
+    "what is not Spark's": (
+        {"profiles": {"default": {"sparkConf": {"hadoop.x": "1"}}}},
+        ("/profiles/default/sparkConf", "hadoop.x"),
+    ),
+    "a number for Spark": (
+        {"profiles": {"default": {"sparkConf": {"spark.task.cpus": 1}}}},
+        ("/profiles/default/sparkConf/spark.task.cpus", "want string"),
+    ),
+    "labels by which Sluice finds its pods": (
+        {"profiles": {"default": {"labels": {"sluice.dev/copy-uid": "x"}}}},
+        ("/profiles/default/labels/sluice.dev~1copy-uid",),
+    ),
+    "a toleration's effect": (
+        {"profiles": {"default": {"tolerations": [{"effect": "Never"}]}}},
+        ("/profiles/default/tolerations/0/effect",),
+    ),
+    "port": (
+        {"networkPolicy": {"egress": {"stores": {"ports": [70000]}}}},
+        ("/networkPolicy/egress/stores/ports/0", "maximum"),
+    ),
+    "an address that is no range": (
+        {"networkPolicy": {"egress": {"apiServer": {"cidrs": ["10.0.0.1"]}}}},
+        ("/networkPolicy/egress/apiServer/cidrs/0",),
+    ),
+    "a peer that is empty": (
+        {"networkPolicy": {"ingress": {"from": [{}]}}},
+        ("/networkPolicy/ingress/from/0", "minProperties"),
+    ),
+    "interval": (
+        {"monitoring": {"serviceMonitor": {"interval": "often"}}},
+        ("/monitoring/serviceMonitor/interval",),
+    ),
+    "executors where nothing is watched": (
+        {"watch": {"namespaces": ["shop"]}, "driver": {"namespaces": ["demo"]}},
+        ("driver.namespaces", "demo", "watch.namespaces"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "named"), REFUSED.values(), ids=REFUSED.keys())
+def test_wrong_values_are_refused(values: dict[str, Any], named: tuple[str, ...]) -> None:
+    """Helm makes nothing of wrong values, and says where they are wrong."""
+    said = refusal(values)
+    assert all(part in said for part in named), said
+
+
+def test_the_chart_can_be_part_of_another() -> None:
+    """Helm hands `global` to the charts that a chart is made of; it is not taken for a mistake."""
+    assert refusal({"global": {"registry": "r.example"}}) == ""
