@@ -4,13 +4,16 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from uuid import uuid4
 
 import pytest
 
+import localcluster
 from localstore import Cluster, ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
 
 _scopes = itertools.count(1)
+_CLUSTER_SECONDS = 1200
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +47,29 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
+def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
+    """Gives a Kubernetes cluster: one that runs already, which is left running, or a new one."""
+    kubernetes = localcluster.choose()
+    try:
+        kubernetes.status()
+    except localcluster.LocalClusterError:
+        kubernetes.up(_line(request))
+        yield kubernetes
+        kubernetes.down(_line(request))
+    else:
+        yield kubernetes
+
+
+@pytest.fixture
+def namespace(kube: localcluster.Cluster) -> Iterator[str]:
+    """Gives a namespace of its own to a test, and lets it go when the test ends."""
+    name = f"test-{uuid4().hex[:12]}"
+    kube.kubectl("create", "namespace", name)
+    yield name
+    kube.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
 def foreign_for() -> Iterator[Callable[..., ForeignClient]]:
     """Gives the function that makes the official Java client for a controller's address."""
     clients: dict[tuple[str, User | None], ForeignClient] = {}
@@ -74,6 +100,18 @@ def scope(foreign: ForeignClient) -> str:
 @pytest.fixture
 def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Gives the function that puts a line into the test log, even while output is captured."""
+    return _line(request)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives the first test that uses a cluster the time to compile it."""
+    for item in items:
+        wants = "kube" in getattr(item, "fixturenames", ())
+        if wants and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
+
+
+def _line(request: pytest.FixtureRequest) -> Callable[[str], None]:
     capture = request.config.pluginmanager.getplugin("capturemanager")
     terminal = request.config.pluginmanager.getplugin("terminalreporter")
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MOST_HISTORY: Final = 10
 """Attempts that a status remembers."""
 
+MOST_TOKEN: Final = 512
+"""Characters of the annotation sluice.dev/requestedAt that count."""
+
 _CUT = "..."
 
 
@@ -39,6 +42,11 @@ def _cut(most: int, value: Any) -> Any:
     if isinstance(value, str) and len(value) > most:
         return value[: most - len(_CUT)] + _CUT
     return value
+
+
+def _first(most: int, value: Any) -> Any:
+    """The first `most` characters of a text, without a sign that there were more."""
+    return value[:most] if isinstance(value, str) else value
 
 
 def _last(most: int, value: Any) -> Any:
@@ -71,7 +79,8 @@ Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 ShortText = Annotated[str, Field(max_length=128), BeforeValidator(partial(_cut, 128))]
 Name = Annotated[str, Field(max_length=253), BeforeValidator(partial(_cut, 253))]
-Token = Annotated[str, Field(max_length=512), BeforeValidator(partial(_cut, 512))]
+Token = Annotated[str, Field(max_length=MOST_TOKEN), BeforeValidator(partial(_first, MOST_TOKEN))]
+"""A text that is only compared; whoever compares takes the first `MOST_TOKEN` characters."""
 FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(_cut, 512))]
 Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(_cut, 4096))]
 
@@ -97,6 +106,12 @@ class StatusModel(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, in which what is changed is held to the same bounds as what is read."""
+        if not update:
+            return super().model_copy(deep=deep)
+        return self.model_validate({**dict(self), **update})
 
     def dump(self) -> dict[str, Any]:
         """As Kubernetes takes it: camelCase, JSON values, nothing that is absent."""

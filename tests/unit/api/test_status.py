@@ -5,6 +5,7 @@ import pytest
 
 from sluice.api.status import (
     MOST_HISTORY,
+    MOST_TOKEN,
     Attempt,
     Condition,
     ConditionType,
@@ -158,11 +159,33 @@ def test_long_texts_are_cut() -> None:
     assert len(failure.field) == 512
 
 
+def test_a_request_can_be_compared_after_it_was_cut() -> None:
+    """The first characters of an annotation of any length are kept as they are."""
+    asked = "x" * (MOST_TOKEN + 1)
+    handled = StreamCopyStatus(last_handled_requested_at=asked).last_handled_requested_at
+    assert handled == asked[:MOST_TOKEN]
+    assert StreamCopyStatus(last_handled_requested_at=None).dump() == StreamCopyStatus().dump()
+
+
 def test_the_last_attempts_are_remembered() -> None:
     """Only the youngest attempts stay in the history."""
     attempts = tuple(Attempt(attempt=number, job=f"job-{number}") for number in range(1, 25))
     history = StreamCopyStatus(history=attempts).history
     assert history == attempts[-MOST_HISTORY:]
+
+
+def test_a_changed_status_is_cut_too() -> None:
+    """Changing a status cuts texts, lists and times as making one does, and keeps the rest."""
+    later = NOON + timedelta(milliseconds=700)
+    attempts = tuple(Attempt(attempt=number, job=f"job-{number}") for number in range(1, 25))
+    update = {"end_cut": "x" * 5000, "history": attempts, "start_time": later}
+    changed = FULL.model_copy(update=update)
+    assert changed.end_cut is not None
+    assert len(changed.end_cut) == 4096
+    assert changed.history == attempts[-MOST_HISTORY:]
+    assert changed.start_time == NOON
+    assert changed.model_copy(update={key: getattr(FULL, key) for key in update}) == FULL
+    assert FULL.model_copy() == FULL
 
 
 def test_a_condition_is_found_by_its_type() -> None:

@@ -1,0 +1,33 @@
+"""Fixtures for tests of what the API server itself checks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import localcluster
+from support.apply import Applier
+
+CRDS = Path(__file__).parents[3] / "crds"
+
+
+@pytest.fixture(scope="module")
+def definitions(kube: localcluster.Cluster) -> Iterator[list[str]]:
+    """Gives the names of our definitions, applied; those that were not there before go again."""
+    found = kube.kubectl("get", "crds", "--output=name").split()
+    command = ("apply", "--server-side", "--force-conflicts", f"--filename={CRDS}", "--output=name")
+    names = kube.kubectl(*command).split()
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    yield names
+    if added := set(names) - set(found):
+        kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
+
+
+@pytest.fixture(scope="module")
+def applier(kube: localcluster.Cluster, definitions: list[str]) -> Iterator[Applier]:
+    """Gives what applies resources in a namespace that a test module has for itself."""
+    name = f"crds-{uuid4().hex[:12]}"
+    kube.kubectl("create", "namespace", name)
+    yield Applier(kube, name)
+    kube.kubectl("delete", "namespace", name, "--wait=false")

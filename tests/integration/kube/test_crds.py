@@ -1,0 +1,295 @@
+"""The definitions on a real API server: what it takes, stores, explains and shows."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kubernetes import client, config
+
+import localcluster
+from localcluster import LocalClusterError
+from sluice.api.load import load
+from sluice.api.schema import KINDS, Kind, fields, structural
+from sluice.api.status import Condition, Progress, StreamCopyStatus, StreamStoreStatus
+from sluice.core.text import rate
+from sluice.errors import InvalidSpec, SluiceError
+from support.apply import Applier
+from support.resources import COPY, STORE, changed, text
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+GOOD_STORES = {
+    "minimal": STORE,
+    "name": changed(STORE, "spec.pravega.controllerURI", "tcp://controller.pravega.svc:9090"),
+    "IPv6": changed(STORE, "spec.pravega.controllerURI", "tcp://[fd00::1]:65535"),
+    "login": changed(STORE, "spec.pravega.auth", {"basic": {"secretRef": {"name": "login"}}}),
+    "longest name": changed(STORE, "metadata.name", "a" * 63),
+}
+GOOD_COPIES = {
+    "minimal": COPY,
+    "suspended": changed(COPY, "spec.suspend", value=True),
+    "longest names": changed(COPY, "spec.source.stream", "a" * 249),
+    "other store": changed(COPY, "spec.target.storeRef.name", "remote"),
+    "same stream of another store": changed(
+        changed(COPY, "spec.target", {**COPY["spec"]["source"]}),
+        "spec.target.storeRef",
+        {"name": "remote"},
+    ),
+    "onExists": changed(COPY, "spec.target.onExists", "Fail"),
+    "limits": changed(COPY, "spec.limits", {"bytesPerSecond": "200Mi", "inFlightBytes": "64Mi"}),
+    "least limits": changed(COPY, "spec.limits", {"bytesPerSecond": 1024, "inFlightBytes": "1Mi"}),
+    "most limits": changed(COPY, "spec.limits", {"bytesPerSecond": "1Ti", "inFlightBytes": "1Gi"}),
+    "no limits": changed(COPY, "spec.limits", {}),
+    "retries": changed(changed(COPY, "spec.backoffLimit", 0), "spec.activeDeadlineSeconds", 60),
+    "most retries": changed(COPY, "spec.backoffLimit", 100),
+    "profile": changed(COPY, "spec.runtime.profile", "large"),
+    "driver alone": changed(COPY, "spec.runtime", {"executors": 0, "driver": {}}),
+    "executors": changed(
+        COPY,
+        "spec.runtime",
+        {
+            "executors": 256,
+            "driver": {"resources": {"cpu": "500m", "memory": "1Gi"}},
+            "executor": {"resources": {"cpu": 2, "memory": 4294967296}},
+        },
+    ),
+    "fractions of a processor": changed(COPY, "spec.runtime.driver.resources.cpu", "1.5"),
+}
+QUANTITIES = [
+    "spec.limits.bytesPerSecond",
+    "spec.limits.inFlightBytes",
+    "spec.runtime.driver.resources.cpu",
+    "spec.runtime.executor.resources.memory",
+]
+SPELLINGS = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.sampled_from([0, 1, 99, 100, 255, 256, 257, 1023, 1024, (1 << 20) - 1, 1 << 30, 1 << 40]),
+    st.from_regex(r"[0-9]{1,17}(k|m|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|ki|n|u|e3)?", fullmatch=True),
+    st.from_regex(r"[+-]?[0-9]{0,4}(\.[0-9]{0,4})?(m|M|Gi)?", fullmatch=True),
+    st.text(max_size=20),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: number % 1),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_definition_is_established(
+    kube: localcluster.Cluster, definitions: list[str], kind: Kind
+) -> None:
+    """The API server takes the names, serves the kind, and finds nothing wrong with the schema."""
+    command = ("get", "crd", f"{kind.plural}.sluice.dev", "--output=json")
+    found = json.loads(kube.kubectl(*command))["status"]["conditions"]
+    conditions = {condition["type"]: condition["status"] for condition in found}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+
+
+@pytest.mark.parametrize("name", GOOD_STORES)
+def test_a_good_store_is_taken(applier: Applier, name: str) -> None:
+    """The API server and the model accept it."""
+    assert not applier.refusal(GOOD_STORES[name])
+    assert load(text(GOOD_STORES[name], COPY)).stores
+
+
+@pytest.mark.parametrize("name", GOOD_COPIES)
+def test_a_good_copy_is_taken(applier: Applier, name: str) -> None:
+    """The API server and the model accept it."""
+    assert not applier.refusal(GOOD_COPIES[name])
+    assert load(text(GOOD_COPIES[name])).copies
+
+
+@pytest.fixture(scope="module")
+def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
+    """Gives a client that is faster than a process for each question."""
+    return client.CustomObjectsApi(config.new_client_from_config(str(kube.kubeconfig)))
+
+
+@pytest.mark.parametrize("path", QUANTITIES)
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(written=SPELLINGS)
+def test_a_quantity_has_one_verdict(
+    applier: Applier, api: client.CustomObjectsApi, path: str, written: object
+) -> None:
+    """Whatever stands where a quantity is wanted, API server and model agree on it."""
+    wanted = changed(COPY, path, written)
+    place = ("sluice.dev", "v1alpha1", applier.namespace, "streamcopies")
+    try:
+        api.create_namespaced_custom_object(*place, wanted, dry_run="All")
+        status = HTTPStatus.CREATED
+    except client.ApiException as error:
+        status = HTTPStatus(error.status)
+    try:
+        load(text(wanted))
+        expected = HTTPStatus.CREATED
+    except InvalidSpec:
+        expected = HTTPStatus.UNPROCESSABLE_ENTITY
+    assert status == expected
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_field_is_explained(applier: Applier, kind: Kind) -> None:
+    """`kubectl explain` shows the model's own words for each field."""
+    parts = structural(kind)["properties"]
+    wanted = {
+        f"{part}.{path}": field["description"]
+        for part in ("spec", "status")
+        for path, field in fields(parts[part])
+    } | {part: parts[part]["description"] for part in ("spec", "status")}
+    for path, description in wanted.items():
+        said = applier.run("explain", f"{kind.plural}.{path.replace('[]', '')}")
+        assert "".join(description.split()) in "".join(said.split())
+
+
+def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
+    """A resource is stored as it was written, but for what later defaults must not change."""
+    stored = applier.apply(changed(COPY, "metadata.name", "defaults"))
+    assert stored["spec"] == changed(COPY, "spec.target.onExists", "Fail")["spec"]
+    assert stored["status"] == {"observedGeneration": -1}
+    assert applier.apply(changed(STORE, "metadata.name", "defaults"))["status"] == {
+        "observedGeneration": -1
+    }
+
+
+def test_a_status_is_taken_and_read_back(applier: Applier) -> None:
+    """What the operator writes is stored as it is, even if every text has its full length."""
+    name = "status"
+    applier.apply(changed(COPY, "metadata.name", name))
+    schema = structural(next(kind for kind in KINDS if kind.name == "StreamCopy"))
+    wanted = StreamCopyStatus.read(largest(schema["properties"]["status"]))
+    assert len(wanted.conditions) == 16
+    assert len(wanted.history) == 10
+    assert write(applier, "scopy", name, wanted.dump()) == wanted.dump()
+    assert StreamCopyStatus.read(wanted.dump()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({"conditions": [{"type": "Ready", "status": "true"}]}, "status.conditions[0].status"),
+        ({"progress": {"percent": 101}}, "status.progress.percent"),
+        ({"copyID": "a" * 129}, "status.copyID"),
+        ({"startTime": "noon"}, "status.startTime"),
+        ({"history": [{"attempt": n, "job": "a"} for n in range(11)]}, "status.history"),
+    ],
+    ids=["condition", "percent", "length", "time", "history"],
+)
+def test_a_wrong_status_is_refused(applier: Applier, status: dict[str, Any], said: str) -> None:
+    """A status is held to its schema, whoever writes it."""
+    applier.apply(changed(COPY, "metadata.name", "wrong"))
+    with pytest.raises(LocalClusterError) as caught:
+        write(applier, "scopy", "wrong", status)
+    assert said in str(caught.value)
+
+
+def test_conditions_of_two_writers_stay(applier: Applier) -> None:
+    """Applying one condition leaves that of another field manager alone."""
+    resource = changed(STORE, "metadata.name", "shared")
+    applier.apply(resource)
+    for writer in ("Ready", "Stalled"):
+        condition = Condition(type=writer, status="True", reason="Test", last_transition_time=NOW)
+        status = StreamStoreStatus(observed_generation=1, conditions=(condition,))
+        applier.apply(
+            {**resource, "status": status.dump()},
+            "--server-side",
+            "--subresource=status",
+            f"--field-manager={writer}",
+            "--force-conflicts",
+        )
+    stored = json.loads(applier.run("get", "sst", "shared", "--output=json"))
+    read = StreamStoreStatus.read(stored["status"])
+    assert [condition.type for condition in read.conditions] == ["Ready", "Stalled"]
+
+
+def test_columns_tell_the_story(applier: Applier) -> None:
+    """`kubectl get` fits into 80 characters while a copy runs; `-o wide` shows whence and where."""
+    name = "orders-of-europe"
+    applier.apply(changed(COPY, "metadata.name", name))
+    reason = max((found.__name__ for found in errors(SluiceError)), key=len)
+    condition = Condition(type="Ready", status="Unknown", reason=reason, last_transition_time=NOW)
+    progress = Progress(summary="100%", rate=rate(123e6), eta_seconds=86_000)
+    status = StreamCopyStatus(conditions=(condition,), progress=progress, attempts=3)
+    write(applier, "scopy", name, status.dump())
+    head, row = applier.run("get", "scopy", name).splitlines()
+    assert head.split() == ["NAME", "READY", "REASON", "PROGRESS", "RATE", "AGE"]
+    assert len(row.rstrip()) <= 80
+    for cell in (name, "Unknown", reason, "100%", "123 MB/s"):
+        assert cell in row
+    head, row = applier.run("get", "scopy", name, "--output=wide").splitlines()
+    assert head.split("AGE")[1].split() == ["SOURCE", "TARGET", "ETA", "S", "ATTEMPTS"]
+    assert row.split()[-4:] == ["orders", "orders", "86000", "3"]
+
+
+def test_stores_and_copies_are_streams(applier: Applier) -> None:
+    """The category and the short names find them."""
+    applier.apply(changed(COPY, "metadata.name", "listed"))
+    applier.apply(changed(STORE, "metadata.name", "listed"))
+    listed = applier.run("get", "streams", "--output=name").split()
+    assert {"streamcopy.sluice.dev/listed", "streamstore.sluice.dev/listed"} <= set(listed)
+    wide = applier.run("get", "sst", "listed", "--output=wide").splitlines()
+    assert wide[0].split()[:4] == ["NAME", "READY", "REASON", "USERS"]
+    assert "tcp://127.0.0.1:9090" in wide[1]
+
+
+def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
+    """`kubectl get -o yaml` of a resource, with all that Kubernetes added, is a file for us."""
+    name = "printed"
+    applier.apply(changed(COPY, "metadata.name", name))
+    applier.apply(changed(STORE, "metadata.name", name))
+    write(applier, "scopy", name, {"attempts": 3})
+    kinds = ("streamcopy", "streamstore")
+    printed = "---\n".join(applier.run("get", kind, name, "--output=yaml") for kind in kinds)
+    read = load(printed)
+    assert read.copies[0].spec == load(text(COPY)).copies[0].spec
+    assert (applier.namespace, name) in read.stores
+
+
+def test_a_copy_that_was_not_looked_at_is_not_current(applier: Applier) -> None:
+    """Tools that compare generations see that nobody has seen the resource yet."""
+    applier.apply(changed(COPY, "metadata.name", "fresh"))
+    stored = json.loads(applier.run("get", "scopy", "fresh", "--output=json"))
+    assert stored["status"]["observedGeneration"] == -1
+    assert stored["metadata"]["generation"] == 1
+
+
+def errors(root: type[SluiceError]) -> Iterator[type[SluiceError]]:
+    """All errors below one: their names are reasons."""
+    for found in root.__subclasses__():
+        yield found
+        yield from errors(found)
+
+
+def write(applier: Applier, kind: str, name: str, status: dict[str, Any]) -> dict[str, Any]:
+    """Write a status as the operator does, and give what is stored."""
+    patch = json.dumps({"status": status})
+    words = ("--subresource=status", "--type=merge", f"--patch={patch}", "--output=json")
+    stored: dict[str, Any] = json.loads(applier.run("patch", kind, name, *words))["status"]
+    return stored
+
+
+def largest(schema: dict[str, Any]) -> Any:
+    """The largest value that a schema takes."""
+    match schema["type"]:
+        case "object":
+            return {name: largest(value) for name, value in schema["properties"].items()}
+        case "array":
+            rows = [largest(schema["items"]) for _ in range(schema["maxItems"])]
+            for number, row in enumerate(rows):
+                row.update({"type": "T" + str(number).rjust(63, "0")} if "type" in row else {})
+            return rows
+        case "integer":
+            return schema["maximum"]
+        case _ if "enum" in schema:
+            return schema["enum"][-1]
+        case _ if schema.get("format") == "date-time":
+            return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case _:
+            return "x" * schema["maxLength"]

@@ -1,0 +1,215 @@
+"""What the API server refuses, and what it says; the command line has to refuse the same."""
+
+from typing import Any
+
+import pytest
+
+from sluice.api.load import load
+from sluice.errors import InvalidSpec
+from support.apply import Applier
+from support.resources import COPY, REMOVED, STORE, changed, label, text
+
+LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+BYTES_REMEDY = "write 1Ki to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
+IN_FLIGHT_REMEDY = "write 1Mi to 1Gi, in bytes or with a suffix (500k, 64Mi, 2Gi)"
+CPU_REMEDY = 'write 100m to 256, in processors or thousandths of one (2, "1.5", 500m)'
+MEMORY_REMEDY = "write 256Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
+PORT_REMEDY = "the address ends in a port from 1 to 65535"
+UNKNOWN = "unknown field"
+
+Row = tuple[str, object, str]
+"""A field's path, the value that spoils it, and what has to be said besides the path."""
+
+COPIES: list[Row] = [
+    ("metadata.name", "a" * 64, "a name has at most 63 characters"),
+    ("metadata.name", "a.b", "no dots"),
+    ("metadata.name", "Orders", "lower case"),
+    ("spec", REMOVED, "Required value"),
+    ("spec", "copy it", "must be of type object"),
+    ("spec.source", REMOVED, "Required value"),
+    ("spec.source", ["in/orders"], "must be of type object"),
+    ("spec.source.storeRef", REMOVED, "Required value"),
+    ("spec.source.storeRef", "local", "must be of type object"),
+    ("spec.source.storeRef.name", REMOVED, "Required value"),
+    ("spec.source.storeRef.name", "Local", LABEL),
+    ("spec.source.storeRef.name", "a" * 64, "Too long"),
+    ("spec.source.scope", REMOVED, "Required value"),
+    ("spec.source.scope", "", "at least 1 chars"),
+    ("spec.source.scope", "a/b", "should match"),
+    ("spec.source.stream", "a" * 250, "Too long"),
+    ("spec.source.stream", "a\n", "should match"),
+    ("spec.target", REMOVED, "Required value"),
+    ("spec.target.scope", 12, "must be of type string"),
+    ("spec.target.stream", "a b", "should match"),
+    ("spec.target.onExists", "Append", 'supported values: "Fail"'),
+    ("spec.suspend", "yes", "must be of type boolean"),
+    ("spec.limits", 5, "must be of type object"),
+    ("spec.limits.bytesPerSecond", 1023, BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", "1k", BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", "2Ti", BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", "999999999999999Ti", BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", "1.5Gi", BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", "2mi", BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", "fast", BYTES_REMEDY),
+    ("spec.limits.bytesPerSecond", 2048.5, "must be of type integer,string"),
+    ("spec.limits.bytesPerSecond", True, "must be of type integer,string"),
+    ("spec.limits.inFlightBytes", "1M", IN_FLIGHT_REMEDY),
+    ("spec.limits.inFlightBytes", (1 << 30) + 1, IN_FLIGHT_REMEDY),
+    ("spec.backoffLimit", -1, "greater than or equal to 0"),
+    ("spec.backoffLimit", 101, "less than or equal to 100"),
+    ("spec.backoffLimit", "6", "must be of type integer"),
+    ("spec.activeDeadlineSeconds", 59, "greater than or equal to 60"),
+    ("spec.activeDeadlineSeconds", 31_536_001, "less than or equal to 31536000"),
+    ("spec.runtime.profile", "Large", LABEL),
+    ("spec.runtime.profile", "", "at least 1 chars"),
+    ("spec.runtime.executors", 257, "less than or equal to 256"),
+    ("spec.runtime.executors", 1.5, "must be of type integer"),
+    ("spec.runtime.driver.resources.cpu", "50m", CPU_REMEDY),
+    ("spec.runtime.driver.resources.cpu", 1000, CPU_REMEDY),
+    ("spec.runtime.driver.resources.cpu", "two", CPU_REMEDY),
+    ("spec.runtime.driver.resources.memory", "64Mi", MEMORY_REMEDY),
+    ("spec.runtime.executor.resources.memory", "1.5Gi", MEMORY_REMEDY),
+    ("spec.runtime.executor.resources.memory", "lots", MEMORY_REMEDY),
+]
+
+LATER: list[Row] = [
+    ("spec.mode", "Continuous", UNKNOWN),
+    ("spec.sources", [], UNKNOWN),
+    ("spec.source.ranges", [], UNKNOWN),
+    ("spec.source.archive", {"path": "a"}, UNKNOWN),
+    ("spec.source.storeRef.namespace", "other", UNKNOWN),
+    ("spec.target.sealWhenDone", True, UNKNOWN),
+    ("spec.publish", "Progressive", UNKNOWN),
+    ("spec.stopWhen", {"idleSeconds": 5}, UNKNOWN),
+    ("spec.cutover", "Drain", UNKNOWN),
+    ("spec.sourceOnComplete", "Delete", UNKNOWN),
+    ("spec.onTruncation", "Record", UNKNOWN),
+    ("spec.runtime.nodeSelector", {"disk": "ssd"}, UNKNOWN),
+    ("spec.runtime.tolerations", [], UNKNOWN),
+    ("spec.runtime.priorityClassName", "high", UNKNOWN),
+    ("spec.runtime.image", "mine", UNKNOWN),
+    ("spec.runtime.driver.serviceAccountName", "admin", UNKNOWN),
+    ("spec.runtime.executor.resources.gpu", 1, UNKNOWN),
+]
+
+STORES: list[Row] = [
+    ("metadata.name", "a.b", "no dots"),
+    ("spec", REMOVED, "Required value"),
+    ("spec.pravega", REMOVED, "exactly one backend is needed: pravega"),
+    ("spec.pravega.controllerURI", REMOVED, "Required value"),
+    ("spec.pravega.controllerURI", "127.0.0.1:9090", "should match"),
+    ("spec.pravega.controllerURI", "tls://host:9090", "should match"),
+    ("spec.pravega.controllerURI", "tcp://user:pass@host:9090", "should match"),
+    ("spec.pravega.controllerURI", "tcp://host", "should match"),
+    ("spec.pravega.controllerURI", "tcp://host:0", PORT_REMEDY),
+    ("spec.pravega.controllerURI", "tcp://host:65536", PORT_REMEDY),
+    ("spec.pravega.controllerURI", f"tcp://{'a' * 300}:9090", "Too long"),
+    ("spec.pravega.auth", "basic", "must be of type object"),
+    ("spec.pravega.auth.basic", REMOVED, "exactly one way to log in is needed: basic"),
+    ("spec.pravega.auth.basic.secretRef", REMOVED, "Required value"),
+    ("spec.pravega.auth.basic.secretRef.name", "Login", LABEL),
+]
+
+LATER_STORES: list[Row] = [
+    ("spec.s3", {"bucket": "a"}, UNKNOWN),
+    ("spec.volume", {"claimName": "a"}, UNKNOWN),
+    ("spec.access", {"namespaces": "Same"}, UNKNOWN),
+    ("spec.kafka", {}, UNKNOWN),
+    ("spec.pravega.tls", {"serverName": "a"}, UNKNOWN),
+    ("spec.pravega.auth.basic.password", "1234", UNKNOWN),
+    ("spec.pravega.auth.basic.secretRef.namespace", "other", UNKNOWN),
+]
+
+LOGIN = changed(STORE, "spec.pravega.auth", {"basic": {"secretRef": {"name": "login"}}})
+
+
+def spoiled(path: str, value: object, *, login: bool) -> dict[str, Any]:
+    """A store with one wrong field."""
+    return changed(LOGIN if login else STORE, path, value)
+
+
+@pytest.mark.parametrize(("path", "value", "said"), [*COPIES, *LATER], ids=label)
+def test_a_wrong_copy_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
+    """The API server names the field and says what to do; the model refuses it as well."""
+    wrong = changed(COPY, path, value)
+    refusal = applier.refusal(wrong)
+    assert path in refusal
+    assert said in refusal
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(STORE, wrong))
+    assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(("path", "value", "said"), [*STORES, *LATER_STORES], ids=label)
+def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
+    """As for a copy, for each field of a store."""
+    wrong = spoiled(path, value, login="auth." in path)
+    refusal = applier.refusal(wrong)
+    assert path in refusal
+    assert said in refusal
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(wrong, COPY))
+    assert path in str(caught.value)
+
+
+def test_a_copy_onto_itself_is_refused(applier: Applier) -> None:
+    """The same stream of the same store cannot be source and target."""
+    refusal = applier.refusal(changed(COPY, "spec.target.scope", "in"))
+    assert "spec.target: " in refusal
+    assert "name another stream, scope or store" in refusal
+
+
+def test_executors_of_no_number_are_refused(applier: Applier) -> None:
+    """What executors look like cannot be said where there are none."""
+    runtime = {"executors": 0, "executor": {"resources": {"memory": "2Gi"}}}
+    refusal = applier.refusal(changed(COPY, "spec.runtime", runtime))
+    assert "spec.runtime.executor: Forbidden" in refusal
+    assert "remove executor, or the 0 from executors" in refusal
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"spec.{side}.{field}" for side in ("source", "target") for field in ("scope", "stream")]
+    + [f"spec.{side}.storeRef.name" for side in ("source", "target")],
+)
+def test_source_and_target_stay(applier: Applier, path: str) -> None:
+    """A copy cannot be made into another one; the refusal says what to do instead."""
+    applier.apply(COPY)
+    refusal = applier.refusal(changed(COPY, path, "another"))
+    side = path.split(".")[1]
+    assert f"spec.{side}: Forbidden: the {side} cannot be changed" in refusal
+    assert "make another copy, under another name" in refusal
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.suspend", True),
+        ("spec.limits", {"bytesPerSecond": "1Mi"}),
+        ("spec.backoffLimit", 1),
+        ("spec.activeDeadlineSeconds", 60),
+        ("spec.runtime", {"executors": 2}),
+        ("spec.target.onExists", "Fail"),
+    ],
+)
+def test_all_else_can_be_changed(applier: Applier, path: str, value: object) -> None:
+    """What a copy may use, and whether it runs, can be changed while it is there."""
+    applier.apply(COPY)
+    assert not applier.refusal(changed(COPY, path, value))
+
+
+@pytest.mark.parametrize(("path", "value", "said"), [*LATER, *LATER_STORES], ids=label)
+def test_server_side_apply_names_an_unknown_field(
+    applier: Applier, path: str, value: object, said: str
+) -> None:
+    """GitOps tools apply on the server, which refuses unknown fields by itself."""
+    good = COPY if (path, value, said) in LATER else LOGIN
+    assert f".{path}: field not declared in schema" in applier.refusal(
+        changed(good, path, value), "--server-side"
+    )
+
+
+def test_unknown_fields_are_never_stored(applier: Applier) -> None:
+    """A client that asks not to be told of unknown fields does not get them stored."""
+    wrong = changed(changed(COPY, "spec.mode", "Continuous"), "metadata.name", "unknown")
+    assert "mode" not in applier.apply(wrong, "--validate=false")["spec"]
