@@ -2,11 +2,12 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-crash lint bench store-up store-down clean
+.PHONY: help demo test test-crash lint bench store-up store-down cluster-up cluster-down image clean
 
 BIN := .venv/bin
 STORE := PYTHONPATH=hack $(BIN)/python -m localstore
 KIND = $(if $(CLUSTER),--cluster)
+KUBERNETES := PYTHONPATH=hack $(BIN)/python -m localcluster
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
@@ -46,6 +47,18 @@ store-up: ## Start a Pravega to play with (CLUSTER=1: four processes, data survi
 store-down: ## Stop it (CLUSTER=1 likewise)
 	@hack/bootstrap.sh python
 	@$(STORE) down $(KIND)
+
+cluster-up: ## Start a Kubernetes (SLUICE_KUBECONFIG, or docker and kind, or our own as root on Debian)
+	@hack/bootstrap.sh python
+	@$(KUBERNETES) up
+
+cluster-down: ## Stop it (WIPE=1: remove its state as well)
+	@hack/bootstrap.sh python
+	@$(KUBERNETES) down $(if $(WIPE),--wipe)
+
+image: ## Build localhost/sluice:dev and bring it to that Kubernetes
+	@hack/bootstrap.sh python
+	@$(KUBERNETES) image localhost/sluice:dev .
 
 clean: ## Remove what tools left in this directory; downloads stay in the user's cache
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \

@@ -12,5 +12,7 @@ from localcluster.choose import choose
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
 from localcluster.image import Image
+from localcluster.store import ClusterStore
+from localcluster.store_image import store_image
 
-__all__ = ["Cluster", "Image", "LocalClusterError", "choose"]
+__all__ = ["Cluster", "ClusterStore", "Image", "LocalClusterError", "choose", "store_image"]

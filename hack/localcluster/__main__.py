@@ -8,6 +8,7 @@ from pathlib import Path
 from localcluster.choose import choose
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
+from localcluster.store import ClusterStore
 from localstore.errors import LocalStoreError
 
 
@@ -39,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     image.add_argument("context", metavar="CONTEXT", type=Path)
     image.add_argument("--file", type=Path, help="Dockerfile, if it is not the context's own")
     image.add_argument("--build-arg", metavar="K=V", action="append", default=[], type=_pair)
+    for name, what in (("store-up", "start a Pravega in it"), ("store-down", "remove that")):
+        store = commands.add_parser(name, help=what)
+        store.add_argument("--auth", action="store_true", help="the one where one has to log in")
     return parser
 
 
@@ -63,6 +67,10 @@ def _run(options: argparse.Namespace, cluster: Cluster, say: Say) -> None:
         arguments = dict(options.build_arg)
         context = options.context.absolute()
         print(cluster.build_image(options.name, context, options.file, arguments, say=say))
+    elif options.command == "store-up":
+        print(ClusterStore(cluster, auth=options.auth).up(say))
+    elif options.command == "store-down":
+        ClusterStore(cluster, auth=options.auth).down()
 
 
 def _clocked() -> Say:

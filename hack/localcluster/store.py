@@ -1,0 +1,201 @@
+"""A Pravega in the cluster, with the official Java client in its pod."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from localcluster import store_manifests as manifests
+from localcluster.cluster import Cluster
+from localcluster.commands import Say
+from localcluster.errors import LocalClusterError
+from localcluster.progress import step
+from localcluster.store_image import image_command, store_image
+from localstore.accounts import ADMIN, READER, User
+from localstore.foreign import ForeignClient
+from localstore.foreign_jvm import Launch
+from localstore.ports import HOST
+from localstore.probe import controller_serves, segment_store_serves
+
+_READY_SECONDS = 180
+_POLL_SECONDS = 0.2
+
+# A command line is there for everybody to read, so the client's login comes on its input.
+_LOGIN = (
+    "IFS= read -r FOREIGN_USER; IFS= read -r FOREIGN_PASSWORD; "
+    'export FOREIGN_USER FOREIGN_PASSWORD; exec "$0" "$@"'
+)
+
+
+class ClusterStore:
+    """A Pravega standalone as a Deployment with a Service; it forgets everything when it restarts.
+
+    Args:
+        cluster: Where it runs; it has to be up.
+        auth: Whether clients have to log in, as `ADMIN` or `READER` of `localstore.accounts`. Such
+            a store is another one, beside the first.
+        heap: Most heap; see `localstore.Standalone`.
+    """
+
+    def __init__(self, cluster: Cluster, *, auth: bool = False, heap: str = "3g") -> None:
+        self._cluster = cluster
+        self._heap = heap
+        self.users: tuple[User, ...] = (ADMIN, READER) if auth else ()
+        self.name = "pravega-auth" if auth else "pravega"
+
+    @property
+    def uri(self) -> str:
+        """The controller as pods find it."""
+        return f"tcp://{self.name}.{manifests.NAMESPACE}.svc:{manifests.CONTROLLER_PORT}"
+
+    @property
+    def host_uri(self) -> str:
+        """The controller as programs on this machine find it, until the store restarts.
+
+        Raises:
+            LocalClusterError: They do not reach pods of this cluster.
+        """
+        return f"tcp://{self.controller[0]}:{self.controller[1]}"
+
+    @property
+    def controller(self) -> tuple[str, int]:
+        """Host and port of the controller for programs on this machine, as for `host_uri`."""
+        return self._address(), manifests.CONTROLLER_PORT
+
+    @property
+    def segment_store(self) -> tuple[str, int]:
+        """Host and port of the segment store for programs on this machine, as for `host_uri`."""
+        return self._address(), manifests.SEGMENTSTORE_PORT
+
+    def up(self, say: Say = print) -> str:
+        """Starts it unless it runs, and returns when it serves.
+
+        Args:
+            say: Told what takes long.
+
+        Returns:
+            The controller as pods find it.
+
+        Raises:
+            LocalStoreError: It does not come up.
+        """
+        image = self._cluster.provide(store_image(), say=say)
+        self._apply(manifests.namespace())
+        if self.users and not self._kubectl("get", "secret", self.name, "--ignore-not-found"):
+            self._apply(manifests.accounts(self.name, self.users))  # salted anew each time
+        server = manifests.deployment(self.name, image=image, heap=self._heap, users=self.users)
+        self._apply(server, manifests.service(self.name))
+        with step(say, f"waiting for {self.name}"):
+            self._await()
+        return self.uri
+
+    def restart(self) -> None:
+        """Starts it anew, empty, and returns when it serves."""
+        self._kubectl("rollout", "restart", f"deployment/{self.name}")
+        self._await()
+
+    def down(self) -> None:
+        """Removes it with all that is in it."""
+        kinds = "deployment,service,secret"
+        here = self._cluster.kubectl("get", "namespace", manifests.NAMESPACE, "--ignore-not-found")
+        if here:
+            selector = f"--selector=app.kubernetes.io/name={self.name}"
+            self._kubectl("delete", kinds, selector, "--cascade=foreground", timeout=_READY_SECONDS)
+
+    def foreign(self, user: User | None = None, *, heap: str = "1g") -> ForeignClient:
+        """Gives the official Java client, which runs in the store's pod.
+
+        Args:
+            user: Whom to log in as; the first of the store's users when left out.
+            heap: Most heap of its JVM.
+
+        Returns:
+            The client, not started yet. What is left of it in the pod ends with it.
+        """
+        user = user or next(iter(self.users), None)
+        return ForeignClient(self.uri, launch=lambda: self._launch(user, heap))
+
+    def logs(self, lines: int = 200) -> str:
+        """Gives the end of its log."""
+        return self._kubectl("logs", f"deployment/{self.name}", f"--tail={lines}")
+
+    def _launch(self, user: User | None, heap: str) -> Launch:
+        # From inside, whatever the pod's address is after a restart.
+        controller = f"tcp://localhost:{manifests.CONTROLLER_PORT}"
+        java = image_command("ForeignClient", heap=heap, arguments=(controller, "serve"))
+        words = [f"deployment/{self.name}", f"--container={manifests.CONTAINER}", "--"]
+        command = self._command("exec", "--stdin", *words)
+        if user is None:
+            return Launch([*command, *java])
+        greeting = f"{user.name}\n{user.password}\n".encode()
+        return Launch([*command, "sh", "-c", _LOGIN, *java], greeting=greeting)
+
+    def _await(self) -> None:
+        """Waits for the server as Kubernetes sees it, then for what clients need of it."""
+        deadline = time.monotonic() + _READY_SECONDS
+        try:
+            self._kubectl(
+                *("rollout", "status", f"deployment/{self.name}"),
+                f"--timeout={_READY_SECONDS}s",
+                timeout=_READY_SECONDS + 10,
+            )
+            with self._doors() as (controller, segment_store):
+                while not (
+                    controller_serves(*controller, self._authorization())
+                    and segment_store_serves(*segment_store)
+                ):
+                    if time.monotonic() > deadline:
+                        raise LocalClusterError(f"{self.name} runs and does not serve")
+                    time.sleep(_POLL_SECONDS)
+        except LocalClusterError as error:
+            pods = self._kubectl(
+                "describe", "pods", f"--selector=app.kubernetes.io/name={self.name}"
+            )
+            raise LocalClusterError(f"{error}\n{pods[-2000:]}") from error
+
+    @contextmanager
+    def _doors(self) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+        """Gives where this machine reaches controller and segment store."""
+        if self._cluster.pods_reachable:
+            yield self.controller, self.segment_store
+            return
+        with ExitStack() as stack:
+            controller, segment_store = (
+                stack.enter_context(
+                    self._cluster.forward(manifests.NAMESPACE, f"deployment/{self.name}", port)
+                )
+                for port in (manifests.CONTROLLER_PORT, manifests.SEGMENTSTORE_PORT)
+            )
+            yield (HOST, controller), (HOST, segment_store)
+
+    def _authorization(self) -> str | None:
+        if not self.users:
+            return None
+        pair = f"{self.users[0].name}:{self.users[0].password}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+    def _address(self) -> str:
+        if not self._cluster.pods_reachable:
+            raise LocalClusterError(f"this machine does not reach the pods of {self._cluster.what}")
+        addresses = self._kubectl(
+            *("get", "pods", f"--selector=app.kubernetes.io/name={self.name}"),
+            "--field-selector=status.phase=Running",
+            "--output=jsonpath={.items[*].status.podIP}",
+        ).split()
+        if not addresses:
+            raise LocalClusterError(f"{self.name} does not run")
+        return addresses[0]
+
+    def _apply(self, *objects: dict[str, Any]) -> None:
+        items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self._cluster.kubectl("apply", "--filename=-", stdin=json.dumps(items))
+
+    def _kubectl(self, *arguments: str, timeout: float = 60.0) -> str:
+        return self._cluster.kubectl(
+            f"--namespace={manifests.NAMESPACE}", *arguments, timeout=timeout
+        )
+
+    def _command(self, *arguments: str) -> Sequence[str]:
+        return self._cluster.kubectl_command(f"--namespace={manifests.NAMESPACE}", *arguments)

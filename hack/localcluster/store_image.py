@@ -1,0 +1,65 @@
+"""The image with Pravega and its Java client."""
+
+import os
+import shutil
+from pathlib import Path
+
+from localcluster.image import Image
+from localstore.cache import cache_root, content_key, make_once
+from localstore.foreign_jvm import compiled_client
+from localstore.jars import PRAVEGA_VERSION, ensure_jars
+from localstore.java import LOGBACK, java_command
+
+_DOCKERFILE = Path(__file__).parents[1] / "cluster" / "images" / "pravega" / "Dockerfile"
+_INSTALLED = Path("/opt/pravega")
+
+
+def store_image() -> Image:
+    """Describes the image, and puts together what it is built from.
+
+    Raises:
+        LocalStoreError: The jars or the client cannot be had.
+    """
+    jars, client = ensure_jars(), compiled_client()
+    key = content_key([_DOCKERFILE, LOGBACK, *jars.iterdir(), *client.iterdir()])
+
+    def gather(context: Path) -> None:
+        shutil.copytree(jars, context / "jars", copy_function=_link)
+        shutil.copytree(client, context / "foreign", copy_function=_link)
+        shutil.copy(LOGBACK, context / "logback.xml")
+
+    context = make_once(cache_root() / f"pravega-image-{key}", gather)
+    return Image(
+        f"localhost/pravega:{PRAVEGA_VERSION}-{key}",
+        context=context,
+        dockerfile=_DOCKERFILE,
+        settled=True,
+    )
+
+
+def image_command(
+    main: str,
+    *,
+    heap: str,
+    direct_memory: str = "256m",
+    properties: dict[str, object] | None = None,
+    arguments: tuple[str, ...] = (),
+) -> list[str]:
+    """Writes the command line of a JVM in the image; see `java_command`."""
+    return java_command(
+        main=main,
+        classpath=f"{_INSTALLED}/foreign:{_INSTALLED}/jars/*",
+        heap=heap,
+        direct_memory=direct_memory,
+        properties=properties,
+        arguments=arguments,
+        java="java",
+        logback=_INSTALLED / "logback.xml",
+    )
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)

@@ -1,0 +1,164 @@
+"""What a Pravega in the cluster consists of."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from localcluster.store_image import image_command
+from localstore.accounts import User, accounts_file
+from localstore.standalone_config import DIRECT_MEMORY, MAIN, Place, standalone_properties
+
+NAMESPACE = "pravega"
+CONTAINER = "pravega"
+CONTROLLER_PORT = 9090
+SEGMENTSTORE_PORT = 12345
+
+_USER = 65532
+_DATA = Path("/data")
+_ACCOUNTS = Path("/etc/pravega/accounts")
+_PORTS = {
+    "controller": CONTROLLER_PORT,
+    "segmentstore": SEGMENTSTORE_PORT,
+    "zookeeper": 2181,
+    "controller_rest": 10080,
+    "segmentstore_rest": 6061,
+}
+
+# Clients are told an address that they and the server itself reach, which the pod's own is. The
+# kubelet puts it in place of the variable.
+_PLACE = Place(
+    ports=_PORTS,
+    listens="0.0.0.0",  # noqa: S104 - a pod has its addresses for itself
+    host="$(POD_IP)",
+    port=SEGMENTSTORE_PORT,
+    storage=_DATA / "storage",
+    empty=Path("/dev/null"),
+    accounts=_ACCOUNTS,
+)
+
+# A container that starts again finds the volume as it was, but the server recovers nothing.
+_START = 'rm -rf "$0" && mkdir "$0" && exec "$@"'
+
+
+def namespace() -> dict[str, Any]:
+    """Describes the namespace, in which pods have no privileges."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": labels},
+    }
+
+
+def accounts(name: str, users: Sequence[User]) -> dict[str, Any]:
+    """Describes the Secret with the accounts that the server knows."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(name),
+        "stringData": {_ACCOUNTS.name: accounts_file(users)},
+    }
+
+
+def service(name: str) -> dict[str, Any]:
+    """Describes the service by which the controller is found."""
+    port = {"name": "controller", "port": CONTROLLER_PORT, "targetPort": CONTROLLER_PORT}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(name),
+        "spec": {"selector": _labels(name), "ports": [port]},
+    }
+
+
+def deployment(name: str, *, image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
+    """Describes the server.
+
+    Args:
+        name: Its name, and that of the Secret with its accounts.
+        image: Reference of the image.
+        heap: Most heap, in the JVM's notation.
+        users: Accounts; nobody has to log in when left out.
+    """
+    template = {
+        "metadata": {"labels": _labels(name)},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,  # Pravega would take them for settings
+            "terminationGracePeriodSeconds": 1,  # there is nothing to save
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "runAsGroup": _USER,
+                "fsGroup": _USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [_container(image, heap, users)],
+            "volumes": _volumes(name, users),
+        },
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(name),
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": _labels(name)},
+            "template": template,
+        },
+    }
+
+
+def _container(image: str, heap: str, users: Sequence[User]) -> dict[str, Any]:
+    command = image_command(
+        MAIN,
+        heap=heap,
+        direct_memory=DIRECT_MEMORY,
+        properties=standalone_properties(_PLACE, users),
+    )
+    mounts: list[dict[str, Any]] = [
+        {"name": "data", "mountPath": str(_DATA)},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the JVM's own
+    ]
+    if users:
+        mounts.append({"name": "accounts", "mountPath": str(_ACCOUNTS.parent), "readOnly": True})
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", _START, str(_PLACE.storage), *command],
+        "env": [{"name": "POD_IP", "valueFrom": address}],
+        "ports": [
+            {"name": "controller", "containerPort": CONTROLLER_PORT},
+            {"name": "segmentstore", "containerPort": SEGMENTSTORE_PORT},
+        ],
+        # The controller is the last to open its port.
+        "readinessProbe": {"tcpSocket": {"port": CONTROLLER_PORT}, "periodSeconds": 1},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "resources": {"requests": {"cpu": "250m", "memory": "1Gi"}},
+        "volumeMounts": mounts,
+    }
+
+
+def _volumes(name: str, users: Sequence[User]) -> list[dict[str, Any]]:
+    volumes: list[dict[str, Any]] = [
+        {"name": "data", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    if users:
+        volumes.append({"name": "accounts", "secret": {"secretName": name}})
+    return volumes
+
+
+def _metadata(name: str) -> dict[str, Any]:
+    return {"name": name, "namespace": NAMESPACE, "labels": _labels(name)}
+
+
+def _labels(name: str) -> dict[str, str]:
+    return {"app.kubernetes.io/name": name}
