@@ -57,11 +57,15 @@ def chart_crds() -> dict[Path, str]:
     """The CRDs as the chart has them, by path."""
     texts = {}
     for source in sorted((ROOT / "crds").glob("*.yaml")):
-        crd = yaml.safe_load(source.read_text(encoding="utf-8"))
-        crd["metadata"] |= {"labels": _LABELS, "annotations": _KEEP}
         head = HEAD.format(source=f"crds/{source.name}")
+        crd = kept(yaml.safe_load(source.read_text(encoding="utf-8")))
         texts[CHART / "files" / "crds" / source.name] = head + _dump([crd])
     return texts
+
+
+def kept(crd: Manifest) -> Manifest:
+    """A CRD that Helm installs and upgrades, but never deletes."""
+    return crd | {"metadata": crd["metadata"] | {"labels": _LABELS, "annotations": _KEEP}}
 
 
 def manifests() -> dict[Path, str]:
