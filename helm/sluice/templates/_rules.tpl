@@ -1,6 +1,6 @@
 {{- /*
-What the operator may do in the namespaces it serves. docs/security.md gives the reason for each rule;
-a test compares the two.
+What the operator may do in the namespaces it serves. docs/security.md gives the reason for each rule.
+Tests compare the two, and both with what the operator's code calls.
 */ -}}
 {{- define "sluice.operatorRules" -}}
 - apiGroups: [sluice.dev]
@@ -8,10 +8,7 @@ a test compares the two.
   verbs: [get, list, watch, patch]
 - apiGroups: [sluice.dev]
   resources: [streamcopies/status, streamstores/status]
-  verbs: [get, patch]
-- apiGroups: [sluice.dev]
-  resources: [streamcopies/finalizers]
-  verbs: [update]
+  verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, patch]
@@ -20,21 +17,18 @@ a test compares the two.
   verbs: [get, create, patch, delete]
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, delete]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch, delete]
+  verbs: [list, watch, patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [get, list, create, patch]
-- apiGroups: [""]
-  resources: [serviceaccounts]
-  verbs: [get]
 {{- end }}
 
 {{- /* What a driver with executors may do in its own namespace. */ -}}
 {{- define "sluice.driverRules" -}}
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, patch, delete, deletecollection]
+  verbs: [get, list, watch, create, delete, deletecollection]
 {{- end }}

@@ -1,0 +1,69 @@
+"""The operator's rights against its code: enough for every call, and none without one."""
+
+import ast
+from collections.abc import Iterator
+
+from sluice.kube import client
+from sluice.kube.client import STREAM_COPY, STREAM_STORE, Kind
+from support.chart import ROOT, render, rules
+
+SOURCES = [
+    path
+    for folder in ("kube", "handlers")
+    for path in (ROOT / "operator" / "sluice" / folder).glob("*.py")
+    if path.name != "client.py"
+]
+OURS = [STREAM_COPY, STREAM_STORE]
+CALLS = {"get", "list", "create", "patch", "apply", "delete"}
+CHILDREN = {client.CONFIG_MAP, client.JOB}
+
+Right = tuple[str, str, str]
+
+
+def calls() -> Iterator[tuple[str, list[Kind], bool]]:
+    """What the code asks of the API server, as (call, kinds, whether of the status)."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            on, name = ast.unparse(node.func.value), node.func.attr
+            words = [ast.unparse(word) for word in node.args]
+            if on in {"self._api", "api"} and name in CALLS and path.name != "finalizers.py":
+                status = any(word.arg == "subresource" for word in node.keywords)
+                yield name, _kinds(words[0]), status
+            elif on == "finalizers":
+                for call in ("get", "patch"):
+                    yield call, _kinds(words[1]), False
+            elif on == "kopf.on" and name == "event":
+                for call in ("list", "watch"):
+                    yield call, _kinds(words[2].removesuffix(".plural")), False
+
+
+def _kinds(word: str) -> list[Kind]:
+    """The kinds that an argument names; a variable stands for our own."""
+    return [getattr(client, word)] if word.isupper() else OURS
+
+
+def needed() -> set[Right]:
+    """The rights that the calls take."""
+    found = set()
+    for call, kinds, status in calls():
+        for kind in kinds:
+            plural = f"{kind.plural}/status" if status else kind.plural
+            verbs = {"patch"} if call == "apply" else {call}
+            if call == "apply" and kind in CHILDREN:
+                verbs.add("create")
+            found |= {(kind.group, plural, verb) for verb in verbs}
+    return found
+
+
+def test_every_right_has_a_call_and_every_call_its_right() -> None:
+    """The chart grants the operator exactly what its code does."""
+    objects = render()
+    granted = {
+        right[:3]
+        for name in ("sluice-operator", "sluice-cluster-identity")
+        for right in rules(objects, name)
+    }
+    assert len(granted) > 15
+    assert granted == needed()
