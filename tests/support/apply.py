@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from localcluster import LocalClusterError
+from sluice.api.common import API_VERSION, GROUP, VERSION
 
 if TYPE_CHECKING:
     from localcluster import Cluster
@@ -21,10 +22,12 @@ class Applier:
     Attributes:
         cluster: the cluster.
         namespace: the namespace, which exists.
+        group: the API group that resources are brought to.
     """
 
     cluster: Cluster
     namespace: str
+    group: str = GROUP
 
     def run(self, *words: str, stdin: str | None = None) -> str:
         """What `kubectl` prints in the namespace."""
@@ -36,9 +39,27 @@ class Applier:
         Raises:
             LocalClusterError: the API server or `kubectl` refuses it.
         """
+        text = yaml.safe_dump(resource).replace(API_VERSION, f"{self.group}/{VERSION}")
         command = ("apply", "--filename=-", "--output=json", *words)
-        stored: dict[str, Any] = json.loads(self.run(*command, stdin=yaml.safe_dump(resource)))
+        stored: dict[str, Any] = json.loads(self.run(*command, stdin=text))
         return stored
+
+    def write_status(self, plural: str, name: str, status: dict[str, Any]) -> dict[str, Any]:
+        """Write a status as the operator does.
+
+        Returns:
+            The status as it is stored.
+        """
+        patch = json.dumps({"status": status})
+        words = ("--subresource=status", "--type=merge", f"--patch={patch}", "--output=json")
+        stored: dict[str, Any] = json.loads(
+            self.run("patch", f"{plural}.{self.group}", name, *words)
+        )["status"]
+        return stored
+
+    def get(self, plural: str, name: str, *words: str) -> str:
+        """What `kubectl get` shows of a resource."""
+        return self.run("get", f"{plural}.{self.group}", name, *words)
 
     def refusal(self, resource: dict[str, Any], *words: str) -> str:
         """What is said against a resource; empty if it would be accepted."""

@@ -1,12 +1,16 @@
 """Fixtures for tests of what the API server itself checks."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import yaml
 
 import localcluster
+from sluice.api.common import GROUP
+from sluice.api.schema import KINDS, definition
 from support.apply import Applier
 
 CRDS = Path(__file__).parents[3] / "crds"
@@ -31,3 +35,20 @@ def applier(kube: localcluster.Cluster, definitions: list[str]) -> Iterator[Appl
     kube.kubectl("create", "namespace", name)
     yield Applier(kube, name)
     kube.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def unwatched(kube: localcluster.Cluster, applier: Applier) -> Iterator[Applier]:
+    """Gives what applies resources of a group that no operator looks at, with our schemas."""
+    group = f"test-{uuid4().hex[:12]}.{GROUP}"
+    copies = [definition(kind) for kind in KINDS]
+    for copy in copies:
+        copy["metadata"]["name"] = f"{copy['spec']['names']['plural']}.{group}"
+        copy["spec"]["group"] = group
+        for names in ("shortNames", "categories"):
+            del copy["spec"]["names"][names]
+    text = yaml.safe_dump_all(copies)
+    names = kube.kubectl("create", "--filename=-", "--output=name", stdin=text).split()
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    yield replace(applier, group=group)
+    kube.kubectl("delete", "--timeout=60s", *names, timeout=70)

@@ -159,15 +159,15 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
     }
 
 
-def test_a_status_is_taken_and_read_back(applier: Applier) -> None:
+def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
     """What the operator writes is stored as it is, even if every text has its full length."""
     name = "status"
-    applier.apply(changed(COPY, "metadata.name", name))
+    unwatched.apply(changed(COPY, "metadata.name", name))
     schema = structural(next(kind for kind in KINDS if kind.name == "StreamCopy"))
     wanted = StreamCopyStatus.read(largest(schema["properties"]["status"]))
     assert len(wanted.conditions) == 16
     assert len(wanted.history) == 10
-    assert write(applier, "scopy", name, wanted.dump()) == wanted.dump()
+    assert unwatched.write_status("streamcopies", name, wanted.dump()) == wanted.dump()
     assert StreamCopyStatus.read(wanted.dump()) == wanted
 
 
@@ -182,48 +182,48 @@ def test_a_status_is_taken_and_read_back(applier: Applier) -> None:
     ],
     ids=["condition", "percent", "length", "time", "history"],
 )
-def test_a_wrong_status_is_refused(applier: Applier, status: dict[str, Any], said: str) -> None:
+def test_a_wrong_status_is_refused(unwatched: Applier, status: dict[str, Any], said: str) -> None:
     """A status is held to its schema, whoever writes it."""
-    applier.apply(changed(COPY, "metadata.name", "wrong"))
+    unwatched.apply(changed(COPY, "metadata.name", "wrong"))
     with pytest.raises(LocalClusterError) as caught:
-        write(applier, "scopy", "wrong", status)
+        unwatched.write_status("streamcopies", "wrong", status)
     assert said in str(caught.value)
 
 
-def test_conditions_of_two_writers_stay(applier: Applier) -> None:
+def test_conditions_of_two_writers_stay(unwatched: Applier) -> None:
     """Applying one condition leaves that of another field manager alone."""
     resource = changed(STORE, "metadata.name", "shared")
-    applier.apply(resource)
+    unwatched.apply(resource)
     for writer in ("Ready", "Stalled"):
         condition = Condition(type=writer, status="True", reason="Test", last_transition_time=NOW)
         status = StreamStoreStatus(observed_generation=1, conditions=(condition,))
-        applier.apply(
+        unwatched.apply(
             {**resource, "status": status.dump()},
             "--server-side",
             "--subresource=status",
             f"--field-manager={writer}",
             "--force-conflicts",
         )
-    stored = json.loads(applier.run("get", "sst", "shared", "--output=json"))
+    stored = json.loads(unwatched.get("streamstores", "shared", "--output=json"))
     read = StreamStoreStatus.read(stored["status"])
     assert [condition.type for condition in read.conditions] == ["Ready", "Stalled"]
 
 
-def test_columns_tell_the_story(applier: Applier) -> None:
+def test_columns_tell_the_story(unwatched: Applier) -> None:
     """`kubectl get` fits into 80 characters while a copy runs; `-o wide` shows whence and where."""
     name = "orders-of-europe"
-    applier.apply(changed(COPY, "metadata.name", name))
+    unwatched.apply(changed(COPY, "metadata.name", name))
     reason = max((found.__name__ for found in errors(SluiceError)), key=len)
     condition = Condition(type="Ready", status="Unknown", reason=reason, last_transition_time=NOW)
     progress = Progress(summary="100%", rate=rate(123e6), eta_seconds=86_000)
     status = StreamCopyStatus(conditions=(condition,), progress=progress, attempts=3)
-    write(applier, "scopy", name, status.dump())
-    head, row = applier.run("get", "scopy", name).splitlines()
+    unwatched.write_status("streamcopies", name, status.dump())
+    head, row = unwatched.get("streamcopies", name).splitlines()
     assert head.split() == ["NAME", "READY", "REASON", "PROGRESS", "RATE", "AGE"]
     assert len(row.rstrip()) <= 80
     for cell in (name, "Unknown", reason, "100%", "123 MB/s"):
         assert cell in row
-    head, row = applier.run("get", "scopy", name, "--output=wide").splitlines()
+    head, row = unwatched.get("streamcopies", name, "--output=wide").splitlines()
     assert head.split("AGE")[1].split() == ["SOURCE", "TARGET", "ETA", "S", "ATTEMPTS"]
     assert row.split()[-4:] == ["orders", "orders", "86000", "3"]
 
@@ -244,7 +244,7 @@ def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
     name = "printed"
     applier.apply(changed(COPY, "metadata.name", name))
     applier.apply(changed(STORE, "metadata.name", name))
-    write(applier, "scopy", name, {"attempts": 3})
+    applier.write_status("streamcopies", name, {"attempts": 3})
     kinds = ("streamcopy", "streamstore")
     printed = "---\n".join(applier.run("get", kind, name, "--output=yaml") for kind in kinds)
     read = load(printed)
@@ -252,10 +252,10 @@ def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
     assert (applier.namespace, name) in read.stores
 
 
-def test_a_copy_that_was_not_looked_at_is_not_current(applier: Applier) -> None:
+def test_a_copy_that_was_not_looked_at_is_not_current(unwatched: Applier) -> None:
     """Tools that compare generations see that nobody has seen the resource yet."""
-    applier.apply(changed(COPY, "metadata.name", "fresh"))
-    stored = json.loads(applier.run("get", "scopy", "fresh", "--output=json"))
+    unwatched.apply(changed(COPY, "metadata.name", "fresh"))
+    stored = json.loads(unwatched.get("streamcopies", "fresh", "--output=json"))
     assert stored["status"]["observedGeneration"] == -1
     assert stored["metadata"]["generation"] == 1
 
@@ -265,14 +265,6 @@ def errors(root: type[SluiceError]) -> Iterator[type[SluiceError]]:
     for found in root.__subclasses__():
         yield found
         yield from errors(found)
-
-
-def write(applier: Applier, kind: str, name: str, status: dict[str, Any]) -> dict[str, Any]:
-    """Write a status as the operator does, and give what is stored."""
-    patch = json.dumps({"status": status})
-    words = ("--subresource=status", "--type=merge", f"--patch={patch}", "--output=json")
-    stored: dict[str, Any] = json.loads(applier.run("patch", kind, name, *words))["status"]
-    return stored
 
 
 def largest(schema: dict[str, Any]) -> Any:
