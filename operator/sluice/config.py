@@ -37,12 +37,15 @@ class Settings:
             `<secret>/password` (`SLUICE_CREDENTIALS_DIR`, default none).
         part_bytes: segments longer than this are divided into parts that tasks copy side by side
             (`SLUICE_PART_BYTES`, default 256 MiB, at least 8 MiB).
+        executor_timeout: seconds that a driver waits for executors before it gives up
+            (`SLUICE_EXECUTOR_TIMEOUT`, default 300).
         timeouts: see StoreTimeouts (`SLUICE_STORE_TIMEOUT` sets `call` and `stall`, in seconds).
     """
 
     cluster_id: str = "local"
     credentials_dir: Path | None = None
     part_bytes: int = 256 << 20
+    executor_timeout: float = 300.0
     timeouts: StoreTimeouts = field(default_factory=StoreTimeouts)
 
     @classmethod
@@ -56,21 +59,25 @@ class Settings:
         seconds = os.environ.get("SLUICE_STORE_TIMEOUT")
         timeouts = StoreTimeouts()
         if seconds:
-            timeouts = StoreTimeouts(call=_seconds(seconds), stall=_seconds(seconds))
+            deadline = _seconds("SLUICE_STORE_TIMEOUT", seconds)
+            timeouts = StoreTimeouts(call=deadline, stall=deadline)
         return cls(
             cluster_id=os.environ.get("SLUICE_CLUSTER_ID") or "local",
             credentials_dir=Path(folder) if folder else None,
             part_bytes=int(os.environ.get("SLUICE_PART_BYTES") or 256 << 20),
+            executor_timeout=_seconds(
+                "SLUICE_EXECUTOR_TIMEOUT", os.environ.get("SLUICE_EXECUTOR_TIMEOUT") or "300"
+            ),
             timeouts=timeouts,
         )
 
 
-def _seconds(text: str) -> float:
+def _seconds(name: str, text: str) -> float:
     """A deadline from the environment."""
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(f"SLUICE_STORE_TIMEOUT is {text!r}, and not a positive number of seconds")
+        raise ValueError(f"{name} is {text!r}, and not a positive number of seconds")
     return seconds

@@ -41,6 +41,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │       ├── Unschedulable             no node takes the pod                     (retryable)
     │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
     │       ├── ImagePullFailed           the image is not to be had                (retryable)
+    │       ├── WaitingForExecutors       Spark's executors did not come in time    (retryable)
     │       └── PodRefused                the cluster's rules forbid the pod        (retryable)
     ├── IntegrityError            the data are not what the plan says; never retried by itself
     │   ├── SourceReplaced            deleted and made again under the same name
@@ -366,6 +367,15 @@ class ImagePullFailed(SchedulingError):
     """The image of the runtime profile is not to be had."""
 
     default_remedy = "Ask the administrator to correct the profile's image or pull secrets."
+
+
+class WaitingForExecutors(SchedulingError):
+    """Not one of the executors that a copy asked for came in time, or none stayed."""
+
+    default_remedy = (
+        "Look at the executors' pods and their events; make room for them, lower their resources, "
+        "or set spec.runtime.executors to 0."
+    )
 
 
 class PodRefused(SchedulingError):

@@ -8,7 +8,8 @@ was cut off. Both are seen in the target store.
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import structlog
@@ -22,12 +23,17 @@ from sluice.engine.planning import check_target
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import termination
 from sluice.pipelines.controls import Controls
+from sluice.pipelines.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.program import Stores, run_plan
-from sluice.pipelines.spark import local_spark
+from sluice.pipelines.spark import kubernetes_spark, local_spark
+from sluice.pipelines.sparkconf import Executors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import FrameType
+
+    from pyspark import SparkContext
 
     from sluice.config import Settings
     from sluice.core.copying import Step
@@ -63,6 +69,11 @@ class DriverOptions:
         plan: file with the plan's JSON.
         controls: file with the limits, see Controls.
         slots: tasks at once in this process, without executors.
+        executors: how many pods the tasks run in; 0 to run them in this process.
+        executor_template: the template of their pods.
+        executor_heap: bytes of each one's JVM.
+        executor_cores: tasks at once in each.
+        spark: settings that the administrator adds.
         patience: see CopyRunner.
         termination_log: file for the termination message.
     """
@@ -70,6 +81,11 @@ class DriverOptions:
     plan: Path
     controls: Path | None = None
     slots: int = 2
+    executors: int = 0
+    executor_template: Path | None = None
+    executor_heap: int = 512 << 20
+    executor_cores: int = 1
+    spark: Mapping[str, str] = field(default_factory=dict)
     patience: float | None = None
     termination_log: Path | None = None
 
@@ -108,8 +124,7 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
                 stop.check()
                 return controls()
 
-            with local_spark(options.slots) as context:
-                _log.info("spark started", slots=options.slots)
+            with _spark(options, settings, stop.check) as (context, crew):
                 reports = run_plan(
                     plan,
                     context,
@@ -117,6 +132,7 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
                     limits=limits,
                     listener=Journalist(),
                     patience=options.patience,
+                    crew=crew,
                 )
     except SluiceError as error:
         trouble: Trouble | None = Trouble.of(error)
@@ -125,6 +141,45 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     if trouble is not None:
         _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
     return trouble
+
+
+@contextmanager
+def _spark(
+    options: DriverOptions, settings: Settings, check: Callable[[], None]
+) -> Iterator[tuple[SparkContext, Crew | None]]:
+    """Spark, ready to run tasks, and its executors if they are pods."""
+    if not options.executors:
+        with local_spark(options.slots, quiet=False, extra=options.spark) as context:
+            _log.info("spark started", slots=options.slots)
+            yield context, None
+        return
+    executors = _executors(options)
+    with kubernetes_spark(executors, extra=options.spark) as context:
+        _log.info("spark started", executors=executors.count, cores=executors.cores)
+        crew = Crew(
+            context,
+            count=executors.count,
+            cores=executors.cores,
+            seconds=settings.executor_timeout,
+            check=check,
+        )
+        crew.wait()
+        _log.info("executors are there", slots=crew.slots)
+        yield context, crew
+
+
+def _executors(options: DriverOptions) -> Executors:
+    if options.executor_template is None:
+        raise InvalidSpec(
+            "executors need a template for their pods", remedy="Give --executor-template."
+        )
+    return Executors(
+        count=options.executors,
+        cores=options.executor_cores,
+        heap=options.executor_heap,
+        template=read_template(options.executor_template),
+        pod=own_pod(),
+    )
 
 
 def read_plan(path: Path) -> Plan:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
     from sluice.engine.copy import Listener
+    from sluice.pipelines.spark import Crew
     from sluice.stores.base import Store
 
 
@@ -149,6 +150,7 @@ def run_plan(
     limits: Callable[[], Limits],
     listener: Listener | None = None,
     patience: float | None = None,
+    crew: Crew | None = None,
 ) -> list[StreamReport]:
     """Run a plan on Spark to its end.
 
@@ -159,9 +161,13 @@ def run_plan(
         limits: what the copies may use; asked before every round.
         listener: hears of every step.
         patience: see CopyRunner.
+        crew: the executors, when they are not in this process.
 
     Returns:
         A report for each stream; failures are in them.
+
+    Raises:
+        SparkLost: the application is gone; the block that made it says what became of it.
     """
     with Stores(settings) as stores:
         runner = CopyRunner(
@@ -169,7 +175,7 @@ def run_plan(
             source=stores[plan.source],
             target=stores[plan.target],
             executor=SparkExecutor(
-                context, source=plan.source, target=plan.target, settings=settings
+                context, source=plan.source, target=plan.target, settings=settings, crew=crew
             ),
             limits=limits,
             listener=listener,

@@ -11,17 +11,23 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
 
 from sluice.engine.slices import run_slice
-from sluice.errors import InfrastructureError
+from sluice.errors import InfrastructureError, SluiceError, WaitingForExecutors
+from sluice.pipelines import sparkconf
+from sluice.pipelines.jvm import Jvm
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark import SparkContext
 
@@ -30,18 +36,30 @@ if TYPE_CHECKING:
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
-TRIES = 4
-"""How often Spark tries a task; plain `local[N]` would give it one try."""
+_log = structlog.get_logger()
 
-_LOGGING = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark %p %c{1}: %m%n
-"""
+STOP_SECONDS = 10.0
+"""How long Spark may take to stop, which includes deleting the executors' pods."""
+
+TOO_MANY_FAILURES = 11
+"""The JVM's exit code when executors fail over and over."""
+
+
+class SparkLost(Exception):
+    """Spark's application is gone, and no later round can succeed either."""
+
+
+class Crew(Protocol):
+    """Executors in other places than this process."""
+
+    @property
+    def slots(self) -> int:
+        """Tasks at once, now."""
+        ...
+
+    def watched(self) -> AbstractContextManager[None]:
+        """A block that ends with an error where no executor is left to carry it out."""
+        ...
 
 
 @cache
@@ -67,6 +85,7 @@ class SparkExecutor:
         source: the store to read from.
         target: the store to write to.
         settings: of the workers.
+        crew: the executors, when they are not in this process.
     """
 
     def __init__(
@@ -76,25 +95,49 @@ class SparkExecutor:
         source: StoreAddress,
         target: StoreAddress,
         settings: Settings,
+        crew: Crew | None = None,
     ) -> None:
         self._context = context
+        self._crew = crew
         self._task = partial(_run_task, source=source, target=target, settings=settings)
 
     @property
     def slots(self) -> int:
         """See Executor."""
-        return int(self._context.defaultParallelism)
+        try:
+            return self._crew.slots if self._crew else int(self._context.defaultParallelism)
+        except Exception as error:
+            raise SparkLost(_first_line(error)) from error
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """See Executor."""
+        """See Executor.
+
+        Raises:
+            SparkLost: the application is gone.
+        """
         shares = [list(task) for task in tasks]
         try:
-            results: list[SliceResult] = (
-                self._context.parallelize(shares, len(shares)).mapPartitions(self._task).collect()
-            )
+            with self._crew.watched() if self._crew else nullcontext():
+                results: list[SliceResult] = (
+                    self._context.parallelize(shares, len(shares))
+                    .mapPartitions(self._task)
+                    .collect()
+                )
+        except SluiceError:
+            raise
         except Exception as error:  # Spark raises whatever Py4J found in the JVM
+            if _is_stopped(self._context):
+                raise SparkLost(_first_line(error)) from error
             raise InfrastructureError(f"a round of tasks failed: {_first_line(error)}") from error
         return results
+
+
+def _is_stopped(context: SparkContext) -> bool:
+    """Whether the application is gone, or its JVM."""
+    try:
+        return bool(context._jsc.sc().isStopped())  # noqa: SLF001 - not public in PySpark
+    except Exception:  # noqa: BLE001 - of many kinds, by what broke first
+        return True
 
 
 def _first_line(error: Exception) -> str:
@@ -105,65 +148,125 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def local_spark(slots: int, *, memory: str = "512m") -> Iterator[SparkContext]:
+def local_spark(
+    slots: int,
+    *,
+    memory: str = "512m",
+    quiet: bool = True,
+    extra: Mapping[str, str] | None = None,
+) -> Iterator[SparkContext]:
     """A Spark application in this machine: a JVM and `slots` Python workers.
 
     Args:
         slots: tasks at once.
         memory: the JVM's heap; it holds no stream data.
+        quiet: whether what Spark says is for --log-level debug only.
+        extra: settings that an administrator adds.
 
     Raises:
-        InfrastructureError: there is no Java, or the JVM did not start.
+        InfrastructureError: there is no Java, the JVM did not start, or Spark was lost meanwhile.
     """
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - takes a second, and only this needs it
-
-    with tempfile.TemporaryDirectory(prefix="sluice-spark-") as scratch:
-        logging = Path(scratch, "log4j2.properties")
-        logging.write_text(_LOGGING)
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        launch_log = Path(scratch, "launch.log")
-        try:
-            with _stderr_to(launch_log):
-                session = (
-                    SparkSession.builder.appName("sluice")
-                    .master(f"local[{slots},{TRIES}]")
-                    .config("spark.ui.enabled", "false")
-                    .config("spark.log.level", "ERROR")
-                    .config("spark.driver.memory", memory)
-                    .config("spark.driver.host", "127.0.0.1")
-                    .config("spark.driver.bindAddress", "127.0.0.1")
-                    .config(
-                        "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}"
-                    )
-                    .config("spark.local.dir", scratch)
-                    .config("spark.sql.warehouse.dir", str(Path(scratch, "warehouse")))
-                    .config("spark.ui.showConsoleProgress", "false")
-                    .config("spark.python.worker.reuse", "true")
-                    .config("spark.python.authenticate.socketTimeout", "60s")
-                    .getOrCreate()
-                )
-        except Exception as error:  # Py4J and the launcher raise many kinds
-            said = launch_log.read_text(errors="replace").strip().splitlines()[-5:]
-            raise InfrastructureError(
-                "; ".join([f"Spark did not start: {_first_line(error)}", *said]),
-                remedy="Install a Java runtime of version 17 or newer and set JAVA_HOME.",
-            ) from error
-        try:
-            yield session.sparkContext
-        finally:
-            session.stop()
+    configuration = sparkconf.local(slots, extra)
+    with _application(configuration, memory=memory, quiet=quiet) as context:
+        yield context
 
 
 @contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """Let programs started in the block write their stderr to a file: the JVM is talkative."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with path.open("wb") as file:
-        os.dup2(file.fileno(), 2)
+def kubernetes_spark(
+    executors: sparkconf.Executors,
+    *,
+    memory: str = "512m",
+    extra: Mapping[str, str] | None = None,
+) -> Iterator[SparkContext]:
+    """A Spark application whose tasks run in pods; the JVM in this one makes them.
+
+    Args:
+        executors: which.
+        memory: the heap of this pod's JVM.
+        extra: settings that an administrator adds.
+
+    Raises:
+        InfrastructureError: there is no Java, the JVM did not start, or Spark was lost meanwhile.
+        WaitingForExecutors: executors failed over and over.
+    """
+    configuration = sparkconf.kubernetes(executors, extra)
+    with _application(configuration, memory=memory, quiet=False) as context:
+        yield context
+
+
+@contextmanager
+def _application(
+    configuration: Mapping[str, str], *, memory: str, quiet: bool
+) -> Iterator[SparkContext]:
+    """An application with this configuration, stopped at the end of the block."""
+    address = configuration["spark.driver.host"]
+    # All that Spark writes goes there. Workers may be about to end when it is removed.
+    with tempfile.TemporaryDirectory(prefix="sluice-spark-", ignore_cleanup_errors=True) as scratch:
+        jvm = Jvm(heap=memory, scratch=Path(scratch), address=address, quiet=quiet)
         try:
-            yield
+            context = _start(jvm, configuration)
+            try:
+                yield context
+            except SparkLost as error:
+                raise _loss(jvm, error) from error
+            finally:
+                _stop(context, jvm)
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            jvm.stop()
+
+
+def _start(jvm: Jvm, configuration: Mapping[str, str]) -> SparkContext:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - takes long, and only this needs it
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    gateway = jvm.connect()
+    try:
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as PySpark's shell does
+        return SparkContext(conf=SparkConf().setAll(list(configuration.items())))
+    except Exception as error:  # Py4J raises many kinds
+        _forget()
+        raise InfrastructureError(
+            "; ".join([f"Spark did not start: {_first_line(error)}", *jvm.tail])
+        ) from error
+
+
+def _stop(context: SparkContext, jvm: Jvm) -> None:
+    """Stop the application in order, and its JVM without further ado.
+
+    The JVM ends before PySpark's own end of it is stopped, which would otherwise wait a second for
+    the connection between them to fall silent.
+    """
+    overdue = threading.Timer(STOP_SECONDS, jvm.process.kill)
+    overdue.start()
+    try:
+        context._jsc.stop()  # noqa: SLF001 - the half of context.stop() that is in the JVM
+    except Exception as error:  # noqa: BLE001 - whatever it is, the application is gone
+        _log.debug("Spark was not stopped in order", error=_first_line(error))
+    finally:
+        overdue.cancel()
+        # Its server would print that the JVM is gone.
+        context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
+        jvm.stop()
+        context._jsc = None  # noqa: SLF001
+        context.stop()
+        _forget()
+
+
+def _forget() -> None:
+    """Let PySpark start anew in this process: it keeps one gateway for good otherwise."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    gateway = SparkContext._gateway  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    if gateway is not None:
+        with suppress(Exception):  # the JVM is gone, so its sockets are closed one way or another
+            gateway.shutdown()
+
+
+def _loss(jvm: Jvm, error: SparkLost) -> InfrastructureError:
+    """What became of Spark."""
+    code = jvm.exit_code(seconds=2)
+    if code == TOO_MANY_FAILURES:
+        return WaitingForExecutors("executors failed over and over, and Spark gave up")
+    said = f"Spark's JVM ended with code {code}" if code is not None else "Spark stopped"
+    return InfrastructureError("; ".join([f"{said}: {error}", *jvm.tail]))

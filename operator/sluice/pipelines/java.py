@@ -1,0 +1,108 @@
+"""How Java is called for Spark, in a driver and in an executor.
+
+`spark-submit` starts a JVM to find out how to start the JVM, which costs more than a second. What
+it finds out is always the same for one version of Spark, and PySpark's is pinned, so it stands
+here; a test compares it with what Spark's launcher says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(
+        f"--add-opens={package}=ALL-UNNAMED"
+        for package in (
+            "java.base/java.lang",
+            "java.base/java.lang.invoke",
+            "java.base/java.lang.reflect",
+            "java.base/java.io",
+            "java.base/java.net",
+            "java.base/java.nio",
+            "java.base/java.util",
+            "java.base/java.util.concurrent",
+            "java.base/java.util.concurrent.atomic",
+            "java.base/jdk.internal.ref",
+            "java.base/sun.nio.ch",
+            "java.base/sun.nio.cs",
+            "java.base/sun.security.action",
+            "java.base/sun.util.calendar",
+            "java.security.jgss/sun.security.krb5",
+        )
+    ),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+"""What Spark wants of Java's modules. Its launcher names more: `jdk.incubator.vector`, which only
+machine learning uses, and options that weaken checks of certificates, or are for Derby."""
+
+LEAN_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+)
+"""The JVM schedules tasks and sees none of the data: it should start fast and stay small."""
+
+
+def jars() -> Path:
+    """The folder of Spark's jars: PySpark's own, whatever SPARK_HOME says."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise InfrastructureError("PySpark is not installed", remedy="Install sluice again.")
+    return Path(found.origin).parent / "jars"
+
+
+def archive() -> Path:
+    """Where the image has its archive of loaded classes; Java checks that it fits the jars."""
+    return Path(sys.prefix, "lib", "spark.jsa")
+
+
+def java() -> str:
+    """The `java` program: JAVA_HOME's, or the one on PATH.
+
+    Raises:
+        InfrastructureError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=f"{home}/bin" if home else None)
+    if found is None:
+        raise InfrastructureError(
+            "there is no Java" + (f" in JAVA_HOME={home}" if home else " on PATH"),
+            remedy="Install a Java runtime of version 17 or newer and set JAVA_HOME.",
+        )
+    return found
+
+
+def options(heap: str, properties: Mapping[str, str]) -> list[str]:
+    """Java's options before the name of the main class.
+
+    Args:
+        heap: most memory for objects, in Java's notation.
+        properties: of the system.
+    """
+    shared = archive()
+    return [
+        f"-Xmx{heap}",
+        *MODULE_OPTIONS,
+        *LEAN_OPTIONS,
+        *([f"-XX:SharedArchiveFile={shared}", "-Xshare:auto"] if shared.exists() else []),
+        *(f"-D{key}={value}" for key, value in properties.items()),
+        "-Dlog4j2.configurationFile=" + str(Path(__file__).with_name("log4j2.properties")),
+        "-cp",
+        # In a fixed order, which an archive of classes depends on.
+        ":".join(str(jar) for jar in sorted(jars().glob("*.jar"))),
+    ]

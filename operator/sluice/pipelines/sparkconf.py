@@ -1,0 +1,224 @@
+"""Spark's configuration, as plain values: what runs in this process, and what runs in pods.
+
+The driver is always in client mode: its JVM is a child of the process that runs the copy. With
+executors it makes their pods itself, and needs the right to create, get, list, watch and delete
+pods in its namespace, and none else; what Spark would like to do beyond is turned off here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+TRIES = 4
+"""How often Spark tries a task; plain `local[N]` would give it one try."""
+
+DRIVER_PORT = 7078
+BLOCK_PORT = 7079
+"""Fixed, so that a NetworkPolicy can name them."""
+
+LOOPBACK = "127.0.0.1"
+
+MASTER = "k8s://https://kubernetes.default.svc"
+
+_MIB = 1 << 20
+_LEAST_OVERHEAD = 256 * _MIB
+_LONGEST_PREFIX = 40  # Spark refuses more than 47, and a pod's name more than 63
+
+_COMMON = {
+    "spark.app.name": "sluice",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.python.authenticate.socketTimeout": "60s",
+}
+
+_OURS = (
+    "spark.master",
+    "spark.submit.",
+    "spark.authenticate",
+    "spark.driver.host",
+    "spark.driver.port",
+    "spark.kubernetes.namespace",
+    "spark.kubernetes.driver.pod.name",
+    "spark.kubernetes.executor.podTemplate",
+    "spark.kubernetes.executor.podNamePrefix",
+)
+"""What nobody may set from outside: the copy would not run, or not be safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The pod that a driver runs in, from the downward API."""
+
+    name: str
+    uid: str
+    ip: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What Spark has to be told apart from the template, since it overwrites it.
+
+    Attributes:
+        file: the pod template.
+        image: of the first container.
+        pull_policy: of the image.
+        cpu: processors requested, as a quantity.
+        cpu_limit: most processors, as a quantity.
+        memory: bytes for the whole container; None when the template does not say.
+    """
+
+    file: Path
+    image: str
+    pull_policy: str = "IfNotPresent"
+    cpu: str | None = None
+    cpu_limit: str | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executors:
+    """Executors that a copy asks for.
+
+    Attributes:
+        count: how many.
+        cores: tasks at once in each.
+        heap: bytes of each one's JVM; the rest of its memory is for Python.
+        template: of their pods.
+        pod: the driver's.
+    """
+
+    count: int
+    cores: int = 1
+    heap: int
+    template: Template
+    pod: Pod
+
+    @property
+    def slots(self) -> int:
+        """Tasks at once in all of them."""
+        return self.count * self.cores
+
+
+def local(slots: int, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Everything in this process's JVM and its Python workers.
+
+    Args:
+        slots: tasks at once.
+        extra: settings that an administrator adds.
+    """
+    return {
+        **_COMMON,
+        **checked(extra or {}),
+        "spark.master": f"local[{slots},{TRIES}]",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+    }
+
+
+def kubernetes(executors: Executors, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Tasks in pods that the driver makes from a template.
+
+    Args:
+        executors: which.
+        extra: settings that an administrator adds.
+
+    Raises:
+        InvalidSpec: a setting is not to be set, or the memory does not suffice.
+    """
+    pod, template = executors.pod, executors.template
+    sizes = {
+        "spark.executor.instances": str(executors.count),
+        "spark.executor.cores": str(executors.cores),
+        "spark.executor.memory": megabytes(executors.heap),
+        "spark.kubernetes.executor.request.cores": template.cpu,
+        "spark.kubernetes.executor.limit.cores": template.cpu_limit,
+        "spark.executor.memoryOverhead": _overhead(executors),
+    }
+    return {
+        **_COMMON,
+        # The driver waits for executors itself, with a deadline, and does without dead ones.
+        "spark.scheduler.minRegisteredResourcesRatio": "0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "0s",
+        "spark.kubernetes.allocation.batch.delay": "200ms",
+        "spark.kubernetes.allocation.batch.size": "10",
+        "spark.executor.maxNumFailures": str(max(10, 4 * executors.count)),
+        "spark.executor.failuresValidityInterval": "10m",
+        "spark.task.maxFailures": str(TRIES),
+        **checked(extra or {}),
+        "spark.master": MASTER,
+        "spark.submit.deployMode": "client",
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.driver.host": pod.ip,
+        "spark.driver.bindAddress": pod.ip,
+        "spark.driver.port": str(DRIVER_PORT),
+        "spark.blockManager.port": str(BLOCK_PORT),
+        "spark.kubernetes.namespace": pod.namespace,
+        "spark.kubernetes.driver.pod.name": pod.name,
+        "spark.kubernetes.executor.podNamePrefix": prefix(pod),
+        "spark.kubernetes.executor.podTemplateFile": str(template.file),
+        "spark.kubernetes.container.image": template.image,
+        "spark.kubernetes.container.image.pullPolicy": template.pull_policy,
+        # Each of these keeps a kind of object, and the right to it, out of the driver's Role.
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        **{key: value for key, value in sizes.items() if value is not None},
+    }
+
+
+def prefix(pod: Pod) -> str:
+    """What the names of an attempt's executors begin with: no other attempt's do.
+
+    A name begins with a letter or a digit and has letters, digits and `-` only.
+    """
+    name = re.sub(r"[^a-z0-9-]", "-", pod.name.lower()).strip("-")
+    tail = re.sub(r"[^a-z0-9]", "", pod.uid.lower())[:8]
+    return f"{name[: _LONGEST_PREFIX - len(tail) - 1].rstrip('-')}-{tail}"
+
+
+def checked(extra: Mapping[str, str]) -> Mapping[str, str]:
+    """Settings from outside, if they are none of those that Sluice sets.
+
+    Raises:
+        InvalidSpec: one is.
+    """
+    for key in extra:
+        if not key.startswith("spark.") or key.startswith(_OURS):
+            raise InvalidSpec(
+                f"{key!r} is not a setting that a profile may give Spark",
+                remedy="Take it out of the profile's sparkConf.",
+            )
+    return extra
+
+
+def megabytes(size: int) -> str:
+    """A size in Java's notation, rounded down: 512 MiB is `512m`."""
+    return f"{size // _MIB}m"
+
+
+def _overhead(executors: Executors) -> str | None:
+    """What is left for Python of an executor's memory; None to let Spark choose."""
+    memory = executors.template.memory
+    if memory is None:
+        return None
+    rest = memory - executors.heap
+    if rest < _LEAST_OVERHEAD:
+        raise InvalidSpec(
+            f"executors have {memory // _MIB} MiB, of which the JVM takes "
+            f"{executors.heap // _MIB} MiB: {_LEAST_OVERHEAD // _MIB} MiB have to remain",
+            field="spec.runtime.executor.resources.memory",
+            remedy="Give executors more memory.",
+        )
+    return megabytes(rest)
