@@ -320,7 +320,7 @@ class ApiUnavailable(InfrastructureError):
 class DriverLost(InfrastructureError):
     """The driver's pod is gone, or ended without saying why."""
 
-    default_remedy = "Nothing: the next attempt goes on where this one stopped."
+    default_remedy = "The next attempt goes on where this one stopped."
 
 
 class DriverEvicted(InfrastructureError):

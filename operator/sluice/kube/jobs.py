@@ -95,6 +95,8 @@ def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
     started = {"Running", "Succeeded", "Failed"}
     if any(pod.get("status", {}).get("phase") in started for pod in pods):
         return JobPhase.RUNNING
+    if not pods and job.get("status", {}).get("failed"):
+        return JobPhase.RUNNING  # its pod was deleted; in a moment the Job says that it failed
     return JobPhase.PENDING
 
 

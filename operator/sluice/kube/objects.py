@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sluice.api.common import GROUP
 from sluice.api.load import invalid
-from sluice.api.status import StreamCopyStatus
+from sluice.api.status import MOST_TOKEN, StreamCopyStatus
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.core.reconcile.copy import CopySeen
@@ -54,7 +54,7 @@ def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
         copy_id=copy_id,
         spec=resource.spec,
         status=StreamCopyStatus.read(body.get("status")),
-        requested_at=annotations.get(REQUESTED_AT) or None,
+        requested_at=str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None,
         finalizer=has_finalizer(body, STAGING_FINALIZER),
         deleted=None if since is None else max(0.0, since),
         force_orphan=annotations.get(FORCE_ORPHAN, "") not in {"", "false"},

@@ -53,8 +53,9 @@ class CopyStatus:
     def unchanged(self) -> StreamCopyStatus:
         """The status as it stands, said of the present generation."""
         standing = {
-            ConditionType(found.type): (found.status, Saying(found.reason, found.message))
-            for found in self._copy.status.conditions
+            kind: (found.status, Saying(found.reason, found.message))
+            for kind in ConditionType
+            if (found := self._copy.status.condition(kind)) is not None
         }
         return self._say(standing)
 
