@@ -1,0 +1,39 @@
+"""docs/operations.md tells of what there is."""
+
+import re
+
+from sluice.core.catalogue import METRICS
+from support.chart import EVERYTHING, ROOT, render
+
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+
+
+def first_cells(heading: str) -> list[str]:
+    """The first column of a section's table."""
+    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `([^`]+)` \|", section, flags=re.MULTILINE)
+
+
+def test_every_metric_is_listed() -> None:
+    """The page has the catalogue's metrics with their labels and meaning."""
+    for metric in METRICS:
+        assert f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.means} |" in PAGE
+    assert first_cells("Metrics") == [metric.name for metric in METRICS]
+
+
+def test_every_alert_is_listed() -> None:
+    """The page has the chart's alerts with their severity, in their order."""
+    (group,) = render(EVERYTHING).one("PrometheusRule")["spec"]["groups"]
+    for rule in group["rules"]:
+        assert f"| `{rule['alert']}` | {rule['labels']['severity']} |" in PAGE
+    assert first_cells("Alerts") == [rule["alert"] for rule in group["rules"]]
+
+
+def test_values_that_are_named_exist() -> None:
+    """Each value in the page's table of values is one of the chart's."""
+    values = first_cells("Install")
+    assert len(values) > 5
+    text = (ROOT / "helm" / "sluice" / "values.yaml").read_text()
+    for value in values:
+        for part in value.split("."):
+            assert re.search(rf"^\s*{part}:", text, flags=re.MULTILINE), value
