@@ -1,14 +1,16 @@
-"""Builds images without a daemon and without a registry: mmdebstrap for the base, buildah on it."""
+"""Builds images without a daemon or a registry: mmdebstrap makes the base, buildah the rest."""
 
 import hashlib
+import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localcluster import pip_settings
 from localcluster.commands import Say, run, succeeds, watch
 from localcluster.image import Image
+from localcluster.inputs import input_key
 from localcluster.packages import archives
 from localcluster.progress import step
 from localstore.cache import cache_root, locked
@@ -18,6 +20,7 @@ BASE = "localhost/base:bookworm"
 _SUITE = "bookworm"
 _PACKAGES = ("ca-certificates",)
 _SECONDS = 600.0
+_RUN = Path("/run/sluice-build")
 
 # Images come from nowhere but here, so there are no signatures to check.
 _POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}\n'
@@ -74,13 +77,33 @@ class Builder:
         """
         if image.settled and (known := self._id(image.name)):
             return Built(image.name, known)
+        key = input_key(image, self._id(BASE) or "")
+        with locked(self._folder / f"{image.repository.replace('/', '_')}.lock"):
+            noted = self._folder / f"{image.name.replace('/', '_')}.json"
+            if built := self._noted(noted, key):
+                return built
+            built = self._build(image, say)
+            noted.write_text(json.dumps({"key": key, **asdict(built)}))
+        return built
+
+    def export(self, built: Built, folder: Path) -> None:
+        """Writes an image into a folder laid out as the OCI says.
+
+        Blobs that are in the folder already are left alone.
+        """
+        storage = f"[overlay@{self._folder}/storage+{_RUN}]"
+        uncompressed = "--dest-oci-accept-uncompressed-layers"
+        copy = ["skopeo", "copy", "--insecure-policy", "--quiet", uncompressed]
+        run([*copy, f"containers-storage:{storage}{built.id}", f"oci:{folder}"], seconds=_SECONDS)
+
+    def _build(self, image: Image, say: Say) -> Built:
         with tempfile.TemporaryDirectory(dir=self._folder, prefix=".build-") as temporary:
             id_file = Path(temporary) / "id"
             arguments = {"BASE_IMAGE": BASE, **image.build_args}
             command = [
                 *self._command("build"),
                 *("--isolation=chroot", "--network=host", "--layers", "--pull-never"),
-                *("--format=docker", f"--iidfile={id_file}", f"--file={image.recipe}"),
+                *(f"--iidfile={id_file}", f"--file={image.recipe}"),
                 *(f"--volume={mount}" for mount in self._mounts()),
                 *(f"--build-arg={name}={value}" for name, value in arguments.items()),
                 *([f"--tag={image.name}"] if image.tagged else []),
@@ -95,12 +118,13 @@ class Builder:
         self._buildah("tag", known, reference)
         return Built(reference, known)
 
-    def export(self, built: Built, file: Path) -> None:
-        """Writes an image to an archive as `docker save` does."""
-        self._buildah(
-            *("push", "--quiet", "--disable-compression"),
-            *(built.id, f"docker-archive:{file}:{built.reference}"),
-        )
+    def _noted(self, file: Path, key: str) -> Built | None:
+        """Gives what an earlier build made of the same inputs, if it is still there."""
+        if not file.exists():
+            return None
+        note: dict[str, str] = json.loads(file.read_text())
+        there = note.pop("key") == key and self._id(note["reference"]) == note["id"]
+        return Built(**note) if there else None
 
     def _make_base(self, sources: str, reference: str, say: Say) -> None:
         with tempfile.TemporaryDirectory(dir=self._folder, prefix=".base-") as temporary:
@@ -112,7 +136,7 @@ class Builder:
             command = ["mmdebstrap", "--variant=minbase", included, _SUITE, target, str(list_file)]
             watch(command, sign=lambda _: "still making the base image", say=say)
             (context / "Dockerfile").write_text('FROM scratch\nADD rootfs.tar /\nCMD ["bash"]\n')
-            self._buildah("build", "--format=docker", f"--tag={reference}", temporary)
+            self._buildah("build", f"--tag={reference}", temporary)
 
     def _mounts(self) -> list[str]:
         """Shows a build how pip reaches its index, without a trace of it in the image."""
@@ -136,6 +160,6 @@ class Builder:
         policy = self._folder / "policy.json"
         if not policy.exists():
             policy.write_text(_POLICY)
-        checked = [f"--signature-policy={policy}"] if command in {"build", "push"} else []
-        storage = [f"--root={self._folder}/storage", "--runroot=/run/sluice-build"]
+        checked = [f"--signature-policy={policy}"] if command == "build" else []
+        storage = [f"--root={self._folder}/storage", f"--runroot={_RUN}"]
         return ["buildah", *storage, "--storage-driver=overlay", command, *checked, *arguments]

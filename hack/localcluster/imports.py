@@ -1,6 +1,7 @@
 """Brings built images into the container runtime of our own cluster."""
 
 import json
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from localstore.cache import cache_root, locked
 
 _SECONDS = 600.0
 
+# Where containerd keeps manifests, configurations and layers, each named by its digest.
+_CONTENT = "io.containerd.content.v1.content/blobs/sha256"
+
 
 class NodeImages:
     """The images of our own cluster.
@@ -25,6 +29,7 @@ class NodeImages:
 
     def __init__(self, layout: Layout, builder: Builder) -> None:
         self._record = layout.state / "images.json"
+        self._blobs = layout.state / "containerd" / _CONTENT
         self._builder = builder
 
     def provide(self, image: Image, say: Say) -> str:
@@ -43,15 +48,15 @@ class NodeImages:
             raise LocalClusterError("the cluster is down, so that it can take no image: start it")
         with locked(self._record.with_suffix(".lock")):
             known = self._known()
-            if known.get(built.reference) == built.id:
+            replaced = known.get(built.reference)
+            if replaced == built.id:
                 return
             with step(say, f"loading {built.reference}"):
                 self._import(built)
-            replaced = known.pop(built.reference, None)
             known[built.reference] = built.id
             self._record.write_text(json.dumps(known, indent=2) + "\n")
             if replaced and replaced not in known.values():
-                _ctr("images", "remove", f"sha256:{replaced}")
+                _ctr("images", "remove", f"sha256:{replaced}")  # else it would stay for ever
 
     def _known(self) -> dict[str, str]:
         """Gives the ids of the images that we brought and that are still there."""
@@ -63,9 +68,29 @@ class NodeImages:
 
     def _import(self, built: Built) -> None:
         with tempfile.TemporaryDirectory(dir=cache_root(), prefix=".import-") as temporary:
+            layout = Path(temporary) / "layout"
+            blobs = layout / "blobs" / "sha256"
+            blobs.mkdir(parents=True)
+            for blob in self._blobs.glob("*"):  # what the node has is not exported again
+                (blobs / blob.name).symlink_to(blob)
+            self._builder.export(built, layout)
+            _name(layout / "index.json", built.reference)
             archive = Path(temporary) / "image.tar"
-            self._builder.export(built, archive)
+            with tarfile.open(archive, "w") as tar:
+                tar.add(layout, arcname="", filter=_without_links)
             _ctr("images", "import", str(archive))
+
+
+def _name(index_file: Path, reference: str) -> None:
+    """Writes an image's name where the runtime looks for it."""
+    index = json.loads(index_file.read_text())
+    for manifest in index["manifests"]:
+        manifest["annotations"] = {"io.containerd.image.name": reference}
+    index_file.write_text(json.dumps(index))
+
+
+def _without_links(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if member.issym() else member
 
 
 def runtime_answers() -> bool:

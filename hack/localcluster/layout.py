@@ -146,6 +146,8 @@ state = "{RUN}/containerd"
             "podLogsDir": f"{self.state}/pod-logs",
             "volumePluginDir": f"{self.state}/volume-plugins",
             "serializeImagePulls": False,
+            # How soon a pod that fills its disk is noticed; the default minute is for many pods.
+            "volumeStatsAggPeriod": "10s",
             # At 100 % means never: no registry could bring back an image that was collected.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,

@@ -19,6 +19,7 @@ _NEEDED = {
     "ip": "iproute2",
     "openssl": "openssl",
     "buildah": "buildah",
+    "skopeo": "skopeo",
     "mmdebstrap": "mmdebstrap",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }

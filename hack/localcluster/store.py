@@ -141,7 +141,7 @@ class ClusterStore:
                 f"--timeout={_READY_SECONDS}s",
                 timeout=_READY_SECONDS + 10,
             )
-            with self._doors() as (controller, segment_store):
+            with self.doors() as (controller, segment_store):
                 while not (
                     controller_serves(*controller, self._authorization())
                     and segment_store_serves(*segment_store)
@@ -156,7 +156,7 @@ class ClusterStore:
             raise LocalClusterError(f"{error}\n{pods[-2000:]}") from error
 
     @contextmanager
-    def _doors(self) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    def doors(self) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
         """Gives where this machine reaches controller and segment store."""
         if self._cluster.pods_reachable:
             yield self.controller, self.segment_store
