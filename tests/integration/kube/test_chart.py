@@ -63,6 +63,19 @@ def test_the_api_server_takes_the_plain_manifests(kube: Cluster, system: str) ->
         try_out(kube, text.replace(NAMESPACE, system))
 
 
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.yaml") if path.stem != "values")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_api_server_takes_the_examples(
+    kube: Cluster, definitions: list[str], system: str, path: Path
+) -> None:
+    """Every example can be applied as it stands."""
+    text = path.read_text().replace("  namespace: demo\n", "")
+    words = ("apply", "--dry-run=server", f"--namespace={system}", "--filename=-", "--output=name")
+    assert "streamcopy.sluice.dev/" in kube.kubectl(*words, stdin=text)
+
+
 @dataclass(frozen=True)
 class Release:
     """A release of the chart, with a kind of its own in the place of Sluice's.
