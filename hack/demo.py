@@ -1,11 +1,11 @@
-"""The demo: a real Pravega, a million events from its own Java client, one exact copy.
+"""The demo: a Kubernetes, a real Pravega in it, Sluice by Helm, one StreamCopy, a million events.
 
-Everything it starts ends with it, so it can be run again and again.
+The cluster, the store and the operator stay up for a person to look around; run again, the demo
+begins with new streams on what is there.
 """
 
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,17 +17,30 @@ from rich.console import Console
 from rich.table import Table
 
 import segment_hash
-from localstore import ForeignClient, Standalone
+from localcluster import choose
+from localcluster.cluster import Cluster
+from localcluster.release import NAMESPACE, install, restrict, sluice_image
+from localcluster.store import ClusterStore
+from localcluster.store_image import store_image
+from localstore import ForeignClient
 
 ROOT = Path(__file__).parents[1]
-SLUICE = Path(sys.executable).with_name("sluice")
+EXAMPLE = ROOT / "examples" / "streamcopy.yaml"
+DEMO = "demo"
+COPY = "events"
 SOURCE = ("in", "events")
 TARGET = ("out", "events")
 EVENTS = 1_000_000
 SEGMENTS = 4
 KEYS = 1_000
+PATIENCE = 300.0
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+
+
+def say(text: str) -> None:
+    """A line of what happens underneath."""
+    console.print(f"    {text}", markup=False)
 
 
 @contextmanager
@@ -39,49 +52,89 @@ def stage(text: str) -> Iterator[None]:
     console.print(f"    {time.monotonic() - began:.1f} s")
 
 
-def manifest(uri: str) -> Path:
-    """The example, with the address of the store that was just started."""
-    text = (ROOT / "examples" / "streamcopy.yaml").read_text()
-    path = ROOT / "build" / "demo" / "streamcopy.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(re.sub(r"tcp://\S+", uri, text))
-    return path
+def shown(cluster: Cluster, *arguments: str) -> str:
+    """Run kubectl as a person would, and show the command and what it prints."""
+    console.print(f"    [dim]$ kubectl {' '.join(arguments)}[/]")
+    output = cluster.kubectl(*arguments)
+    for line in output.splitlines():
+        say(line)
+    return output
 
 
-def sluice(*arguments: str | Path) -> str:
-    """Run the command, its messages on the terminal; what it printed on standard output."""
-    console.print(f"    $ sluice {' '.join(str(a) for a in arguments)}".replace(f"{ROOT}/", ""))
-    return subprocess.run(
-        [SLUICE, *arguments], check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
+def remove(java: ForeignClient, scope: str, stream: str) -> None:
+    """Make a scope without this stream, whether it was there or not."""
+    java.create_scope(scope)
+    java.create(scope, stream)
+    java.seal(scope, stream)
+    java.delete(scope, stream)
+
+
+def follow(cluster: Cluster) -> bool:
+    """Show the copy's line whenever it changes, until it is ready; whether it is."""
+    console.print(f"    [dim]$ kubectl --namespace {DEMO} get scopy {COPY} --watch[/]")
+    get = (f"--namespace={DEMO}", "get", "scopy", COPY)
+    last = ""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        table = cluster.kubectl(*get).splitlines()
+        # Without the age, which always changes.
+        line = table[-1].rsplit(maxsplit=1)[0] if table else ""
+        if line != last:
+            for text in table if not last else table[-1:]:
+                say(text)
+        last = line
+        conditions = json.loads(cluster.kubectl(*get, "--output=json"))["status"]["conditions"]
+        ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "Unknown")
+        if ready != "Unknown":
+            return bool(ready == "True")
+        time.sleep(0.5)
+    return False
 
 
 def main() -> int:
     """Run the demo; 0 if the copy is exact."""
     began = time.monotonic()
-    with Standalone() as store, ForeignClient(store.controller_uri) as java:
-        console.print(f"[bold]==>[/] Pravega serves at {store.controller_uri}")
+    cluster = choose()
+    with stage(f"Kubernetes: {cluster.what}"):
+        image, _ = cluster.up(say, [sluice_image(), store_image()])
+    store = ClusterStore(cluster)
+    with stage("Pravega, as a Deployment"):
+        uri = store.up(say)
+    with stage(f"Sluice, by Helm, in namespace {NAMESPACE}"):
+        install(cluster, image, say=say)
+    with store.foreign() as java:
         with stage(f"Pravega's Java client writes {EVENTS:,} events to {SEGMENTS} segments"):
+            cluster.kubectl("delete", "namespace", DEMO, "--ignore-not-found", timeout=120)
+            for stream in (SOURCE, TARGET):
+                remove(java, *stream)
             java.create(*SOURCE, segments=SEGMENTS)
-            java.create_scope(TARGET[0])
             java.write(*SOURCE, events=EVENTS, keys=KEYS)
-        file = manifest(store.controller_uri)
-        with stage("Sluice copies"):
-            (report,) = json.loads(sluice("run", "-f", file, "-o", "json"))
+        with stage(f"kubectl apply of {EXAMPLE.relative_to(ROOT)}"):
+            restrict(cluster, DEMO)
+            file = ROOT / "build" / "demo" / "streamcopy.yaml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(re.sub(r"tcp://\S+", uri, EXAMPLE.read_text()))
+            shown(cluster, f"--namespace={DEMO}", "apply", f"--filename={file.relative_to(ROOT)}")
+            done = follow(cluster)
+            shown(cluster, f"--namespace={DEMO}", "events", "--for=streamcopy/events")
+        if not done:
+            console.print("[bold red]The copy did not become ready.[/]")
+            return 1
         with stage("The Java client reads both streams, order checked for each key"):
-            before = java.read(*SOURCE)
-            after = java.read(*TARGET)
-        with stage("A stand-alone script hashes every segment of both"):
-            pairs = [
-                tuple(
-                    segment_hash.segment_report(*store.segment_store, *stream, segment)
-                    for stream in (SOURCE, TARGET)
-                )
-                for segment in range(SEGMENTS)
+            before, after = java.read(*SOURCE), java.read(*TARGET)
+        with (
+            stage("A stand-alone script hashes every segment of both"),
+            store.doors() as (_, server),
+        ):
+            hashes = [
+                [
+                    segment_hash.segment_report(*server, *stream, segment.id)
+                    for segment in java.info(*stream).segments
+                ]
+                for stream in (SOURCE, TARGET)
             ]
-        with stage("The same copy again"):
-            sluice("run", "-f", file)
-    show(report, pairs)
+            pairs = list(zip(*hashes, strict=True))
+    show(pairs)
     exact = (
         after.clean
         and (before.events, before.digest) == (after.events, after.digest) == (EVENTS, after.digest)
@@ -93,10 +146,14 @@ def main() -> int:
     )
     verdict = "[bold green]The copy is exact" if exact else "[bold red]The copy is NOT exact"
     console.print(f"{verdict}.[/] {time.monotonic() - began:.0f} s in all.")
+    console.print(
+        f"Look around:  export KUBECONFIG={cluster.kubeconfig}; kubectl -n {DEMO} describe scopy "
+        f"{COPY}\nStop it all:  make cluster-down"
+    )
     return 0 if exact else 1
 
 
-def show(report: dict[str, Any], pairs: list[tuple[dict[str, Any], ...]]) -> None:
+def show(pairs: list[tuple[dict[str, Any], ...]]) -> None:
     """The table at the end."""
     table = Table(title="What the stand-alone script found", title_justify="left")
     table.add_column("Segment")
@@ -113,10 +170,6 @@ def show(report: dict[str, Any], pairs: list[tuple[dict[str, Any], ...]]) -> Non
             str(target["sha256"])[:20],
         )
     console.print(table)
-    size, seconds = report["bytes"], report["seconds"]
-    rate = size / seconds / 1e6
-    console.print(f"Sluice: {size:,} bytes in {seconds:.2f} s ({rate:.0f} MB/s), verified. Digest:")
-    console.print(f"  {report['digest']}")
 
 
 if __name__ == "__main__":
