@@ -1,0 +1,44 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from localcluster import LocalClusterError, needs
+from localcluster.needs import Needs
+
+ALL = Needs(packages=("runc", "buildah"), compile=True, helm=True, base=True)
+NOTHING = Needs(packages=(), compile=False, helm=False, base=False)
+
+
+def test_what_is_needed_is_said_before_it_is_done() -> None:
+    """Packages, minutes and disk are named."""
+    text = "\n".join(ALL.lines())
+    assert "as root, on Debian" in text
+    assert "runc buildah" in text
+    assert "about 5 minutes" in text
+    assert f"{ALL.gigabytes} GB of disk" in text
+
+
+def test_nothing_is_said_when_all_is_there() -> None:
+    """A second start has nothing to announce."""
+    assert NOTHING.lines() == []
+    assert NOTHING.gigabytes < ALL.gigabytes
+
+
+def test_who_is_not_root_learns_what_else_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own cluster needs root, and the others do not."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(LocalClusterError, match=r"needs root: .*kind.*SLUICE_KUBECONFIG"):
+        NOTHING.check(tmp_path)
+
+
+def test_a_full_disk_is_noticed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder itself need not be there yet."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "is_debian", lambda: True)
+    full = type("Usage", (), {"free": 0})()
+    monkeypatch.setattr(needs.shutil, "disk_usage", lambda _: full)
+    with pytest.raises(LocalClusterError, match=f"needed at {tmp_path}, and 0 GB are free"):
+        NOTHING.check(tmp_path / "not" / "yet")

@@ -1,0 +1,36 @@
+import pytest
+
+from localcluster.store_manifests import accounts, deployment
+from localstore.accounts import ADMIN, READER, User
+
+
+def test_the_store_runs_without_privileges() -> None:
+    """Its pod is one that the restricted pod security lets in, with a read-only root."""
+    pod = deployment("pravega", image="i", heap="3g", users=())["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not pod["automountServiceAccountToken"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_clients_are_told_the_pods_address() -> None:
+    """The address that the store publishes is filled in by the kubelet."""
+    pod = deployment("pravega", image="i", heap="3g", users=())["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    published = "-Dpravegaservice.service.published.host.nameOrIp=$(POD_IP)"
+    assert published in container["command"]
+    assert [variable["name"] for variable in container["env"]] == ["POD_IP"]
+
+
+@pytest.mark.parametrize("users", [(), (ADMIN, READER)], ids=["open", "login"])
+def test_accounts_are_mounted_where_one_has_to_log_in(users: tuple[User, ...]) -> None:
+    """The Secret has the name of the server."""
+    pod = deployment("one", image="i", heap="3g", users=users)["spec"]["template"]["spec"]
+    secrets = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
+    assert secrets == ([{"secretName": "one"}] if users else [])
+    assert accounts("one", users)["metadata"]["name"] == "one"

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from localcluster import LocalClusterError, tools
+from localcluster.toolchain import go_tool, programs
+from support.programs import PutProgram
+
+
+def test_an_old_go_is_refused(program: PutProgram) -> None:
+    """The error names what was found and what is wanted."""
+    program("go", "echo go1.19.8")
+    with pytest.raises(LocalClusterError, match=r"is go1\.19\.8: install Go 1\.24 or newer"):
+        go_tool()
+
+
+def test_a_new_go_is_taken(program: PutProgram) -> None:
+    """A newer one than the oldest that will do is fine."""
+    program("go", "echo go1.30")
+    assert go_tool().endswith("/go")
+
+
+def test_no_go_is_an_error_with_a_remedy(program: PutProgram) -> None:
+    """Who has no Go learns which one to install."""
+    with pytest.raises(LocalClusterError, match=r"go not found: install Go 1\.24 or newer"):
+        go_tool()
+
+
+def test_the_key_is_that_of_the_sources(home: Path) -> None:
+    """The same sources are compiled once, into the user's cache."""
+    assert programs() == programs()
+    assert programs().folder.parent == home / "cache" / "sluice"
+    assert programs().folder.name == f"kubernetes-{programs().key}"
+
+
+def test_kubectl_on_the_path_will_do(home: Path, program: PutProgram) -> None:
+    """Before our own Kubernetes is compiled, the machine's kubectl serves."""
+    program("kubectl", "true")
+    assert tools.kubectl().name == "kubectl"
+
+
+def test_no_kubectl_is_an_error_with_a_remedy(home: Path, program: PutProgram) -> None:
+    """Who has none learns it before anything is tried."""
+    with pytest.raises(LocalClusterError, match="kubectl not found: install it"):
+        tools.kubectl()
