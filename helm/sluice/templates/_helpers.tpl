@@ -54,6 +54,7 @@ app.kubernetes.io/component: operator
 {{- define "sluice.config" -}}
 clusterID: {{ .Values.clusterID | quote }}
 namespaces: {{ toJson .Values.watch.namespaces }}
+executorNamespaces: {{ toJson .Values.driver.namespaces }}
 resyncSeconds: {{ int .Values.operator.resyncSeconds }}
 listen:
   host: 0.0.0.0

@@ -322,6 +322,16 @@ class CopyObserver:
                     field="spec.runtime.profile",
                 )
             )
+        namespace = resource.metadata.namespace
+        if runtime.executors and namespace not in self._settings.executor_namespaces:
+            return Trouble.of(
+                InvalidSpec(
+                    f"drivers may not make executors in namespace {namespace!r}",
+                    field="spec.runtime.executors",
+                    remedy="Set it to 0, or ask the administrator to add the namespace to the Helm "
+                    "value driver.namespaces.",
+                )
+            )
         if runtime.executors is not None and runtime.executors > profile.max_executors:
             return _too_much("spec.runtime.executors", runtime.executors, profile.max_executors)
         most = profile.max_resources

@@ -80,12 +80,16 @@ def child_labels(uid: str, component: str) -> dict[str, str]:
     }
 
 
-def executors_for(spec: StreamCopySpec, size: int, profile: Profile) -> int:
-    """Executor pods for a plan of `size` bytes."""
-    wanted = spec.runtime.executors
-    if wanted is None:
-        wanted = 0 if size < NO_EXECUTORS_BELOW else -(-size // BYTES_PER_EXECUTOR)
-    return min(wanted, profile.max_executors)
+def executors_for(request: JobRequest) -> int:
+    """Executor pods for a copy: what the spec says, or by the plan's size where it says nothing."""
+    wanted = request.spec.runtime.executors
+    if wanted is not None:
+        return wanted
+    if request.child.namespace not in request.settings.executor_namespaces:
+        return 0
+    size = request.plan.bytes
+    suitable = 0 if size < NO_EXECUTORS_BELOW else -(-size // BYTES_PER_EXECUTOR)
+    return min(suitable, request.profile.max_executors)
 
 
 def pods_name(job: str) -> str:
@@ -207,7 +211,7 @@ def pods_config_map(request: JobRequest) -> Object:
 def _driver_pod(request: JobRequest) -> Object:
     """The driver's pod."""
     profile, spec = request.profile, request.spec
-    executors = executors_for(spec, request.plan.bytes, profile)
+    executors = executors_for(request)
     volumes, mounts = _volumes(request)
     pod = _pod(profile, request.settings)
     if executors:

@@ -83,11 +83,13 @@ class OperatorSettings(Setting):
     Attributes:
         cluster_id: tells clusters apart that share a store; empty for the UID of kube-system.
         namespaces: watched; empty for all.
+        executor_namespaces: where drivers may make executors, since their ServiceAccount is there.
         resync_seconds: between two looks at everything.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
     namespaces: list[str] = []
+    executor_namespaces: list[str] = []
     resync_seconds: float = Field(default=60, ge=1)
     listen: Listen = Listen()
     image: str
