@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from localcluster import pip_settings
 from localcluster.commands import Say, run, succeeds, watch
@@ -19,6 +20,10 @@ BASE = "localhost/base:bookworm"
 
 _SUITE = "bookworm"
 _PACKAGES = ("ca-certificates",)
+# So many earlier builds of an image whose references come from its content are kept, for pods that
+# still run them may start again.
+KEPT = 3
+
 _SECONDS = 600.0
 _RUN = Path("/run/sluice-build")
 
@@ -79,11 +84,13 @@ class Builder:
             return Built(image.name, known)
         key = input_key(image, self._id(BASE) or "")
         with locked(self._folder / f"{image.repository.replace('/', '_')}.lock"):
-            noted = self._folder / f"{image.name.replace('/', '_')}.json"
-            if built := self._noted(noted, key):
-                return built
+            file = self._folder / f"{image.name.replace('/', '_')}.json"
+            note: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+            if note.get("key") == key and self._id(note["reference"]) == note["id"]:
+                return Built(note["reference"], note["id"])
             built = self._build(image, say)
-            noted.write_text(json.dumps({"key": key, **asdict(built)}))
+            earlier = self._without_old(built, note, tagged=image.tagged)
+            file.write_text(json.dumps({"key": key, **asdict(built), "earlier": earlier}))
         return built
 
     def export(self, built: Built, folder: Path) -> None:
@@ -118,13 +125,27 @@ class Builder:
         self._buildah("tag", known, reference)
         return Built(reference, known)
 
-    def _noted(self, file: Path, key: str) -> Built | None:
-        """Gives what an earlier build made of the same inputs, if it is still there."""
-        if not file.exists():
-            return None
-        note: dict[str, str] = json.loads(file.read_text())
-        there = note.pop("key") == key and self._id(note["reference"]) == note["id"]
-        return Built(**note) if there else None
+    def _without_old(self, built: Built, note: dict[str, Any], *, tagged: bool) -> list[str]:
+        """Removes builds that nobody asks for any more.
+
+        Args:
+            built: The latest.
+            note: What was noted of the one before.
+            tagged: Whether all have one name, so that the one before has lost it.
+
+        Returns:
+            Earlier references that are kept.
+        """
+        if not note or note["id"] == built.id:
+            return list(note.get("earlier", []))
+        if tagged:
+            succeeds(self._command("rmi", note["id"]))
+            return []
+        earlier = [note["reference"], *note["earlier"]]
+        earlier = [reference for reference in earlier if reference != built.reference]
+        for reference in earlier[KEPT:]:
+            succeeds(self._command("rmi", reference))
+        return earlier[:KEPT]
 
     def _make_base(self, sources: str, reference: str, say: Say) -> None:
         with tempfile.TemporaryDirectory(dir=self._folder, prefix=".base-") as temporary:

@@ -3,9 +3,10 @@
 import json
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from localcluster.builder import Builder, Built
+from localcluster.builder import KEPT, Builder, Built
 from localcluster.commands import Say, run, succeeds
 from localcluster.errors import LocalClusterError
 from localcluster.image import Image
@@ -34,6 +35,7 @@ class NodeImages:
 
     def provide(self, image: Image, say: Say) -> str:
         """Builds an image and makes it known to the node, as far as it is not."""
+        _need_runtime()
         built = self._builder.build(image, say)
         self.load(built, say)
         return built.reference
@@ -44,8 +46,7 @@ class NodeImages:
         Raises:
             LocalClusterError: The node does not run, or refuses.
         """
-        if not runtime_answers():
-            raise LocalClusterError("the cluster is down, so that it can take no image: start it")
+        _need_runtime()
         with locked(self._record.with_suffix(".lock")):
             known = self._known()
             replaced = known.get(built.reference)
@@ -53,7 +54,11 @@ class NodeImages:
                 return
             with step(say, f"loading {built.reference}"):
                 self._import(built)
-            known[built.reference] = built.id
+            known.pop(built.reference, None)
+            known[built.reference] = built.id  # the latest is the last
+            for old in _old(known, built):
+                _ctr("images", "remove", old)
+                del known[old]
             self._record.write_text(json.dumps(known, indent=2) + "\n")
             if replaced and replaced not in known.values():
                 _ctr("images", "remove", f"sha256:{replaced}")  # else it would stay for ever
@@ -79,6 +84,18 @@ class NodeImages:
             with tarfile.open(archive, "w") as tar:
                 tar.add(layout, arcname="", filter=_without_links)
             _ctr("images", "import", str(archive))
+
+
+def _old(known: Mapping[str, str], built: Built) -> list[str]:
+    """Gives the references from content of the same image that have had their time."""
+    repository = built.reference.rpartition(":")[0]
+    alike = [name for name, id_ in known.items() if name == f"{repository}:{id_[:12]}"]
+    return alike[: -1 - KEPT]
+
+
+def _need_runtime() -> None:
+    if not runtime_answers():
+        raise LocalClusterError("the cluster is down and takes no image: make cluster-up")
 
 
 def _name(index_file: Path, reference: str) -> None:

@@ -68,7 +68,7 @@ class KindCluster(Cluster):
         return NAME in run(["kind", "get", "clusters"]).split()
 
     def _pod_range(self) -> str:
-        return self.kubectl("get", "node", _NODE, "--output=jsonpath={.spec.podCIDR}")
+        return self.kubectl("get", "node", _NODE, "--output=jsonpath={.spec.podCIDR}").strip()
 
     def _node_address(self) -> str:
         addresses = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"

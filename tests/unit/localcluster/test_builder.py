@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from localcluster.builder import KEPT, Builder
+from localcluster.image import Image
+from support.programs import PutProgram
+
+# Keeps an image as a file named by its reference, with a new id for each build.
+BUILDAH = """
+PATH=/usr/bin:/bin
+images="{folder}"
+for word; do
+  case $word in
+    --iidfile=*) id_file=${{word#*=}} ;;
+    --tag=*) tag=${{word#*=}} ;;
+  esac
+  last=$word
+done
+key() {{ echo "$1" | tr / _; }}
+echo "$*" >>"$images/log"
+case " $* " in
+  *" inspect "*) cat "$images/$(key "$last")" ;;
+  *" build "*)
+    count=$(grep -c ' build ' "$images/log")
+    printf 'sha256:%012d' "$count" >"$id_file"
+    [ -z "$tag" ] || printf '%012d' "$count" >"$images/$(key "$tag")" ;;
+  *" tag "*) printf %s "${{last##*:}}" >"$images/$(key "$last")" ;;
+  *" rmi "*) rm "$images/$(key "$last")" ;;
+esac
+"""
+
+
+class Bench:
+    """A builder with a pretended buildah, and an image's source to change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.builder = Builder(folder / "storage")
+        self.images = folder / "images"
+        self.context = folder / "context"
+        self.context.mkdir()
+        (self.context / "Dockerfile").write_text("FROM scratch\n")
+
+    def build(self, name: str, content: str = "") -> str:
+        """Build from this content, and give the reference."""
+        (self.context / "content").write_text(content)
+        return self.builder.build(Image(name, self.context), lambda _: None).reference
+
+    @property
+    def builds(self) -> int:
+        """How often buildah built."""
+        return (self.images / "log").read_text().count(" build ")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, program: PutProgram) -> Bench:
+    """Gives what to build with."""
+    bench = Bench(tmp_path)
+    bench.images.mkdir()
+    program("buildah", BUILDAH.format(folder=bench.images))
+    return bench
+
+
+def test_nothing_is_built_where_nothing_changed(bench: Bench) -> None:
+    """The same inputs are built once."""
+    assert bench.build("localhost/it:dev") == "localhost/it:dev"
+    assert bench.build("localhost/it:dev") == "localhost/it:dev"
+    assert bench.builds == 1
+
+
+def test_what_changed_is_built_again(bench: Bench) -> None:
+    """Another content is another build under the same name."""
+    bench.build("localhost/it:dev", "1")
+    bench.build("localhost/it:dev", "2")
+    assert bench.builds == 2
+
+
+def test_an_image_that_went_away_is_built_again(bench: Bench) -> None:
+    """What was noted of a build counts only while the image is there."""
+    bench.build("localhost/it:dev")
+    (bench.images / "localhost_it:dev").unlink()
+    bench.build("localhost/it:dev")
+    assert bench.builds == 2
+
+
+def test_a_name_without_tag_gets_one_from_the_content(bench: Bench) -> None:
+    """Such a reference never changes its meaning."""
+    first = bench.build("localhost/it", "1")
+    second = bench.build("localhost/it", "2")
+    assert first == "localhost/it:000000000001"
+    assert second == "localhost/it:000000000002"
+    assert bench.build("localhost/it", "2") == second
+
+
+def test_old_builds_do_not_fill_the_disk(bench: Bench) -> None:
+    """Of the references from content, the latest and a few before it stay."""
+    for number in range(KEPT + 3):
+        bench.build("localhost/it", str(number))
+    kept = sorted(path.name for path in bench.images.glob("localhost_it:*"))
+    assert kept == [f"localhost_it:{number:012}" for number in range(3, KEPT + 4)]
+
+
+def test_a_failed_build_is_tried_again(bench: Bench, program: PutProgram) -> None:
+    """Only what succeeded is noted."""
+    program("buildah", "exit 1")
+    with pytest.raises(Exception, match="failed"):
+        bench.build("localhost/it:dev")
+    program("buildah", BUILDAH.format(folder=bench.images))
+    assert bench.build("localhost/it:dev") == "localhost/it:dev"
