@@ -33,5 +33,10 @@ class Trouble(Frozen):
 
     def __str__(self) -> str:
         """What is wrong, led by the field it is about, and what to do."""
-        what = f"{self.field}: {self.message}" if self.field else self.message
-        return f"{what.rstrip('.')}. {self.remedy}"
+        return sentence(self.message, field=self.field, remedy=self.remedy)
+
+
+def sentence(message: str, *, field: str | None, remedy: str) -> str:
+    """What is wrong, led by the field it is about, and what to do, for people."""
+    what = f"{field}: {message}" if field else message
+    return f"{what.rstrip('.')}. {remedy}".rstrip()

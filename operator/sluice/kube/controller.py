@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -111,7 +112,10 @@ class Controller:
                 await self._performer.perform(situation, action)
             except SluiceError as error:
                 _log.warning("not done", action=type(action).__name__, error=str(error))
-                return await self._after_failure(situation, Trouble.of(error))
+                written = replace(situation.seen, status=decision.status)
+                return await self._after_failure(
+                    replace(situation, seen=written), Trouble.of(error)
+                )
         if any(isinstance(action, RemoveFinalizer) for action in decision.actions):
             self._observer.forget(situation.seen.uid)
         return decision.again

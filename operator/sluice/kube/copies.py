@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sluice.api.streamcopy import StreamCopy
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
-    from sluice.core.reconcile.copy import CopySeen
+    from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import JobSeen
     from sluice.kube.client import Api, Object
     from sluice.kube.mirror import Mirror

@@ -12,7 +12,7 @@ from sluice.api.load import invalid
 from sluice.api.status import MOST_TOKEN, StreamCopyStatus
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
-from sluice.core.reconcile.copy import CopySeen
+from sluice.core.reconcile.copy_seen import CopySeen
 
 if TYPE_CHECKING:
     from sluice.kube.client import Object

@@ -7,12 +7,20 @@ pods) or in the target store, except for counts of failures and the time of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType
 from sluice.core.reconcile import copy_deletion
+from sluice.core.reconcile.copy_seen import (
+    late_jobs,
+    recorded,
+    running_job,
+    seconds_left,
+    too_late,
+    waits,
+)
 from sluice.core.reconcile.copy_status import CopyStatus
 from sluice.core.reconcile.world import (
     Abandon,
@@ -40,8 +48,7 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from sluice.api.status import StreamCopyStatus
-    from sluice.api.streamcopy import StreamCopySpec
+    from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import Action, JobSeen, StoreSeen, World
 
 POLL_SECONDS: Final = 2.0
@@ -50,53 +57,14 @@ POLL_SECONDS: Final = 2.0
 WAIT_SECONDS: Final = 10.0
 """Between two looks at what is waited for; events usually come first."""
 
+TIDY_SECONDS: Final = 30.0
+"""Before what a copy left is tried to be tidied up again."""
+
+MISSING: Final = frozenset({"StoreNotFound", "SecretNotFound", "ProfileNotFound", "InvalidSpec"})
+"""Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
+
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopySeen:
-    """A StreamCopy as the API server has it.
-
-    Attributes:
-        name, uid, generation: from its metadata.
-        copy_id: its identity in stores.
-        spec, status: as they are written.
-        requested_at: the annotation that asks for another run, if any.
-        finalizer: whether the staging finalizer stands on it.
-        deleted: since when it is being deleted, in seconds; None if it is not.
-        force_orphan: whether it may go without its staging being dropped.
-    """
-
-    name: str
-    uid: str
-    generation: int
-    copy_id: str
-    spec: StreamCopySpec
-    status: StreamCopyStatus
-    requested_at: str | None = None
-    finalizer: bool = False
-    deleted: float | None = None
-    force_orphan: bool = False
-
-    @property
-    def done(self) -> bool:
-        """Whether it succeeded, and nobody asked for another run since."""
-        said = self.status.condition(ConditionType.SUCCEEDED)
-        return said is not None and said.status == "True" and not self.asked
-
-    @property
-    def asked(self) -> bool:
-        """Whether somebody asked for another run and was not heard yet."""
-        return (
-            self.requested_at is not None
-            and self.requested_at != self.status.last_handled_requested_at
-        )
-
-    @property
-    def changed(self) -> bool:
-        """Whether the spec was changed since the operator last looked."""
-        return self.generation != self.status.observed_generation
 
 
 def questions(copy: CopySeen, world: World) -> frozenset[Question]:
@@ -104,15 +72,14 @@ def questions(copy: CopySeen, world: World) -> frozenset[Question]:
     if copy.deleted is not None or copy.done or not _both_ready(world):
         return frozenset()
     job = world.job
-    if job is not None and job.active:
-        return (
-            frozenset({Question.PROGRESS})
-            if world.plan and not copy.spec.suspend
-            else (frozenset())
-        )
-    if job is not None and job.phase is JobPhase.FAILED and not _recorded(copy, job):
-        return frozenset({Question.PROGRESS}) if world.plan else frozenset()
-    if _waits(copy, world) or (copy.spec.suspend and world.plan is not None):
+    if job is not None and job.deleting:
+        return frozenset()
+    if job is not None and not recorded(copy, job):
+        if job.phase is JobPhase.SUCCEEDED:
+            return frozenset({Question.STATE})
+        wanted = world.plan is not None and not (job.active and copy.spec.suspend)
+        return frozenset({Question.PROGRESS}) if wanted else frozenset()
+    if copy.gave_up or waits(copy, world) or (copy.spec.suspend and world.plan is not None):
         return frozenset()
     return frozenset({Question.STATE})
 
@@ -124,45 +91,67 @@ def reconcile(copy: CopySeen, world: World) -> Decision:
     status = CopyStatus(copy, world.now)
     if copy.done:
         return Decision(status=status.unchanged(), actions=_tidy(copy))
+    decision = _decide(copy, world, status)
+    planned = {action for action in decision.actions if isinstance(action, DeleteJob)}
+    # First: Jobs that only a late operator, or one that was cut off, can have left.
+    late = [DeleteJob(job.name) for job in late_jobs(copy, world)]
+    more = tuple(action for action in late if action not in planned)
+    return replace(decision, actions=(*more, *decision.actions))
+
+
+def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
+    """What to do about a copy that is not done and not being deleted."""
     if copy.asked or copy.changed:
         status.forget_failures()
+    if isinstance(world.answer, Complete):
+        return Decision(status=status.completed(world, world.answer), actions=_tidy(copy))
     blocked = _blocked(copy, world, status)
     if blocked is not None:
         return blocked
-    if isinstance(world.answer, Complete):
-        return Decision(status=status.completed(world, world.answer), actions=_tidy(copy))
     if copy.spec.suspend:
         return _suspended(copy, world, status)
-    job = world.job
-    if job is not None and job.active:
+    job = running_job(copy, world)
+    if job is not None:
         return _running(copy, world, status, job)
-    if job is not None and not _recorded(copy, job):
-        return _ended(copy, world, status, job)
+    if world.job is not None and not recorded(copy, world.job):
+        return _ended(copy, world, status, world.job)
     return _begin(copy, world, status)
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
     """What there is to do while nothing else can be done; None when nothing is in the way."""
-    job = world.job
-    trouble = _stores_trouble(copy, world)
-    if trouble is not None:
-        if job is not None and job.active and not copy.spec.suspend:
-            return Decision(status=status.working_on(world, trouble), again=WAIT_SECONDS)
-        return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
-    if job is not None and job.deleting:
-        return Decision(status=status.stopping(), again=POLL_SECONDS)
-    if _too_late(copy, world):
+    running = running_job(copy, world)
+    if world.job is not None and world.job.deleting:
+        said = status.given_up() if copy.gave_up else status.stopping()
+        return Decision(status=said, again=POLL_SECONDS)
+    if copy.gave_up and running is None:
+        return Decision(status=status.given_up(), actions=_drop(copy, status))
+    if too_late(copy, world):
         return _deadline(copy, world, status)
-    return None
+    trouble = _stores_trouble(copy, world)
+    if trouble is None or (copy.spec.suspend and (running is not None or world.plan is not None)):
+        return None
+    if running is not None:
+        return Decision(status=status.working_on(world, trouble), again=WAIT_SECONDS)
+    return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
-    """What to do when an action failed: what was to be done is tried again, later each time."""
+    """What to do when an action failed: what was to be done is tried again, later each time.
+
+    Args:
+        copy: with the status that was written before the actions.
+        world: as it was seen before them.
+        trouble: why an action failed.
+    """
     if copy.deleted is not None:
         return copy_deletion.deletion_failed(copy, world, trouble)
     status = CopyStatus(copy, world.now)
-    if copy.asked or copy.changed:
-        status.forget_failures()
+    if copy.done or copy.status.condition(ConditionType.STALLED) is not None:
+        # It is said already what became of the copy; tidying up behind it changes nothing of that.
+        return Decision(status=status.unchanged(), again=TIDY_SECONDS)
+    if copy.spec.suspend or (world.job is not None and world.job.active):
+        return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
     return _failed(copy, status, trouble, attempt=None)
 
 
@@ -173,6 +162,7 @@ def _tidy(copy: CopySeen) -> tuple[Action, ...]:
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
     """A driver runs or is about to."""
+    guard: tuple[Action, ...] = () if copy.finalizer else (AddFinalizer(), HoldStores())
     if job.phase is JobPhase.PENDING:
         if job.outdated:
             status.end(job, outcome="Replaced", reason="SpecChanged")
@@ -184,18 +174,24 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
             return Decision(
                 status=decision.status, actions=(DeleteJob(job.name),), again=decision.again
             )
-        return Decision(status=status.starting(job), again=POLL_SECONDS)
-    actions: tuple[Action, ...] = () if world.controls else (WriteControls(),)
+        return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
+    controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     return Decision(
-        status=status.working_on(world, world.trouble), actions=actions, again=POLL_SECONDS
+        status=status.working_on(world, world.trouble),
+        actions=(*guard, *controls),
+        again=POLL_SECONDS,
     )
 
 
 def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
     """An attempt is over, and the target is not whole."""
     if job.phase is JobPhase.SUCCEEDED and world.answer is None:
-        # It says that it is done, and the store could not be asked.
-        return Decision(status=status.working_on(world, world.trouble), again=WAIT_SECONDS)
+        # It says that it is done, and the store says nothing, or that it is not so.
+        if world.trouble is None or world.trouble.retryable:
+            said = status.waiting(world.trouble) if world.trouble else status.unchanged()
+            return Decision(status=said, again=WAIT_SECONDS)
+        status.end(job, outcome="Succeeded")
+        return _failed(copy, status, world.trouble, attempt=None)
     trouble = job.trouble or Trouble.of(
         DriverLost("the driver ended without a word, and the target is not whole")
     )
@@ -208,18 +204,28 @@ def _failed(
 ) -> Decision:
     """Something failed: try again later, or give up."""
     verdict = status.fail(trouble, attempt)
-    actions: tuple[Action, ...] = ()
-    if verdict.final and copy.finalizer and trouble.category in {Category.SPEC, Category.INTEGRITY}:
-        # The driver dropped what it had staged; make sure, and let the copy go free.
-        actions = (Abandon(), RemoveFinalizer())
-    return Decision(status=status.value, actions=actions, again=verdict.wait)
+    return Decision(status=status.value, actions=_drop(copy, status), again=verdict.wait)
+
+
+def _drop(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
+    """After a failure that leaves no way on from here, nothing stays, and the copy goes free.
+
+    The driver has dropped what it had staged; this makes sure. What is only missing around the
+    copy and can be put there again, such as a Secret, is no reason to throw away what is staged.
+    """
+    failure = status.value.last_failure
+    hopeless = (
+        failure is not None
+        and failure.category in {Category.SPEC, Category.INTEGRITY}
+        and failure.reason not in MISSING
+    )
+    return (Abandon(), RemoveFinalizer()) if copy.finalizer and hopeless else ()
 
 
 def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """No driver runs: start one, unless there is a reason to wait."""
-    if _waits(copy, world):
-        left = (copy.status.retry_time - world.now).total_seconds() if copy.status.retry_time else 0
-        return Decision(status=status.unchanged(), again=max(left, 0.05) if left else None)
+    if waits(copy, world):
+        return Decision(status=status.unchanged(), again=seconds_left(copy, world))
     if world.profile is not None:
         return _failed(copy, status, world.profile, attempt=None)
     if world.trouble is not None:
@@ -227,8 +233,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if not isinstance(world.answer, Planned):
         return Decision(status=status.unchanged(), again=POLL_SECONDS)
     plan, actions = _plan(world, status)
-    number = copy.status.attempts + (1 if status.attempt_is_over() else 0)
-    number = max(number, 1)
+    number = status.next_attempt()
     status.planned(plan)
     old = [DeleteJob(job.name) for job in world.jobs if job.attempt < number - 1]
     return Decision(
@@ -254,19 +259,18 @@ def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]
     answer = world.answer
     assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
     written = world.plan
-    if written is None:
+    if written is None or answer.plan.hash == written.plan.hash:
+        # Written again as well: the ConfigMap may be gone since it was last seen.
         return answer, (WritePlan(answer.plan),)
-    if answer.plan.hash == written.plan.hash:
-        return answer, ()
     if answer.recorded or status.value.plan_hash != written.plan.hash:
         return answer, (DropPlan(), WritePlan(answer.plan))
-    return Planned(plan=written.plan), ()
+    return Planned(plan=written.plan), (WritePlan(written.plan),)
 
 
 def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """Nothing runs; what is staged stays, and the plan is there to look at."""
-    job = world.job
-    if job is not None and job.active:
+    job = running_job(copy, world)
+    if job is not None:
         status.end(job, outcome="Suspended", reason="Suspended")
         return Decision(
             status=status.stopping(), actions=(DeleteJob(job.name),), again=POLL_SECONDS
@@ -275,55 +279,25 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if isinstance(world.answer, Planned):
         plan, actions = _plan(world, status)
         status.planned(plan)
-    elif world.trouble is not None:
+    elif world.plan is None and world.trouble is not None:
         return _failed(copy, status, world.trouble, attempt=None)
+    elif world.plan is None and waits(copy, world):
+        return Decision(status=status.unchanged(), again=seconds_left(copy, world))
     return Decision(status=status.suspended(world), actions=actions)
 
 
 def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """The copy as a whole took too long."""
-    job = world.job
-    running = job is not None and job.active
+    job = running_job(copy, world)
     trouble = Trouble.of(
         DeadlineExceeded(
             f"the copy is not done {copy.spec.active_deadline_seconds} s after its first attempt",
             field="spec.activeDeadlineSeconds",
         )
     )
-    if job is not None and running:
-        status.fail(trouble, job)
-        return Decision(status=status.value, actions=(DeleteJob(job.name),))
-    if copy.status.last_failure is None or copy.status.last_failure.reason != trouble.reason:
-        status.fail(trouble, None)
-        return Decision(status=status.value)
-    return Decision(status=status.unchanged())
-
-
-def _too_late(copy: CopySeen, world: World) -> bool:
-    """Whether the deadline has passed, and nobody asked to go on nevertheless."""
-    limit, begun = copy.spec.active_deadline_seconds, copy.status.start_time
-    return (
-        limit is not None
-        and begun is not None
-        and not copy.asked
-        and not copy.spec.suspend
-        and world.now - begun > timedelta(seconds=limit)
-    )
-
-
-def _recorded(copy: CopySeen, job: JobSeen) -> bool:
-    """Whether the end of this attempt was written down."""
-    return any(entry.attempt == job.attempt and entry.outcome for entry in copy.status.history)
-
-
-def _waits(copy: CopySeen, world: World) -> bool:
-    """Whether a failure of before asks to wait still."""
-    if copy.asked or copy.changed or copy.status.last_failure is None:
-        return False
-    at = copy.status.retry_time
-    if at is None:  # a final failure; one that was followed by a new attempt has no Stalled
-        return copy.status.condition(ConditionType.STALLED) is not None
-    return world.now < at
+    status.fail(trouble, job)
+    actions = () if job is None else (DeleteJob(job.name),)
+    return Decision(status=status.value, actions=actions)
 
 
 def _both_ready(world: World) -> bool:

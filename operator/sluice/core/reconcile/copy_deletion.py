@@ -20,7 +20,7 @@ from sluice.core.reconcile.world import (
 )
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.copy import CopySeen
+    from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import World
     from sluice.core.trouble import Trouble
 

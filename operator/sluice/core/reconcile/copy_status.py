@@ -17,6 +17,7 @@ from sluice.core import text
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.verdict import judge
+from sluice.core.trouble import sentence
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sluice.api.status import StreamCopyStatus
     from sluice.core.plan import StreamPlan
     from sluice.core.reconcile.conditions import Tri
-    from sluice.core.reconcile.copy import CopySeen
+    from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.verdict import Verdict
     from sluice.core.reconcile.world import Complete, JobSeen, Planned, Reading, World
     from sluice.core.trouble import Trouble
@@ -59,12 +60,20 @@ class CopyStatus:
         }
         return self._say(standing)
 
+    def given_up(self) -> StreamCopyStatus:
+        """It failed for good: so it is said, whatever has been said meanwhile."""
+        failure = self.value.last_failure
+        if failure is None or self._copy.status.condition(ConditionType.STALLED) is not None:
+            return self.unchanged()
+        said = sentence(failure.message, field=failure.field, remedy=failure.remedy or "")
+        return self._say(conditions.stalled(Saying(failure.reason, said)))
+
     def forget_failures(self) -> None:
         """Somebody changed the spec or asked for another run: it counts from the beginning."""
         changes: dict[str, Any] = {"failures": 0, "retry_time": None, "last_failure": None}
+        changes |= {"completion_time": None}
         if self._copy.asked:
-            changes |= {"plan_hash": None, "completion_time": None, "verification": None}
-            changes |= {"start_time": None}
+            changes |= {"plan_hash": None, "verification": None, "start_time": None}
         self._set(**changes)
 
     def planned(self, planned: Planned) -> None:
@@ -122,6 +131,7 @@ class CopyStatus:
     def working_on(self, world: World, trouble: Trouble | None) -> StreamCopyStatus:
         """The driver runs; `trouble` is why its progress cannot be seen."""
         self.measure(world)
+        self._set(start_time=self.value.start_time or self._now)
         progress = self.value.progress
         if trouble is not None:
             said = Saying("Copying", f"The driver runs. Its progress cannot be seen: {trouble}")
@@ -189,7 +199,7 @@ class CopyStatus:
             self._say(conditions.stalled(said))
         else:
             seconds = f"{verdict.wait or 0:.0f} s"
-            message = f"{trouble} Attempt {self.value.attempts + 1} begins in {seconds}."
+            message = f"{trouble} Attempt {self.next_attempt()} begins in {seconds}."
             self._say(conditions.working(Saying(trouble.reason, message)))
         return verdict
 
@@ -251,10 +261,11 @@ class CopyStatus:
         )
         return self._say(conditions.succeeded(said, verified=verified))
 
-    def attempt_is_over(self) -> bool:
-        """Whether the latest attempt's end was written down."""
+    def next_attempt(self) -> int:
+        """The number of the attempt to begin: the latest one's, until its end is written down."""
         number = self.value.attempts
-        return any(entry.attempt == number and entry.outcome for entry in self.value.history)
+        over = any(entry.attempt == number and entry.outcome for entry in self.value.history)
+        return max(1, number + over)
 
     def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> StreamCopyStatus:
         self._set(
