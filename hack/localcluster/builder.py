@@ -141,7 +141,7 @@ class Builder:
         if tagged:
             succeeds(self._command("rmi", note["id"]))
             return []
-        earlier = [note["reference"], *note["earlier"]]
+        earlier = [note["reference"], *note.get("earlier", [])]
         earlier = [reference for reference in earlier if reference != built.reference]
         for reference in earlier[KEPT:]:
             succeeds(self._command("rmi", reference))
