@@ -1,5 +1,5 @@
-// Command kstatus says what the library of that name, by which Flux and other tools judge resources, makes
-// of objects. It reads them from standard input as YAML or JSON, a list or what
+// Command kstatus says what the library of that name, by which Flux and other tools judge resources,
+// makes of objects. It reads them from standard input as YAML or JSON, a list or what
 // `kubectl get -o yaml` prints, and writes a line of JSON for each, in their order.
 package main
 

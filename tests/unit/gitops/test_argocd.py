@@ -1,0 +1,81 @@
+"""The health checks for Argo CD, over an object of every state.
+
+UPDATE_GOLDEN=1 .venv/bin/pytest tests/unit/gitops    writes the golden files and the pages' tables
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import gengitops
+from support.argocd import STATUSES, health
+from support.golden import check
+from support.situations import SITUATIONS, Situation
+
+GOLDEN = Path(__file__).parent / "golden"
+KINDS = sorted({situation.kind for situation in SITUATIONS})
+AGREES = {
+    "Current": {"Healthy"},
+    "Failed": {"Degraded"},
+    "InProgress": {"Progressing", "Suspended"},
+    "Terminating": {"Progressing"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_state_has_the_recorded_health(kind: str) -> None:
+    """Status and message of each state are those of the golden file."""
+    found = {one.name: health(one.body) for one in SITUATIONS if one.kind == kind}
+    text = yaml.safe_dump(found, sort_keys=False, width=100)
+    check(GOLDEN / f"argocd-{kind}.yaml", text)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
+def test_argo_cd_and_flux_are_told_the_same(situation: Situation) -> None:
+    """Both take a state for the same, but for what only Argo CD can tell: an asked for run."""
+    found = health(situation.body)
+    assert found["status"] in STATUSES
+    assert found["message"] or situation.name == "unseen"
+    expected = {"Progressing"} if situation.name == "asked-again" else AGREES[situation.kstatus]
+    assert found["status"] in expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "status",
+    [
+        None,
+        {"observedGeneration": 1},
+        {"observedGeneration": 1, "conditions": []},
+        {
+            "observedGeneration": 1,
+            "conditions": [{"type": "Ready", "status": "False", "message": "no"}],
+        },
+    ],
+    ids=["none", "no-conditions", "empty", "only-unready"],
+)
+def test_a_status_that_says_nothing_is_not_healthy(kind: str, status: object) -> None:
+    """Where nothing says that a resource is ready or has failed, it is in progress."""
+    body = {"kind": kind, "metadata": {"name": "a", "generation": 1}}
+    found = health(body if status is None else {**body, "status": status})
+    assert found["status"] == "Progressing"
+
+
+def test_a_long_request_does_not_stay_unheard() -> None:
+    """An annotation that the status cannot hold whole is not taken for a run that has to come."""
+    done = next(one for one in SITUATIONS if one.name == "succeeded")
+    annotations = {"sluice.dev/requestedAt": "x" * 513}
+    body = {**done.body, "metadata": {**done.body["metadata"], "annotations": annotations}}
+    assert health(body)["status"] == "Healthy"
+
+
+def test_the_patch_has_not_drifted() -> None:
+    """argocd-cm-patch.yaml is what hack/gengitops.py makes: a script for each kind."""
+    assert gengitops.PATCH.read_text() == gengitops.patch()
+    data = yaml.safe_load(gengitops.PATCH.read_text())["data"]
+    prefix = "resource.customizations.health.sluice.dev_"
+    assert set(data) == {prefix + kind for kind in KINDS}
+    assert {key.removeprefix(prefix): text for key, text in data.items()} == {
+        key.removeprefix("sluice.dev_"): text for key, text in gengitops.scripts().items()
+    }
