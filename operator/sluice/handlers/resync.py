@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SluiceError
-from sluice.kube.client import STREAM_COPY, STREAM_STORE
+from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.manifests import MANAGED
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 
@@ -24,6 +25,10 @@ _log = structlog.get_logger()
 
 WATCH_GRACE: Final = 10.0
 """Seconds that a watch may take to show what a list has shown."""
+
+
+_OWN: Final = (STREAM_STORE, STREAM_COPY)
+"""Kinds that are reconciled; the others only tell how far these are."""
 
 
 class Resync:
@@ -69,13 +74,10 @@ class Resync:
 
     async def _round(self) -> None:
         began = time.monotonic()
-        listed: dict[Kind, list[Object]] = {}
-        for kind in (STREAM_STORE, STREAM_COPY):
-            listed[kind] = [
-                body
-                for namespace in self._namespaces
-                for body in await self._api.list(kind, namespace)
-            ]
+        listed = {kind: await self._list(kind) for kind in (*_OWN, JOB, POD)}
+        for kind, bodies in listed.items():
+            self._mirror.keep_only(kind, bodies, began)
+        for kind in _OWN:
             for body in listed[kind]:
                 meta = body["metadata"]
                 self._queue.add(
@@ -94,13 +96,24 @@ class Resync:
             if gone:
                 _log.error("a watch misses changes", kind=kind.name)
 
+    async def _list(self, kind: Kind) -> list[Object]:
+        """All objects of a kind that the watches are to show."""
+        labels = None if kind in _OWN else MANAGED
+        return [
+            body
+            for namespace in self._namespaces
+            for body in await self._api.list(kind, namespace, labels=labels)
+        ]
+
     async def _still_there(self, kind: Kind, bodies: list[Object], began: float) -> bool:
         """Whether what a watch has not shown exists still: what was deleted is shown no more."""
         for body in bodies:
             if self._mirror.is_behind(kind, body, began):
                 meta = body["metadata"]
-                now = await self._api.get(kind, meta["namespace"], meta["name"])
-                if now is not None and now["metadata"]["uid"] == meta["uid"]:
+                # A list, since the operator has no right to get Jobs and pods one by one.
+                name = f"metadata.name={meta['name']}"
+                now = await self._api.list(kind, meta["namespace"], fields=name)
+                if any(one["metadata"]["uid"] == meta["uid"] for one in now):
                     return True
         return False
 

@@ -13,7 +13,9 @@ from sluice.core.reconcile.copy import after_failure, reconcile
 from sluice.core.reconcile.world import RemoveFinalizer
 from sluice.core.trouble import Trouble
 from sluice.errors import InvalidSpec, SluiceError
+from sluice.kube import finalizers
 from sluice.kube.client import STREAM_COPY, STREAM_STORE
+from sluice.kube.objects import STAGING_FINALIZER, is_deleting, wants_orphan
 from sluice.kube.status import of_invalid
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ class Controller:
             return await self._keeper.keep(key, body)
         body = await self._api.get(STREAM_COPY, key.namespace, key.name)
         if body is None:
+            self._observer.forget(key.namespace, key.name)
             return None
         try:
             situation = await self._observer.look(body)
@@ -98,6 +101,11 @@ class Controller:
             before = StreamCopyStatus.read(body.get("status"))
             after = of_invalid(before, body, error)
             await self._statuses.write(STREAM_COPY, body, before, after)
+            if is_deleting(body) and wants_orphan(body):
+                _log.error("orphaned", left=f"whatever the copy had staged: {error}")
+                await finalizers.remove(
+                    self._api, STREAM_COPY, key.namespace, key.name, STAGING_FINALIZER
+                )
             return None
         decision = reconcile(situation.seen, situation.world)
         with structlog.contextvars.bound_contextvars(attempt=situation.seen.status.attempts):
@@ -117,7 +125,7 @@ class Controller:
                     replace(situation, seen=written), Trouble.of(error)
                 )
         if any(isinstance(action, RemoveFinalizer) for action in decision.actions):
-            self._observer.forget(situation.seen.uid)
+            self._observer.forget(situation.namespace, situation.seen.name)
         return decision.again
 
     async def _after_failure(self, situation: Situation, trouble: Trouble) -> float | None:

@@ -127,11 +127,18 @@ class CopyObserver:
         self._settings = settings
         self._cluster = cluster
         self._threads = threads
-        self._memories: dict[str, CopyMemory] = {}
+        self._memories: dict[tuple[str, str], tuple[str, CopyMemory]] = {}
 
-    def forget(self, uid: str) -> None:
-        """The copy is gone."""
-        self._memories.pop(uid, None)
+    def forget(self, namespace: str, name: str) -> None:
+        """The copy is gone, or needs nothing any more."""
+        self._memories.pop((namespace, name), None)
+
+    def _memory(self, namespace: str, name: str, uid: str) -> CopyMemory:
+        """What is kept of a copy; nothing of another one that had its name."""
+        known = self._memories.get((namespace, name))
+        if known is None or known[0] != uid:
+            known = self._memories[namespace, name] = (uid, CopyMemory())
+        return known[1]
 
     async def blocking(self, call: Callable[[], _T]) -> _T:
         """Make a blocking call in a thread."""
@@ -147,8 +154,8 @@ class CopyObserver:
         resource = parse_copy(body)
         request = copy_request(resource, cluster=self._cluster)
         seen = copy_seen(body, resource, request.copy_id)
-        memory = self._memories.setdefault(seen.uid, CopyMemory())
         namespace = resource.metadata.namespace
+        memory = self._memory(namespace, seen.name, seen.uid)
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)
@@ -211,12 +218,13 @@ class CopyObserver:
             return replace(situation, world=world)
 
     async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
-        world, memory = situation.world, situation.memory
-        source, target = await self.stores(situation)
-        if source is None or world.source is None or world.target is None:
+        world, memory, namespace = situation.world, situation.memory, situation.namespace
+        if world.source is None or world.target is None:
             return situation
-        from_, to = (world.source.address, source), (world.target.address, target)
+        target = await self._connections.get(namespace, world.target.address)
         if Question.STATE in asked:
+            source = await self._connections.get(namespace, world.source.address)
+            from_, to = (world.source.address, source), (world.target.address, target)
             known = world.plan.plan.streams[0] if world.plan else None
             request = situation.request
             answer = await self.blocking(lambda: ask(request, source=from_, target=to, known=known))

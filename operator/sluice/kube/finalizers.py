@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 _TRIES = 5
 
 
-async def add(api: Api, kind: Kind, namespace: str, name: str, finalizer: str) -> bool:
-    """Put a finalizer on an object.
+async def add(
+    api: Api, kind: Kind, namespace: str, name: str, finalizer: str, *, uid: str | None = None
+) -> bool:
+    """Put a finalizer on an object; with a `uid`, on no other that took its name.
 
     Returns:
         Whether it stands there: not on an object that is gone or being deleted.
@@ -24,7 +26,7 @@ async def add(api: Api, kind: Kind, namespace: str, name: str, finalizer: str) -
     """
     for _ in range(_TRIES):
         body = await api.get(kind, namespace, name)
-        if body is None:
+        if body is None or uid not in {None, body["metadata"]["uid"]}:
             return False
         if has_finalizer(body, finalizer):
             return True
@@ -36,15 +38,19 @@ async def add(api: Api, kind: Kind, namespace: str, name: str, finalizer: str) -
     raise ApiUnavailable(f"{kind.name} {name!r} changes too often to be given a finalizer")
 
 
-async def remove(api: Api, kind: Kind, namespace: str, name: str, finalizer: str) -> None:
-    """Take a finalizer off an object, if it is there.
+async def remove(
+    api: Api, kind: Kind, namespace: str, name: str, finalizer: str, *, uid: str | None = None
+) -> None:
+    """Take a finalizer off an object, if it is there; with a `uid`, off no other of its name.
 
     Raises:
         ApiUnavailable: the API server refuses, or the object changes all the time.
     """
     for _ in range(_TRIES):
         body = await api.get(kind, namespace, name)
-        if body is None or not has_finalizer(body, finalizer):
+        if body is None or uid not in {None, body["metadata"]["uid"]}:
+            return
+        if not has_finalizer(body, finalizer):
             return
         wanted = [other for other in body["metadata"]["finalizers"] if other != finalizer]
         if await _write(api, kind, namespace, name, body["metadata"]["resourceVersion"], wanted):

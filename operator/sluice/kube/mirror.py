@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sluice.kube.client import Kind, Object
 
@@ -41,6 +41,17 @@ class Mirror:
         if not gone:
             known[key] = _Entry(body, self._clock())
         return before.body if before else None
+
+    def keep_only(self, kind: Kind, live: Iterable[Object], since: float) -> None:
+        """Drop what was last seen before `since` and is not in a list that was read after that.
+
+        A watch that was cut off begins again with what is there then; what was deleted meanwhile
+        it never tells.
+        """
+        there = {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in live}
+        known = self._objects.get(kind, {})
+        for key in [key for key, entry in known.items() if entry.at < since and key not in there]:
+            del known[key]
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """An object as it was last seen."""

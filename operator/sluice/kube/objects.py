@@ -57,8 +57,14 @@ def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
         requested_at=str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None,
         finalizer=has_finalizer(body, STAGING_FINALIZER),
         deleted=None if since is None else max(0.0, since),
-        force_orphan=annotations.get(FORCE_ORPHAN, "") not in {"", "false"},
+        force_orphan=wants_orphan(body),
     )
+
+
+def wants_orphan(body: Object) -> bool:
+    """Whether somebody insists that an object goes, whatever it leaves in a store."""
+    annotations = body["metadata"].get("annotations") or {}
+    return annotations.get(FORCE_ORPHAN, "") not in {"", "false"}
 
 
 def has_finalizer(body: Object, finalizer: str) -> bool:

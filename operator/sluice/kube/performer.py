@@ -25,7 +25,7 @@ from sluice.core.reconcile.world import (
     WritePlan,
 )
 from sluice.engine.settle import abandon
-from sluice.errors import PodRefused, QuotaExceeded, StoreNotReady
+from sluice.errors import CopyAborted, PodRefused, QuotaExceeded, StoreNotReady
 from sluice.kube import finalizers, manifests
 from sluice.kube.client import CONFIG_MAP, JOB, POD, SECRET, STREAM_COPY, STREAM_STORE, Refused
 from sluice.kube.manifests import Child, JobRequest
@@ -74,19 +74,21 @@ class Performer:
         Raises:
             SluiceError: it could not be done; what was done before it stays.
         """
-        namespace, name = situation.namespace, situation.seen.name
+        namespace, name, uid = situation.namespace, situation.seen.name, situation.seen.uid
         match action:
             case AddFinalizer():
-                await finalizers.add(self._api, STREAM_COPY, namespace, name, STAGING_FINALIZER)
+                await self._protect(situation)
             case RemoveFinalizer():
-                await finalizers.remove(self._api, STREAM_COPY, namespace, name, STAGING_FINALIZER)
+                await finalizers.remove(
+                    self._api, STREAM_COPY, namespace, name, STAGING_FINALIZER, uid=uid
+                )
             case HoldStores():
                 await self._hold_stores(situation)
             case WritePlan(plan):
                 await self._write_plan(situation, plan)
             case DropPlan():
                 situation.memory.plan = None
-                await self._api.delete(CONFIG_MAP, namespace, plan_name(name, situation.seen.uid))
+                await self._api.delete(CONFIG_MAP, namespace, plan_name(name, uid))
             case WriteControls():
                 await self._write_controls(situation)
             case StartJob(attempt, plan):
@@ -103,6 +105,14 @@ class Performer:
                 _log.info("abandoned", done=done)
             case Orphan(why):
                 await self._orphan(situation, why)
+
+    async def _protect(self, situation: Situation) -> None:
+        """Let the copy not go while it has something in a store."""
+        seen, namespace = situation.seen, situation.namespace
+        if not await finalizers.add(
+            self._api, STREAM_COPY, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
+        ):
+            raise CopyAborted(f"StreamCopy {seen.name!r} was deleted before its driver started")
 
     async def _hold_stores(self, situation: Situation) -> None:
         """Let neither the stores nor their Secrets go while the copy needs them."""

@@ -28,6 +28,7 @@ class Probed:
     answer: Health | Trouble
     time: datetime
     at: float
+    uid: str
     generation: int
 
 
@@ -42,29 +43,30 @@ class Probes:
     def __init__(self, connections: Connections, threads: Executor) -> None:
         self._connections = connections
         self._threads = threads
-        self._latest: dict[str, Probed] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._latest: dict[tuple[str, str], Probed] = {}
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def look(self, body: Object, *, max_age: float) -> Probed:
         """What the store of a StreamStore answers, or answered at most `max_age` seconds ago."""
-        uid, generation = body["metadata"]["uid"], body["metadata"].get("generation", 0)
-        async with self._locks.setdefault(uid, asyncio.Lock()):
-            kept = self._latest.get(uid)
+        meta = body["metadata"]
+        key, uid, generation = _key(body), meta["uid"], meta.get("generation", 0)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            kept = self._latest.get(key)
             if (
                 kept is not None
-                and kept.generation == generation
+                and (kept.uid, kept.generation) == (uid, generation)
                 and time.monotonic() - kept.at < max_age
             ):
                 return kept
             answer = await self._ask(body)
-            found = Probed(answer, datetime.now(UTC), time.monotonic(), generation)
-            self._latest[uid] = found
+            found = Probed(answer, datetime.now(UTC), time.monotonic(), uid, generation)
+            self._latest[key] = found
             return found
 
-    def forget(self, uid: str) -> None:
+    def forget(self, namespace: str, name: str) -> None:
         """The StreamStore is gone."""
-        self._latest.pop(uid, None)
-        self._locks.pop(uid, None)
+        self._latest.pop((namespace, name), None)
+        self._locks.pop((namespace, name), None)
 
     async def _ask(self, body: Object) -> Health | Trouble:
         try:
@@ -74,3 +76,7 @@ class Probes:
             return await loop.run_in_executor(self._threads, store.probe)
         except SluiceError as error:
             return Trouble.of(error)
+
+
+def _key(body: Object) -> tuple[str, str]:
+    return body["metadata"]["namespace"], body["metadata"]["name"]

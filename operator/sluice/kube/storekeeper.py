@@ -66,6 +66,7 @@ class StoreKeeper:
         """Look after one store; seconds until it is looked at again."""
         if body is None:
             self._ready.pop(key, None)
+            self._probes.forget(key.namespace, key.name)
             self._wake_copies(key)
             return None
         meta = body["metadata"]

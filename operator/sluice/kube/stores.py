@@ -54,10 +54,13 @@ class Connections:
             ApiUnavailable: the Secret could not be read.
         """
         key = (namespace, address)
+        secret = None
+        if address.secret is not None:
+            secret = await self._api.get(SECRET, namespace, address.secret)
+        # From here on nothing is awaited, or two callers would each open a connection.
         kept = self._open.get(key)
         credentials, fingerprint = None, ""
         if address.secret is not None:
-            secret = await self._api.get(SECRET, namespace, address.secret)
             try:
                 credentials = _credentials(address.secret, secret)
             except SecretNotFound:
