@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
@@ -58,6 +58,12 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
         kubernetes.down(_line(request))
     else:
         yield kubernetes
+
+
+@pytest.fixture(scope="session")
+def announce(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextManager[None]]:
+    """Gives the context manager that says on the terminal what takes so long."""
+    return lambda what: _announced(request, what)
 
 
 @pytest.fixture

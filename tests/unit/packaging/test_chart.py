@@ -159,6 +159,7 @@ def test_settings_reach_the_operator() -> None:
     assert config == {
         "clusterID": "paris",
         "namespaces": ["demo"],
+        "executorNamespaces": [],
         "imagePullSecrets": ["registry"],
         "image": "registry.example/sluice:0.1.0",
         "imagePullPolicy": "Always",

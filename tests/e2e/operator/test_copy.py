@@ -1,0 +1,119 @@
+"""A StreamCopy from `kubectl apply` to Ready, on real pods."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+from localcluster.release import NAMESPACE
+from support.kstatus import kstatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from e2e.operator.conftest import Operator, Source
+    from support.tenant import Tenant
+
+SLOW = {"bytesPerSecond": "25Mi"}
+
+
+def test_copy_becomes_ready_and_is_exact(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """`kubectl wait` ends when the copy is whole, and the status has the digests and counts."""
+    before = tenant.objects()
+    tenant.apply(tenant.copy_resource("orders", source.name, f"{scope}/orders"))
+    tenant.run("wait", "scopy/orders", "--for=condition=Ready", "--timeout=120s", timeout=130)
+    whole(f"{scope}/orders")
+    status = tenant.status("orders")
+    assert status["verification"]["events"] == source.events
+    assert status["progress"]["summary"] == "100%"
+    assert [entry["outcome"] for entry in status["history"]] == ["Succeeded"]
+    conditions = {c["type"]: c["status"] for c in status["conditions"]}
+    assert conditions == {"Ready": "True", "Succeeded": "True", "Verified": "True"}
+    assert tenant.left_over(f"{scope}/orders", status["copyID"]) == []
+    assert "finalizers" not in (tenant.get("scopy", "orders") or {})["metadata"]
+    tenant.until(
+        "the store is let go",
+        lambda: "finalizers" not in (tenant.get("sst", "store") or {})["metadata"],
+    )
+    tenant.run("delete", "scopy", "orders", "--timeout=30s")
+    tenant.until("the children are gone", lambda: tenant.objects() == before)
+    whole(f"{scope}/orders")
+
+
+def test_applying_the_same_copy_again_does_nothing(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """Deleted and applied again, a copy finds its target whole, and starts no driver."""
+    copy = tenant.copy_resource("again", source.name, f"{scope}/again")
+    tenant.apply(copy)
+    tenant.until_ready("again")
+    tenant.run("delete", "scopy", "again", "--timeout=30s")
+    tenant.apply(copy)
+    status = tenant.until_ready("again", seconds=20)
+    assert status["attempts"] == 0
+    assert status["verification"]["digest"]
+    whole(f"{scope}/again")
+
+
+def test_running_copy_tells_its_story(
+    tenant: Tenant, source: Source, scope: str, sluice: Operator
+) -> None:
+    """Columns, conditions, events, JSON logs and metrics say what happens, and kstatus agrees."""
+    tenant.apply(tenant.copy_resource("told", source.name, f"{scope}/told", limits=SLOW))
+    tenant.until_staged("told")
+    copy = tenant.get("scopy", "told")
+    assert copy is not None
+    assert kstatus([copy]) == {"StreamCopy/told": "InProgress"}
+    row = tenant.run("get", "scopy", "told").splitlines()[-1]
+    assert re.fullmatch(r"told +Unknown +Copying +\d+% +[\d.]+ [kM]B/s +\d+s", row.strip()), row
+    (pod,) = tenant.pods()
+    assert _is_restricted(pod["spec"])
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    log = [json.loads(line) for line in tenant.run("logs", pod["metadata"]["name"]).splitlines()]
+    assert {line["resource"] for line in log} == {f"StreamCopy/{tenant.namespace}/told"}
+    assert {line["attempt"] for line in log} == {"1"}
+    tenant.until_ready("told")
+    copy = tenant.get("scopy", "told")
+    assert copy is not None
+    assert kstatus([copy]) == {"StreamCopy/told": "Current"}
+    said = [reason for reason, _ in tenant.events("told")]
+    assert {"Starting", "Copying", "Copied"} <= set(said)
+    metrics = _scrape(sluice)
+    assert float(re.findall(r"^sluice_copied_events_total (\S+)", metrics, re.MULTILINE)[0]) >= 1
+    assert 'sluice_attempts_total{outcome="Succeeded",reason=""}' in metrics
+    assert 'sluice_copies{state="Succeeded"}' in metrics
+
+
+def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:
+    """A copy that is slowed down goes on at full speed when its limit is taken away."""
+    slow = {"bytesPerSecond": "2Mi"}  # 150 s for the whole of it
+    tenant.apply(tenant.copy_resource("faster", source.name, f"{scope}/faster", limits=slow))
+    tenant.until("the copy runs", lambda: tenant.reason("faster") == "Copying")
+    tenant.patch("scopy", "faster", {"spec": {"limits": {"bytesPerSecond": "500Mi"}}})
+    status = tenant.until_ready("faster", seconds=90)
+    assert status["attempts"] == 1
+
+
+def _scrape(sluice: Operator) -> str:
+    with (
+        sluice.cluster.forward(NAMESPACE, "deployment/sluice-operator", 8080) as port,
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer,
+    ):
+        text: str = answer.read().decode()
+        return text
+
+
+def _is_restricted(spec: dict[str, Any]) -> bool:
+    (container,) = spec["containers"]
+    own = container["securityContext"]
+    return (
+        spec["securityContext"]["runAsNonRoot"] is True
+        and spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        and own["readOnlyRootFilesystem"] is True
+        and own["allowPrivilegeEscalation"] is False
+        and own["capabilities"] == {"drop": ["ALL"]}
+    )

@@ -1,0 +1,98 @@
+"""Deleted midway: nothing of a copy is left, in the cluster or in the store."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from e2e.operator.conftest import Operator, Source
+    from localcluster import Cluster
+    from localstore import ForeignClient
+    from support.tenant import Tenant
+
+pytestmark = pytest.mark.crash
+
+SLOW = {"bytesPerSecond": "25Mi"}
+
+
+def test_copy_deleted_midway(
+    tenant: Tenant, source: Source, scope: str, java: ForeignClient
+) -> None:
+    """Its driver stops, its staging and its unpublished target go, then the resource."""
+    before = tenant.objects()
+    tenant.apply(tenant.copy_resource("gone", source.name, f"{scope}/gone", limits=SLOW))
+    tenant.until_staged("gone")
+    copy_id = tenant.status("gone")["copyID"]
+    assert tenant.left_over(f"{scope}/gone", copy_id)
+    tenant.run("delete", "scopy", "gone", "--timeout=60s", timeout=70)
+    assert tenant.left_over(f"{scope}/gone", copy_id) == []
+    assert not _has(java, f"{scope}/gone")
+    tenant.until("the children are gone", lambda: tenant.objects() == before)
+
+
+def test_namespace_deleted_midway_with_the_operator_restarted(
+    tenant: Tenant,
+    source: Source,
+    scope: str,
+    java: ForeignClient,
+    sluice: Operator,
+    kube: Cluster,
+) -> None:
+    """The namespace goes, and takes along what its copies had staged."""
+    for name in ("one", "two"):
+        tenant.apply(tenant.copy_resource(name, source.name, f"{scope}/{name}", limits=SLOW))
+    tenant.until_staged("one", least=5)
+    ids = {name: tenant.status(name)["copyID"] for name in ("one", "two")}
+    began = time.monotonic()
+    kube.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
+    sluice.kill()
+    kube.kubectl(
+        "wait", f"namespace/{tenant.namespace}", "--for=delete", "--timeout=120s", timeout=130
+    )
+    tenant.say(f"  namespace gone after {time.monotonic() - began:.0f} s")
+    for name, copy_id in ids.items():
+        assert tenant.left_over(f"{scope}/{name}", copy_id) == []
+        assert not _has(java, f"{scope}/{name}")
+
+
+def test_store_deleted_midway_waits_for_the_copy(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """A StreamStore that a copy needs says so, and goes when the copy is done."""
+    tenant.apply(tenant.copy_resource("needy", source.name, f"{scope}/needy", limits=SLOW))
+    tenant.until_staged("needy")
+    tenant.run("delete", "sst", "store", "--wait=false")
+    tenant.until(
+        "the store says why it stays",
+        lambda: tenant.condition("store", resource="sst").get("reason") == "InUse",
+    )
+    assert "StreamCopy needy" in tenant.condition("store", resource="sst")["message"]
+    tenant.until_ready("needy")
+    tenant.until_gone("sst", "store")
+    whole(f"{scope}/needy")
+
+
+def test_copy_deleted_while_suspended(
+    tenant: Tenant, source: Source, scope: str, java: ForeignClient
+) -> None:
+    """Suspending holds no deletion up."""
+    tenant.apply(tenant.copy_resource("idle", source.name, f"{scope}/idle", limits=SLOW))
+    tenant.until_staged("idle")
+    tenant.patch("scopy", "idle", {"spec": {"suspend": True}})
+    tenant.until_reason("idle", "Suspended")
+    copy_id = tenant.status("idle")["copyID"]
+    assert tenant.left_over(f"{scope}/idle", copy_id)
+    tenant.run("delete", "scopy", "idle", "--timeout=60s", timeout=70)
+    assert tenant.left_over(f"{scope}/idle", copy_id) == []
+    assert not _has(java, f"{scope}/idle")
+
+
+def _has(java: ForeignClient, stream: str) -> bool:
+    """Whether the store has a stream, told by the foreign client: it can be made if not."""
+    made = java.create(*stream.split("/"))
+    return not made

@@ -1,0 +1,119 @@
+"""Killed midway, on real pods: nothing is lost, nothing is twice, nothing is left behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from e2e.operator.conftest import Operator, Source
+    from support.tenant import Tenant
+
+pytestmark = pytest.mark.crash
+
+SLOW = {"bytesPerSecond": "25Mi"}
+
+
+def test_driver_killed(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """The next attempt goes on where the killed driver stopped."""
+    tenant.apply(tenant.copy_resource("killed", source.name, f"{scope}/killed", limits=SLOW))
+    staged = tenant.until_staged("killed")
+    (pod,) = tenant.pods()
+    tenant.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    tenant.until("a second attempt", lambda: tenant.status("killed").get("attempts") == 2)
+    assert tenant.percent("killed") >= staged
+    status = tenant.until_ready("killed")
+    whole(f"{scope}/killed")
+    assert [entry["outcome"] for entry in status["history"]] == ["Failed", "Succeeded"]
+    assert status["history"][0]["reason"] in {"DriverLost", "Interrupted"}
+    assert tenant.left_over(f"{scope}/killed", status["copyID"]) == []
+
+
+def test_operator_killed(
+    tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
+) -> None:
+    """The next operator adopts the running driver, and starts no other."""
+    tenant.apply(tenant.copy_resource("adopted", source.name, f"{scope}/adopted", limits=SLOW))
+    tenant.until_staged("adopted")
+    sluice.kill()
+    sluice.ready()
+    status = tenant.until_ready("adopted")
+    whole(f"{scope}/adopted")
+    assert status["attempts"] == 1
+    assert len(tenant.list("jobs")) == 1
+
+
+def test_operator_away_while_the_copy_is_completed(
+    tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
+) -> None:
+    """An operator that was away finds the copy done, and says so."""
+    tenant.apply(tenant.copy_resource("alone", source.name, f"{scope}/alone", limits=SLOW))
+    tenant.until_staged("alone")
+    sluice.scale(0)
+    try:
+        tenant.until(
+            "the driver is done without the operator",
+            lambda: any(job["status"].get("succeeded") for job in tenant.list("jobs")),
+            seconds=90,
+        )
+    finally:
+        sluice.scale(1)
+    status = tenant.until_ready("alone", seconds=30)
+    whole(f"{scope}/alone")
+    assert status["attempts"] == 1
+    assert "finalizers" not in (tenant.get("scopy", "alone") or {})["metadata"]
+
+
+def test_driver_evicted(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """A driver that the node takes off for its scratch space is followed by another."""
+    tenant.apply(
+        tenant.copy_resource(
+            "evicted", source.name, f"{scope}/evicted", limits={"bytesPerSecond": "8Mi"}
+        )
+    )
+    tenant.until_staged("evicted", least=5)
+    (pod,) = tenant.pods()
+    fill = "import shutil; open('/tmp/full', 'wb').write(bytes(260 << 20))"
+    tenant.run("exec", pod["metadata"]["name"], "--", "python", "-c", fill)
+    tenant.until(
+        "the eviction is written down",
+        lambda: any(e.get("reason") for e in tenant.status("evicted").get("history", ())),
+        seconds=120,
+        about="evicted",
+    )
+    tenant.patch("scopy", "evicted", {"spec": {"limits": None}})
+    status = tenant.until_ready("evicted")
+    whole(f"{scope}/evicted")
+    assert status["history"][0]["reason"] == "DriverEvicted"
+
+
+def test_executor_killed(
+    executor_tenant: Tenant,
+    source: Source,
+    java: object,
+    whole: Callable[..., None],
+) -> None:
+    """Spark makes another executor, and the copy goes on in the same attempt."""
+    tenant = executor_tenant
+    assert java
+    java.create_scope(tenant.namespace)  # type: ignore[attr-defined]
+    target = f"{tenant.namespace}/executors"
+    tenant.apply(
+        tenant.copy_resource(
+            "executors", source.name, target, limits=SLOW, runtime={"executors": 2}
+        )
+    )
+    tenant.until_staged("executors", seconds=150)
+    victim = tenant.pods("executor")[0]["metadata"]["name"]
+    tenant.run("delete", "pod", victim, "--force", "--grace-period=0")
+    status = tenant.until_ready("executors", seconds=180)
+    whole(target, by=tenant)
+    assert status["attempts"] == 1
+    tenant.until("no executor is left", lambda: not tenant.pods("executor"))

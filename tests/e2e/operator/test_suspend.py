@@ -1,0 +1,68 @@
+"""Suspended, resumed, asked for again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from e2e.operator.conftest import Source
+    from support.tenant import Tenant
+
+SLOW = {"bytesPerSecond": "25Mi"}
+
+
+def test_suspended_copy_is_planned_and_moves_nothing(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """The plan can be looked at before a byte moves; resuming carries it out."""
+    copy = tenant.copy_resource("later", source.name, f"{scope}/later", suspend=True)
+    tenant.apply(copy)
+    tenant.until_reason("later", "Suspended")
+    status = tenant.status("later")
+    plan = tenant.get("configmap", status["planRef"]["name"])
+    assert plan is not None
+    assert plan["immutable"] is True
+    assert '"target"' in plan["data"]["plan.json"]
+    assert tenant.list("jobs") == []
+    assert tenant.left_over(f"{scope}/later", status["copyID"]) == []
+    tenant.patch("scopy", "later", {"spec": {"suspend": False}})
+    done = tenant.until_ready("later")
+    assert done["planHash"] == status["planHash"]
+    whole(f"{scope}/later")
+
+
+def test_suspended_midway_keeps_what_is_staged(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """The driver goes, staging stays, and the next attempt goes on from there."""
+    tenant.apply(tenant.copy_resource("paused", source.name, f"{scope}/paused", limits=SLOW))
+    staged = tenant.until_staged("paused")
+    tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
+    tenant.until_reason("paused", "Suspended")
+    tenant.until("the driver is gone", lambda: not tenant.pods())
+    assert tenant.left_over(f"{scope}/paused", tenant.status("paused")["copyID"])
+    tenant.patch("scopy", "paused", {"spec": {"suspend": False}})
+    tenant.until("it goes on", lambda: tenant.reason("paused") == "Copying")
+    assert tenant.percent("paused") >= staged
+    status = tenant.until_ready("paused")
+    whole(f"{scope}/paused")
+    assert [entry["outcome"] for entry in status["history"]] == ["Suspended", "Succeeded"]
+    assert status["failures"] == 0
+
+
+def test_asked_for_again_after_success_does_nothing_twice(
+    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+) -> None:
+    """`sluice.dev/requestedAt` on a finished copy finds it whole; nothing is appended."""
+    tenant.apply(tenant.copy_resource("twice", source.name, f"{scope}/twice"))
+    tenant.until_ready("twice")
+    tenant.annotate("twice", "sluice.dev/requestedAt=now")
+    tenant.until(
+        "the request was heard",
+        lambda: tenant.status("twice").get("lastHandledRequestedAt") == "now",
+    )
+    status = tenant.until_ready("twice", seconds=30)
+    assert status["attempts"] == 1
+    whole(f"{scope}/twice")
