@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sluice.api.status import Reason
 from sluice.core.model import Frozen
 from sluice.errors import Category, SluiceError
 
@@ -12,7 +13,7 @@ class Trouble(Frozen):
     The same in a driver's termination message, in a status and in a report.
     """
 
-    reason: str
+    reason: Reason
     category: Category
     message: str
     remedy: str

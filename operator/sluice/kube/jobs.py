@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _NO_IMAGE: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 )
+_NO_SECRET: Final = re.compile(r'\bsecret "[^"]*" not found|non-existent secret key')
+"""What the kubelet says where a Secret or one of its keys is missing."""
+
 _NO_CONTAINER: Final = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 )
@@ -118,7 +122,7 @@ def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble |
                 return Trouble.of(QuotaExceeded(_short(message)))
             case "FailedCreate":
                 return Trouble.of(PodRefused(_short(message)))
-            case "FailedMount" if "secret" in message.lower() and "not found" in message:
+            case "FailedMount" if _NO_SECRET.search(message):
                 error = SecretNotFound(
                     _short(message),
                     remedy="Create the Secret again: the pod starts when it is there.",
@@ -154,7 +158,9 @@ def _why_failed(pods: Sequence[Object]) -> Trouble:
         name = pod["metadata"]["name"]
         if status.get("reason") == "Evicted":
             return Trouble.of(DriverEvicted(_short(status.get("message", f"{name} was evicted"))))
-        for container in status.get("containerStatuses") or []:
+        containers = status.get("containerStatuses") or []
+        # Others may be there that the cluster has put in.
+        for container in sorted(containers, key=lambda found: found.get("name") != "driver"):
             ended = container.get("state", {}).get("terminated") or {}
             said = termination(ended.get("message"))
             if said is not None:
@@ -164,6 +170,9 @@ def _why_failed(pods: Sequence[Object]) -> Trouble:
             if ended:
                 code = ended.get("exitCode")
                 return Trouble.of(DriverLost(f"{name} ended with exit code {code} and no word"))
+        if status.get("reason"):
+            befell = f"{name}: {status['reason']}: {status.get('message', '')}"
+            return Trouble.of(DriverLost(_short(befell)))
     return Trouble.of(DriverLost("the driver's pod is gone"))
 
 

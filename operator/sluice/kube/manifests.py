@@ -39,6 +39,9 @@ BYTES_PER_EXECUTOR: Final = 8 << 30
 NO_EXECUTORS_BELOW: Final = 1 << 30
 """Bytes up to which the driver does it all: starting executors would take longer."""
 
+EXECUTOR_HEAP: Final = "512Mi"
+"""For an executor's JVM, which only hands tasks on; the rest of its memory is Python's."""
+
 GRACE_SECONDS: Final = 30
 """For the driver to finish its slice and stop Spark."""
 
@@ -99,7 +102,7 @@ def pods_name(job: str) -> str:
 
 def controls_name(name: str, uid: str) -> str:
     """The name of a copy's controls ConfigMap."""
-    return plan_name(name, uid).replace("-plan-", "-controls-")
+    return f"{name[:40].rstrip('-.')}-controls-{text.short_hash(uid)}"
 
 
 def plan_config_map(child: Child, plan: Plan) -> Object:
@@ -187,7 +190,7 @@ def job(request: JobRequest) -> Object:
             "ttlSecondsAfterFinished": profile.ttl_seconds_after_finished,
             "template": {
                 "metadata": {
-                    "labels": child_labels(child.uid, "driver") | attempt | profile.labels,
+                    "labels": profile.labels | child_labels(child.uid, "driver") | attempt,
                     "annotations": dict(profile.annotations),
                 },
                 "spec": _driver_pod(request),
@@ -248,12 +251,10 @@ def _arguments(request: JobRequest, executors: int) -> list[str]:
         f"--slots={profile.slots}",
     ]
     if executors:
-        size = _resources(profile.executor, request.spec.runtime.executor)
-        memory = size.get("requests", {}).get("memory") or size["limits"]["memory"]
         found += [
             f"--executors={executors}",
             f"--executor-template={RUN_DIR}/executor.yaml",
-            f"--executor-memory={memory}",
+            f"--executor-memory={EXECUTOR_HEAP}",
             f"--executor-cores={profile.executor.cores}",
         ]
     return found + [f"--spark-conf={key}={value}" for key, value in profile.spark_conf.items()]
@@ -340,7 +341,7 @@ def executor_template(request: JobRequest) -> Object:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "labels": child_labels(request.child.uid, "executor") | profile.labels,
+            "labels": profile.labels | child_labels(request.child.uid, "executor"),
             "annotations": dict(profile.annotations),
         },
         "spec": pod
