@@ -3,7 +3,7 @@ import pytest
 from sluice.core import journal
 from sluice.engine.ledger import MAX_RECORD, Ledger
 from sluice.errors import CopyAborted, IntegrityError, NoSuchSegment
-from support.model import ModelStore, World
+from support.model import Fate, ModelStore, World
 from support.plans import COPY, TARGET, segment_plan, stream_plan
 
 PLAN = stream_plan(segment_plan(100))
@@ -102,6 +102,29 @@ def test_a_journal_under_its_old_name_is_another(store: ModelStore) -> None:
     with pytest.raises(CopyAborted):
         late.write([journal.events_record(0, 1)])
     assert ledger(store).load() == journal.Journal(PLAN)
+
+
+def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: ModelStore) -> None:
+    """A driver whose copy was finished by another while it read says nothing of an abort."""
+    other = ledger(store)
+    reads: list[str] = []
+
+    def gate(what: str) -> Fate:
+        if what.startswith("read"):
+            reads.append(what)
+            if len(reads) == 2:
+                other.delete()
+        return Fate.DONE
+
+    late = ledger(ModelStore(store._world, gate))
+    other.begin(PLAN)
+    late.begin(PLAN)
+    reads.clear()
+    other.load()
+    other.write([journal.digest_record(0, 0, [DIGEST] * 9)])
+    with pytest.raises(NoSuchSegment):
+        late.write([journal.events_record(0, 1)])
+    assert len(reads) == 2
 
 
 def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
