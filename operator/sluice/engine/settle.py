@@ -89,14 +89,19 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
 
 
 def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
-    """A whole target whose plan nobody has any more."""
+    """A whole target whose plan nobody has any more: what its segments tell of it."""
     stream = store.describe(request.target)
     if stream is None:
         return Complete(digest=digest)
     names = [store.segment_name(request.target, segment.id) for segment in stream.head]
     attribute = identity.publish_attribute(request.copy_id)
-    values = store.attributes([(name, attribute) for name in names])
-    return Complete(digest=digest, bytes=sum(value or 0 for value in values), segments=len(names))
+    published = [value or 0 for value in store.attributes([(name, attribute) for name in names])]
+    infos = store.infos(names)
+    events = None
+    if published == [info.length if info else 0 for info in infos]:  # nobody wrote to it since
+        counts = store.attributes([(name, store.event_count) for name in names])
+        events = sum(count or 0 for count in counts)
+    return Complete(digest=digest, bytes=sum(published), events=events, segments=len(names))
 
 
 def abandon(request: CopyRequest, *, source: Store | None, target: Store) -> str:

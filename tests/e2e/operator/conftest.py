@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import pytest
 
@@ -35,8 +35,6 @@ VALUES: dict[str, Any] = {
         "no-image": {"image": "localhost/there-is-no-such-image:1"},
     },
 }
-
-_numbers = count(1)
 
 
 class Source(NamedTuple):
@@ -127,7 +125,7 @@ def tenant(
 ) -> Iterator[Tenant]:
     """Gives a namespace that admits restricted pods only, with a StreamStore `store`."""
     assert sluice
-    yield from _tenant(kube, store, say, f"sluice-test-{next(_numbers)}")
+    yield from _tenant(kube, store, say, f"sluice-test-{uuid4().hex[:8]}")
 
 
 @pytest.fixture
@@ -145,7 +143,6 @@ def executor_tenant(
 def _tenant(
     kube: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
 ) -> Iterator[Tenant]:
-    kube.kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=100s", timeout=110)
     restrict(kube, name)
     found = Tenant(kube, name, store, say)
     found.apply(found.store_resource())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_executor_killed(
     tenant = executor_tenant
     assert java
     java.create_scope(tenant.namespace)  # type: ignore[attr-defined]
-    target = f"{tenant.namespace}/executors"
+    target = f"{tenant.namespace}/{uuid4().hex[:8]}"
     tenant.apply(
         tenant.copy_resource(
             "executors", source.name, target, limits=SLOW, runtime={"executors": 2}
