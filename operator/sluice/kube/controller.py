@@ -77,7 +77,7 @@ class Controller:
                     result = "ok"
                 except SluiceError as error:
                     _log.warning("to be tried again", error=str(error))
-                except Exception:
+                except Exception:  # noqa: BLE001 - a bug met at one resource must not stop all
                     _log.exception("unexpected")
                 finally:
                     self._queue.done(key, again=again, failed=result == "error")

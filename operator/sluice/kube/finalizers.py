@@ -8,7 +8,7 @@ from sluice.errors import ApiUnavailable
 from sluice.kube.objects import has_finalizer, is_deleting
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api, Kind
+    from sluice.kube.client import Api, Kind, Object
 
 _TRIES = 5
 
@@ -33,7 +33,7 @@ async def add(
         if is_deleting(body):
             return False
         wanted = [*(body["metadata"].get("finalizers") or []), finalizer]
-        if await _write(api, kind, namespace, name, body["metadata"]["resourceVersion"], wanted):
+        if await _write(api, kind, body, wanted):
             return True
     raise ApiUnavailable(f"{kind.name} {name!r} changes too often to be given a finalizer")
 
@@ -53,14 +53,13 @@ async def remove(
         if not has_finalizer(body, finalizer):
             return
         wanted = [other for other in body["metadata"]["finalizers"] if other != finalizer]
-        if await _write(api, kind, namespace, name, body["metadata"]["resourceVersion"], wanted):
+        if await _write(api, kind, body, wanted):
             return
     raise ApiUnavailable(f"{kind.name} {name!r} changes too often to be freed of a finalizer")
 
 
-async def _write(
-    api: Api, kind: Kind, namespace: str, name: str, version: str, finalizers: list[str]
-) -> bool:
+async def _write(api: Api, kind: Kind, body: Object, finalizers: list[str]) -> bool:
     """Write all finalizers, unless the object was changed since; whether it was not."""
-    body = {"metadata": {"resourceVersion": version, "finalizers": finalizers}}
-    return await api.patch(kind, namespace, name, body) is not None
+    meta = body["metadata"]
+    change = {"metadata": {"resourceVersion": meta["resourceVersion"], "finalizers": finalizers}}
+    return await api.patch(kind, meta["namespace"], meta["name"], change) is not None

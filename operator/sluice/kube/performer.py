@@ -68,7 +68,9 @@ class Performer:
         self._metrics = metrics
         self._settings = settings
 
-    async def perform(self, situation: Situation, action: Action) -> None:
+    async def perform(  # noqa: C901 - a flat table of the actions
+        self, situation: Situation, action: Action
+    ) -> None:
         """Do one thing.
 
         Raises:

@@ -1,0 +1,148 @@
+"""A store that asks for a login: Secrets that are wrong, gone, and there again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localcluster.release import restrict
+from localcluster.store import ClusterStore
+from localstore.accounts import ADMIN
+from support.kstatus import kstatus
+from support.tenant import Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from e2e.operator.conftest import Operator
+    from localcluster import Cluster
+    from localstore import ForeignClient
+
+EVENTS = 2_000_000
+SLOW = {"bytesPerSecond": "15Mi"}
+NAMESPACE = "sluice-test-login"
+
+
+@pytest.fixture(scope="module")
+def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterStore]:
+    """Gives a Pravega that knows its users, with a stream in it."""
+    store = ClusterStore(kube, auth=True, heap="1g")
+    with announce("Pravega with logins"):
+        store.up(lambda _: None)
+    yield store
+    store.down()
+
+
+@pytest.fixture(scope="module")
+def client(guarded: ClusterStore) -> Iterator[ForeignClient]:
+    """Gives the Java client, logged in, and the source that it has written."""
+    with guarded.foreign(heap="512m") as java:
+        java.create_scope("guarded")
+        java.create("guarded", "source", segments=2)
+        java.write("guarded", "source", events=EVENTS, keys=10)
+        yield java
+
+
+@pytest.fixture
+def login(
+    kube: Cluster, sluice: Operator, guarded: ClusterStore, say: Callable[[str], None]
+) -> Iterator[Tenant]:
+    """Gives a namespace with a StreamStore and the right Secret."""
+    assert sluice
+    restrict(kube, NAMESPACE)
+    tenant = Tenant(kube, NAMESPACE, guarded, say)
+    tenant.apply(_secret(ADMIN.password), tenant.store_resource(secret="login"))  # noqa: S106
+    yield tenant
+    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
+
+
+def _secret(password: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "login"},
+        "stringData": {"username": ADMIN.name, "password": password},
+    }
+
+
+def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
+    """The store says that it does not know us, the copy waits; a corrected Secret is enough."""
+    login.apply(_secret("wrong"))
+    login.until(
+        "the store is refused",
+        lambda: login.condition("store", resource="sst").get("reason") == "AuthenticationFailed",
+        seconds=90,
+    )
+    store = login.get("sst", "store")
+    assert store is not None
+    assert kstatus([store]) == {"StreamStore/store": "Failed"}
+    assert "wrong" not in json.dumps(store["status"])
+    login.apply(login.copy_resource("waits", "guarded/source", "guarded/waits"))
+    condition = login.until_reason("waits", "StoreNotReady")
+    assert "Check the Secret" in condition["message"]
+    assert login.list("jobs") == []
+    login.apply(_secret(ADMIN.password))
+    assert login.until_ready("waits")["verification"]["events"] == EVENTS
+    assert client.read("guarded", "waits").clean
+
+
+def test_secret_missing(login: Tenant) -> None:
+    """A StreamStore whose Secret is not there names it, and is ready once it is."""
+    login.run("delete", "secret", "login")
+    login.until(
+        "the store misses its Secret",
+        lambda: login.condition("store", resource="sst").get("reason") == "SecretNotFound",
+        seconds=90,
+    )
+    login.apply(_secret(ADMIN.password))
+    login.until(
+        "the store is ready",
+        lambda: login.condition("store", resource="sst").get("status") == "True",
+    )
+
+
+def test_secret_deleted_midway_stays_until_the_copy_is_done(
+    login: Tenant, client: ForeignClient
+) -> None:
+    """A Secret that a running copy needs is held back, and goes with the copy's end."""
+    login.apply(login.copy_resource("holds", "guarded/source", "guarded/holds", limits=SLOW))
+    login.until_staged("holds")
+    login.run("delete", "secret", "login", "--wait=false")
+    (pod,) = login.pods()
+    login.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    login.until_ready("holds")
+    assert client.read("guarded", "holds").events == EVENTS
+    login.until_gone("secret", "login")
+    login.apply(_secret(ADMIN.password))
+    login.until(
+        "the store is ready with the new Secret",
+        lambda: login.condition("store", resource="sst").get("status") == "True",
+    )
+
+
+def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClient) -> None:
+    """A driver that cannot have its Secret says so, and goes on when it is there again."""
+    login.apply(login.copy_resource("torn", "guarded/source", "guarded/torn", limits=SLOW))
+    staged = login.until_staged("torn")
+    login.run("delete", "secret", "login", "--wait=false")
+    login.patch("secret", "login", {"metadata": {"finalizers": None}})
+    login.until_gone("secret", "login")
+    (pod,) = login.pods()
+    login.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    login.until_reason("torn", "SecretNotFound", "StoreNotReady", seconds=120)
+    login.apply(_secret(ADMIN.password))
+    status = login.until_ready("torn", seconds=240)
+    assert status["progress"]["percent"] == 100 > staged
+    assert client.read("guarded", "torn").events == EVENTS
+
+
+def test_credentials_are_nowhere_to_be_read(login: Tenant, sluice: Operator) -> None:
+    """No object but the Secret, and no log, has the password."""
+    login.apply(login.copy_resource("secretive", "guarded/source", "guarded/secretive"))
+    login.until_ready("secretive")
+    everything = login.run("get", "scopy,sst,jobs,pods,configmaps,events", "--output=yaml")
+    everything += login.run("logs", "--selector=app.kubernetes.io/component=driver", "--tail=-1")
+    everything += sluice.run("logs", "deployment/sluice-operator", "--tail=-1")
+    assert ADMIN.password not in everything

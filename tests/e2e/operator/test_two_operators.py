@@ -1,0 +1,41 @@
+"""Two operators for a moment at once, as an upgrade or a lost node can bring about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from e2e.operator.conftest import Operator, Source
+    from support.tenant import Tenant
+
+NAMES = ("one", "two", "three")
+SLOW = {"bytesPerSecond": "40Mi"}
+
+
+def test_two_operators_do_nothing_twice(
+    tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
+) -> None:
+    """Each copy has one Job and is whole, with two operators from its first moment to its last."""
+    sluice.scale(2)
+    try:
+        tenant.apply(
+            *(
+                tenant.copy_resource(name, source.name, f"{scope}/{name}", limits=SLOW)
+                for name in NAMES
+            )
+        )
+        for name in NAMES:
+            tenant.until_ready(name, seconds=240)
+        tenant.run("delete", "scopy", "three", "--timeout=30s")
+    finally:
+        sluice.scale(1)
+    for name in NAMES:
+        whole(f"{scope}/{name}")
+    for name in NAMES[:2]:
+        assert tenant.status(name)["attempts"] == 1
+        said = Counter(reason for reason, _ in tenant.events(name))
+        assert said["Copied"] == said["Starting"] == 1
+    assert len(tenant.list("jobs")) == 2
