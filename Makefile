@@ -35,6 +35,8 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/lint-imports
 	@$(BIN)/python hack/genproto.py --check
 	@$(BIN)/python hack/gencrds.py --check
+	@$(BIN)/python hack/gencatalogue.py --check
+	@$(BIN)/python hack/gengitops.py --check
 
 bench: ## Measure against the official Java client
 	@hack/bootstrap.sh

@@ -44,6 +44,7 @@ from support import resources
 from support.plans import ADDRESS, segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
+    from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import Decision
     from sluice.errors import SluiceError
 
@@ -184,7 +185,7 @@ class CopyRecorder(_Recorder):
         progress = Progress(bytes=done, total=BYTES, published=published)
         return Reading(progress=progress, pace=Pace(2.0 * 2**20, (BYTES - done) / 2**21))
 
-    def _seen(self) -> Any:
+    def _seen(self) -> CopySeen:
         seen = copy_seen(self.body, parse_copy(self.body), self._copy_id)
         if seen.deleted is None:
             return seen
@@ -195,9 +196,8 @@ class CopyRecorder(_Recorder):
         begun = "planRef" in self.body["status"]
         name = plan_name(self.body["metadata"]["name"], self._uid)
         plan = PlanSeen(plan=self.plan, name=name) if begun else None
-        return World(
-            **{"now": self.now, "source": READY, "target": READY, "plan": plan} | world,
-        )
+        usual: dict[str, Any] = {"now": self.now, "source": READY, "target": READY, "plan": plan}
+        return World(**usual | world)
 
     def _write(self, decision: Decision) -> Decision:
         self.body["status"] = StreamCopyStatus.read(decision.status.dump()).dump()

@@ -7,9 +7,27 @@ from both.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from sluice import errors
+from sluice.errors import Category
+
+PAGE: Final = "docs/conditions.md"
+"""Where each reason is explained; see `anchor`."""
+
+
+class Place(StrEnum):
+    """Where a reason is said."""
+
+    READY = "Ready"
+    """In the condition Ready and those that go with it, and in an event when it is news."""
+    VERIFIED = "Verified"
+    """In the condition Verified."""
+    EVENT = "event"
+    """In an event only."""
+    HISTORY = "history"
+    """In status.history only, as the reason of an attempt's end."""
 
 
 class Reason(NamedTuple):
@@ -21,6 +39,7 @@ class Reason(NamedTuple):
         means: what it means.
         remedy: what to do.
         warning: whether events say it as a warning.
+        place: where it is said.
     """
 
     name: str
@@ -28,6 +47,29 @@ class Reason(NamedTuple):
     means: str
     remedy: str = "Nothing."
     warning: bool = False
+    place: Place = Place.READY
+
+
+class Failure(NamedTuple):
+    """A reason that is a failure. Events say it as a warning.
+
+    Attributes:
+        name: one CamelCase word, of an error or of the driver.
+        kinds: the kinds that say it.
+        means: what it means.
+        remedy: what to do, where the error does not know better.
+        category: whose move it is.
+        retryable: whether trying again can help.
+        waits: whether a StreamCopy waits for it to pass, and does not count it as a failure.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    means: str
+    remedy: str
+    category: Category
+    retryable: bool
+    waits: bool = False
 
 
 _COPY, _STORE = ("StreamCopy",), ("StreamStore",)
@@ -40,7 +82,12 @@ NORMAL: Final = (
     Reason("Verifying", _COPY, "All bytes are staged; they are read again and compared."),
     Reason("Publishing", _COPY, "The bytes are in the target; the driver tidies up."),
     Reason("Copied", _COPY, "The target is whole and was verified before it was published."),
-    Reason("DigestsMatch", _COPY, "What was staged is, byte for byte, what the source holds."),
+    Reason(
+        "DigestsMatch",
+        _COPY,
+        "What was staged is, byte for byte, what the source holds.",
+        place=Place.VERIFIED,
+    ),
     Reason(
         "Suspended",
         _COPY,
@@ -48,6 +95,12 @@ NORMAL: Final = (
         "Set spec.suspend to false to go on.",
     ),
     Reason("Stopping", _COPY, "The driver is being stopped; what is staged stays."),
+    Reason(
+        "SpecChanged",
+        _COPY,
+        "spec.runtime was changed before the attempt's driver ran: another attempt took its place.",
+        place=Place.HISTORY,
+    ),
     Reason("Deleting", _COPY, "The copy was deleted: its driver stops, its staging is dropped."),
     Reason(
         "Orphaned",
@@ -55,39 +108,112 @@ NORMAL: Final = (
         "The copy was let go, and what it had staged is left in a store.",
         "Drop it with `sluice abort`, when the store can be reached again.",
         warning=True,
+        place=Place.EVENT,
     ),
 )
 
-_FAILURES: Final = {
+_DRIVERS_OWN: Final = (
+    Failure(
+        "Interrupted",
+        _COPY,
+        "The driver was told to stop before the copy was complete.",
+        "Nothing: the next attempt goes on where this one stopped.",
+        Category.INFRASTRUCTURE,
+        retryable=True,
+    ),
+    Failure(
+        "InternalError",
+        _COPY,
+        "A bug of the driver.",
+        "Report it with the log of the driver's pod.",
+        Category.INFRASTRUCTURE,
+        retryable=True,
+    ),
+)
+
+ABSTRACT: Final = frozenset(
+    {"SluiceError", "SpecError", "BackendError", "SegmentError", "SchedulingError"}
+)
+"""Errors that only group others: nobody raises them, so no condition says them."""
+
+_SAID_BY_STORES: Final = frozenset(
+    {
+        "InvalidSpec",
+        "SecretNotFound",
+        "StoreUnavailable",
+        "StoreTimeout",
+        "StoreBusy",
+        "AuthenticationFailed",
+        "PermissionDenied",
+        "StoreRejected",
+        "ProtocolError",
+        "ApiUnavailable",
+    }
+)
+"""What asking a StreamStore whether it is there can come to."""
+
+_WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady"})
+"""What a copy is woken up for when it has passed."""
+
+_PLAINLY: Final = {
+    "SegmentTruncated": "Bytes that were asked for are gone from the segment.",
+    "WrongHost": "Another server owns the segment now.",
+    "InvalidEventNumber": "Another driver of the same copy was faster.",
+    "ConditionFailed": "The segment holds another value than was expected.",
+}
+"""What errors mean whose own texts speak to programmers."""
+
+_ERRORS: Final = {
     cls.__name__: cls
     for cls in vars(errors).values()
     if isinstance(cls, type) and issubclass(cls, errors.SluiceError)
 }
 
 
-def failures() -> tuple[Reason, ...]:
-    """The reasons that are errors, in the order of their tree."""
-    return tuple(
-        Reason(
-            name,
-            ("StreamCopy", "StreamStore"),
-            " ".join((cls.__doc__ or "").strip().splitlines()[0].split()),
-            cls.default_remedy,
-            warning=True,
-        )
-        for name, cls in _FAILURES.items()
-        if not name.endswith("Error")
+def failures() -> tuple[Failure, ...]:
+    """The reasons that are failures: errors in the order of their tree, then the driver's own."""
+    return (
+        *(
+            Failure(
+                name,
+                (*_STORE, *_COPY) if name in _SAID_BY_STORES else _COPY,
+                _PLAINLY.get(name) or " ".join((cls.__doc__ or "").strip().splitlines()[0].split()),
+                cls.default_remedy,
+                cls.category,
+                retryable=cls.retryable,
+                waits=name in _WAITED_FOR,
+            )
+            for name, cls in _ERRORS.items()
+            if name not in ABSTRACT
+        ),
+        *_DRIVERS_OWN,
     )
 
 
 _WARNINGS: Final = frozenset(
-    {reason.name for reason in NORMAL if reason.warning} | set(_FAILURES) | {"Interrupted"}
+    {reason.name for reason in NORMAL if reason.warning}
+    | {failure.name for failure in failures()}
+    | ABSTRACT
 )
 
 
 def is_warning(reason: str) -> bool:
     """Whether an event with this reason is a warning."""
     return reason in _WARNINGS
+
+
+def anchor(reason: str) -> str:
+    """Where a reason is explained: a page of the project and a place in it."""
+    return f"{PAGE}#{reason.lower()}"
+
+
+OUTCOMES: Final = (
+    ("Succeeded", "The target was whole afterwards."),
+    ("Failed", "The reason is a failure."),
+    ("Suspended", "spec.suspend was set while it ran."),
+    ("Replaced", "spec.runtime was changed before its driver ran."),
+)
+"""How attempts end, in status.history and in the metric sluice_attempts_total."""
 
 
 class Metric(NamedTuple):

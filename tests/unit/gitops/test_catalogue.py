@@ -1,0 +1,194 @@
+"""Whatever code can say is in the catalogue, and so on the page of conditions."""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import gencatalogue
+import sluice
+from sluice import errors
+from sluice.core.catalogue import (
+    ABSTRACT,
+    NORMAL,
+    OUTCOMES,
+    PAGE,
+    Failure,
+    anchor,
+    failures,
+    is_warning,
+)
+from sluice.core.reconcile.world import JobPhase
+from sluice.errors import SluiceError
+from support.recorder import CopyRecorder, StoreRecorder
+from support.situations import SITUATIONS, Situation
+
+PACKAGE = Path(sluice.__file__).parent
+MODULES = {
+    path: ast.parse(path.read_text())
+    for path in PACKAGE.rglob("*.py")
+    if path.name not in {"errors.py", "catalogue.py"} and "proto" not in path.parts
+}
+KNOWN = {reason.name for reason in chain(NORMAL, failures())}
+ERRORS = {
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, SluiceError)
+}
+
+
+def calls(*names: str) -> Iterator[ast.Call]:
+    """Calls of functions, methods and classes of these names, anywhere in the package."""
+    for node in chain.from_iterable(ast.walk(module) for module in MODULES.values()):
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name in names:
+                yield node
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """The value of a call's keyword."""
+    return next((given.value for given in call.keywords if given.arg == name), None)
+
+
+def said() -> Iterator[ast.expr]:
+    """The expressions that code gives as reasons."""
+    yield from (call.args[0] for call in calls("Saying"))
+    for call in calls("Trouble", "end"):
+        if reason := keyword(call, "reason"):
+            yield reason
+
+
+def literals() -> set[str]:
+    """The reasons that stand in the code as words."""
+    return {str(one.value) for one in said() if isinstance(one, ast.Constant)}
+
+
+def made() -> set[str]:
+    """The errors that code makes."""
+    return {ast.unparse(call.func).rpartition(".")[2] for call in calls(*ERRORS)}
+
+
+def test_every_reason_that_code_says_is_in_the_catalogue() -> None:
+    """Words that code gives as reasons are the catalogue's; all others are those of failures."""
+    assert len(literals()) > 10
+    assert literals() <= KNOWN
+    for one in said():
+        if not isinstance(one, ast.Constant):
+            assert isinstance(one, ast.Attribute), ast.unparse(one)
+            assert one.attr == "reason", ast.unparse(one)
+
+
+def test_no_normal_reason_is_left_over() -> None:
+    """The catalogue has no reason besides failures that no code says."""
+    assert {reason.name for reason in NORMAL} <= literals()
+
+
+def test_every_error_that_is_made_is_in_the_catalogue() -> None:
+    """Each error that code makes is a reason; those that only group others are made nowhere."""
+    assert len(made()) > 30
+    assert made() <= KNOWN
+    assert KNOWN.isdisjoint(ABSTRACT)
+    assert made().isdisjoint(ABSTRACT)
+    assert ABSTRACT <= ERRORS
+    assert ERRORS - ABSTRACT <= KNOWN
+
+
+def test_every_outcome_is_in_the_catalogue() -> None:
+    """Attempts end as the catalogue says."""
+    found = {
+        one.value
+        for call in calls("end")
+        if isinstance(one := keyword(call, "outcome"), ast.Constant)
+    }
+    assert found == {name for name, _ in OUTCOMES}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
+def test_every_state_speaks_in_words_of_the_catalogue(situation: Situation) -> None:
+    """Conditions, the last failure and the history name reasons that their kind may name."""
+    status = situation.body["status"]
+    words = {condition["reason"] for condition in status.get("conditions", [])}
+    words |= {one["reason"] for one in status.get("history", []) if "reason" in one}
+    words |= {status["lastFailure"]["reason"]} if "lastFailure" in status else set()
+    mine = {one.name for one in chain(NORMAL, failures()) if situation.kind in one.kinds}
+    assert words <= mine
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
+def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
+    """What stands is True, but for Ready and Succeeded; Ready is False only where it is stalled."""
+    found = {one["type"]: one for one in situation.body["status"].get("conditions", [])}
+    if not found:
+        assert situation.name == "unseen"
+        return
+    for name, one in found.items():
+        assert name in {"Ready", "Succeeded"} or one["status"] == "True"
+    assert (found["Ready"]["status"] == "False") == ("Stalled" in found)
+    assert len({one["reason"] for name, one in found.items() if name != "Verified"}) == 1
+    assert ("Succeeded" in found) == (situation.kind == "StreamCopy")
+
+
+@pytest.mark.parametrize(
+    "name", [one.name for one in failures() if one.waits or "StreamStore" in one.kinds]
+)
+def test_kinds_and_waiting_are_as_the_catalogue_says(name: str) -> None:
+    """A store's failure can stand in its conditions; what is waited for costs no attempt."""
+    failure = next(one for one in failures() if one.name == name)
+    if "StreamStore" in failure.kinds:
+        store = StoreRecorder("a")
+        store.look(getattr(errors, name)("because"))
+        assert {one["reason"] for one in store.body["status"]["conditions"]} == {name}
+    if failure.waits:
+        waiting = next(
+            one
+            for one in SITUATIONS
+            if any(found["reason"] == name for found in one.body["status"].get("conditions", []))
+        )
+        assert waiting.kstatus == "InProgress"
+        assert "failures" not in waiting.body["status"] or not waiting.body["status"]["failures"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [one for one in failures() if one.name in ERRORS and not one.waits],
+    ids=lambda one: one.name,
+)
+def test_what_follows_is_what_the_page_says(failure: Failure) -> None:
+    """A copy that fails for the first time does what the table of failures says."""
+    copy = CopyRecorder("a")
+    copy.start()
+    decision = copy.look(
+        jobs=(copy.job(JobPhase.FAILED, error=getattr(errors, failure.name)("because")),)
+    )
+    stalled = decision.status.condition("Stalled") is not None
+    expected = {
+        gencatalogue.RETRIES: (False, True),
+        gencatalogue.TRIES: (True, True),
+        gencatalogue.STALLS: (True, False),
+    }
+    again = decision.again is not None
+    assert (stalled, again) == expected[gencatalogue.what_follows(failure)]
+
+
+def test_failures_are_warnings_and_states_are_not() -> None:
+    """Events say a failure as a warning, and of the rest only what is left behind."""
+    assert all(is_warning(failure.name) for failure in failures())
+    assert [reason.name for reason in NORMAL if is_warning(reason.name)] == ["Orphaned"]
+
+
+def test_every_reason_has_a_place_on_the_page() -> None:
+    """A link to a reason leads to its row, and there is one row for each."""
+    page = (gencatalogue.ROOT / PAGE).read_text()
+    anchors = re.findall(r'^\| <a id="([a-z]+)"></a>`(\w+)` \|', page, flags=re.MULTILINE)
+    assert [f"{PAGE}#{place}" for place, _ in anchors] == [anchor(name) for _, name in anchors]
+    assert sorted(name for _, name in anchors) == sorted(KNOWN)
+
+
+def test_the_page_has_not_drifted() -> None:
+    """docs/conditions.md is what hack/gencatalogue.py makes."""
+    assert (gencatalogue.ROOT / PAGE).read_text() == gencatalogue.generate()
