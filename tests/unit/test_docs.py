@@ -14,7 +14,7 @@ LINK = re.compile(r"\[([^\[\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    """Every relative link names a file, and every heading that a link names is in it."""
+    """Every relative link names a file, and every place that a link names is in it."""
     for text, target, anchor in LINK.findall(CODE.sub("code", document.read_text())):
         if "://" in target:
             continue
@@ -23,7 +23,8 @@ def test_links_lead_somewhere(document: Path) -> None:
         if anchor:
             headings = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.MULTILINE)
             slugs = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
-            assert anchor in slugs, f"{document.name}: no heading {anchor} in {path.name}"
+            slugs |= set(re.findall(r'<a id="([^"]+)"></a>', path.read_text()))
+            assert anchor in slugs, f"{document.name}: no place {anchor} in {path.name}"
 
 
 def test_claims_of_the_protocol_name_tests_that_exist() -> None:
