@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sluice.api.schema import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
-from sluice.core.reconcile.copy import START_PATIENCE, WAIT_SECONDS
+from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.store import PROBE_SECONDS, RETRY_SECONDS
 from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, Verdict, judge
 from sluice.core.trouble import Trouble
@@ -80,8 +80,9 @@ A StreamCopy does one of four things:
 It stalls after more than `spec.backoffLimit` failures in a row; once more bytes are staged than
 before, it counts from the beginning. A changed spec or a new value of the annotation
 `sluice.dev/requestedAt` makes it try at once, and count from the beginning. When it stalls by a
-failure of the categories Spec and Integrity, what was staged is dropped; otherwise it stays, and
-the next attempt goes on there.
+failure of the categories Spec and Integrity, what was staged is dropped, but not for
+{missing()}. In all other cases it stays, and the next
+attempt goes on there.
 
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes.
@@ -168,6 +169,12 @@ def backoffs() -> str:
     """How long retries take, by category."""
     rows = [(category.value, span(backoff)) for category, backoff in ATTEMPTS.items()]
     return table(("retries of category", "wait"), rows)
+
+
+def missing() -> str:
+    """The failures that leave what is staged."""
+    *most, last = (f"`{one.name}`" for one in failures() if one.name in MISSING)
+    return f"{', '.join(most)} and {last}"
 
 
 def span(backoff: Backoff) -> str:
