@@ -81,8 +81,8 @@ It stalls after more than `spec.backoffLimit` failures in a row; once more bytes
 before, it counts from the beginning. A changed spec or a new value of the annotation
 `sluice.dev/requestedAt` makes it try at once, and count from the beginning. When it stalls by a
 failure of the categories Spec and Integrity, what was staged is dropped, but not for
-{missing()}. In all other cases it stays, and the next
-attempt goes on there.
+{missing()}.
+In all other cases it stays, and the next attempt goes on there.
 
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes.
