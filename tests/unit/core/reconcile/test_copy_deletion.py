@@ -1,0 +1,157 @@
+from dataclasses import replace
+
+import pytest
+
+from sluice.core.reconcile.copy import after_failure, questions, reconcile
+from sluice.core.reconcile.copy_deletion import GONE_PATIENCE
+from sluice.core.reconcile.world import (
+    Abandon,
+    DeleteJob,
+    JobPhase,
+    Orphan,
+    RemoveFinalizer,
+    World,
+)
+from sluice.errors import (
+    IntegrityError,
+    SecretNotFound,
+    SluiceError,
+    StoreNotFound,
+    StoreUnavailable,
+)
+from support.copies import (
+    STORE,
+    WHOLE,
+    WORKING,
+    after,
+    begun,
+    copy,
+    job,
+    message,
+    plan_seen,
+    reason,
+    said,
+    spec,
+    trouble,
+    world,
+)
+
+AWAY = replace(STORE, ready=False, why="no answer")
+DELETED = replace(begun(), deleted=0.0)
+DROP = (Abandon(), RemoveFinalizer())
+
+
+def test_a_copy_without_a_finalizer_just_goes() -> None:
+    """It has nothing in a store."""
+    decision = reconcile(copy(deleted=0.0), world(jobs=(job(),), pods=1))
+    assert (decision.actions, decision.again) == ((), None)
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_the_driver_goes_first(phase: JobPhase) -> None:
+    """While there is a Job, nothing is dropped under its feet."""
+    decision = reconcile(DELETED, world(jobs=(job(phase=phase),)))
+    assert decision.actions == (DeleteJob(job().name),)
+    assert (said(decision), reason(decision)) == (WORKING, "Deleting")
+    assert decision.again is not None
+
+
+def test_all_jobs_go_each_told_once() -> None:
+    """A Job that is being deleted already is only waited for."""
+    jobs = (job(1), job(2, deleting=True), job(3))
+    decision = reconcile(DELETED, world(jobs=jobs))
+    assert decision.actions == (DeleteJob(jobs[0].name), DeleteJob(jobs[2].name))
+    waiting = reconcile(DELETED, world(jobs=jobs[1:2]))
+    assert waiting.actions == ()
+    assert waiting.again is not None
+
+
+def test_pods_are_waited_for_when_their_jobs_are_gone() -> None:
+    """A driver that takes its time to stop, or an executor, may still write."""
+    decision = reconcile(DELETED, world(pods=1))
+    assert (decision.actions, message(decision)) == ((), "The driver is being stopped.")
+    assert decision.again is not None
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        world(),
+        world(plan=plan_seen()),
+        world(source=AWAY, target=AWAY),
+        world(source=None, target=None),
+        world(profile=trouble(StoreNotFound("x"))),
+    ],
+)
+def test_what_was_staged_is_dropped_before_the_copy_goes(around: World) -> None:
+    """The store is tried whatever is known of it; the finalizer comes off after that."""
+    assert questions(DELETED, around) == set()
+    decision = reconcile(DELETED, around)
+    assert decision.actions == DROP
+    assert (said(decision), reason(decision)) == (WORKING, "Deleting")
+
+
+@pytest.mark.parametrize("change", [{"suspend": True}, {"activeDeadlineSeconds": 60}])
+def test_nothing_that_is_wanted_of_a_copy_holds_its_deletion_up(change: dict[str, object]) -> None:
+    """Suspended, late or asked for another run: deleted is deleted."""
+    seen = replace(begun(), spec=spec(**change), deleted=9999.0, requested_at="now")
+    assert reconcile(seen, world()).actions == DROP
+
+
+def test_a_copy_that_is_done_goes_without_its_target() -> None:
+    """What is abandoned of a finished copy are leftovers beside its target."""
+    seen = begun()
+    seen = after(seen, reconcile(seen, world(answer=WHOLE)))
+    assert reconcile(replace(seen, deleted=0.0), world()).actions == ()
+    assert reconcile(replace(seen, deleted=0.0, finalizer=True), world()).actions == DROP
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreUnavailable("no connection"),
+        StoreNotFound("there is no StreamStore"),
+        SecretNotFound("there is no Secret"),
+        IntegrityError("the journal is damaged"),
+    ],
+)
+def test_what_cannot_be_dropped_holds_the_copy(error: SluiceError) -> None:
+    """The condition says why, and how to let go; it is tried again soon."""
+    decision = after_failure(DELETED, world(), trouble(error))
+    assert (decision.actions, reason(decision)) == ((), error.reason)
+    assert "sluice.dev/force-orphan=true" in message(decision)
+    assert decision.again == 2
+
+
+def test_a_store_that_is_away_is_waited_for_for_ever() -> None:
+    """What is staged must not leak; the waits between tries grow up to a minute."""
+    waits = []
+    for seconds in (0, 10, 40, 200, 1e3, 1e7):
+        why = trouble(StoreUnavailable("no connection"))
+        decision = after_failure(replace(DELETED, deleted=seconds), world(), why)
+        assert decision.actions == ()
+        waits.append(decision.again)
+    assert waits == [2, 2.5, 10, 50, 60, 60]
+
+
+@pytest.mark.parametrize("error", [StoreNotFound("none"), SecretNotFound("none")])
+def test_a_store_that_is_gone_for_good_is_not(error: SluiceError) -> None:
+    """Nobody can reach what is left there: after a while the copy goes, loudly."""
+    late = replace(DELETED, deleted=GONE_PATIENCE + 1)
+    decision = after_failure(late, world(), trouble(error))
+    assert decision.actions == (Orphan(str(trouble(error))), RemoveFinalizer())
+    early = after_failure(replace(late, deleted=GONE_PATIENCE), world(), trouble(error))
+    assert early.actions == ()
+
+
+@pytest.mark.parametrize("around", [world(), world(jobs=(job(),), pods=2), world(source=None)])
+def test_somebody_may_insist(around: World) -> None:
+    """With force-orphan the copy goes at once, and says what it leaves."""
+    decision = reconcile(replace(DELETED, force_orphan=True), around)
+    assert [type(action) for action in decision.actions] == [Orphan, RemoveFinalizer]
+
+
+def test_to_insist_on_a_copy_that_is_not_deleted_changes_nothing() -> None:
+    """The annotation speaks of the way out only."""
+    seen = begun(force_orphan=True)
+    assert reconcile(seen, world(jobs=(job(),))).actions == ()

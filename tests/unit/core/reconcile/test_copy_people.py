@@ -1,0 +1,330 @@
+"""What people do to a copy: suspend it, change it, ask for another run, bound its time."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.core.reconcile.copy import after_failure, questions, reconcile
+from sluice.core.reconcile.copy_seen import CopySeen
+from sluice.core.reconcile.world import (
+    DeleteJob,
+    DropPlan,
+    JobPhase,
+    Planned,
+    Question,
+    StartJob,
+    World,
+    WritePlan,
+)
+from sluice.errors import (
+    ApiUnavailable,
+    DigestMismatch,
+    SourceNotFound,
+    StoreUnavailable,
+)
+from support.copies import (
+    DONE,
+    LONGER,
+    NOW,
+    PLAN,
+    PLANNED,
+    RECORDED,
+    STALLED,
+    STORE,
+    SUSPENDED,
+    WHOLE,
+    WORKING,
+    after,
+    begun,
+    copy,
+    job,
+    later,
+    message,
+    plan_seen,
+    reading,
+    reason,
+    said,
+    spec,
+    trouble,
+    world,
+)
+
+FAILED = job(phase=JobPhase.FAILED, trouble=trouble(DigestMismatch("other bytes")))
+AWAY = replace(STORE, ready=False, why="no answer")
+
+
+def changed(seen: CopySeen, **fields: object) -> CopySeen:
+    """The copy after somebody has changed its spec."""
+    return replace(seen, generation=seen.generation + 1, spec=spec(**fields))
+
+
+def asked(seen: CopySeen, at: str = "now") -> CopySeen:
+    """The copy after somebody has asked for another run."""
+    return replace(seen, requested_at=at)
+
+
+def stalled() -> CopySeen:
+    """A copy that failed for good."""
+    seen = begun()
+    return after(seen, reconcile(seen, world(jobs=(FAILED,), plan=plan_seen())))
+
+
+def done() -> CopySeen:
+    """A copy that succeeded."""
+    seen = begun()
+    around = world(jobs=(job(phase=JobPhase.SUCCEEDED),), answer=WHOLE, plan=plan_seen())
+    return after(seen, reconcile(seen, around))
+
+
+# -- suspend
+
+
+def test_a_suspended_copy_is_planned_and_moves_nothing() -> None:
+    """Applied with suspend: true, the plan is written and there to look at."""
+    seen = copy(suspend=True)
+    assert questions(seen, world()) == {Question.STATE}
+    decision = reconcile(seen, world(answer=PLANNED))
+    assert decision.actions == (WritePlan(PLAN),)
+    assert (said(decision), decision.again) == (SUSPENDED, None)
+    assert message(decision) == (
+        "spec.suspend is true. The plan is written. Set it to false to go on."
+    )
+    assert decision.status.plan_hash == PLAN.hash
+    assert decision.status.attempts == 0
+    seen = after(seen, decision)
+    assert questions(seen, world(plan=plan_seen())) == set()
+    assert reconcile(seen, world(plan=plan_seen())).status == seen.status
+
+
+def test_the_plan_that_was_looked_at_is_the_one_that_is_carried_out() -> None:
+    """Resumed, the copy takes the bounds of the plan that was written while it was suspended."""
+    seen = copy(suspend=True)
+    seen = after(seen, reconcile(seen, world(answer=PLANNED)))
+    decision = reconcile(changed(seen), world(plan=plan_seen(), answer=Planned(plan=LONGER)))
+    assert decision.actions[-1] == StartJob(1, PLAN)
+
+
+@pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
+@pytest.mark.parametrize("around", [world(), world(source=AWAY), world(target=None)])
+def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
+    """Whatever the stores do: the Job goes, the finalizer and what is staged stay."""
+    seen = changed(begun(), suspend=True)
+    decision = reconcile(seen, replace(around, jobs=(job(phase=phase),), plan=plan_seen()))
+    assert decision.actions == (DeleteJob(job().name),)
+    assert reason(decision) == "Stopping"
+    assert [entry.outcome for entry in decision.status.history] == ["Suspended"]
+    assert decision.status.failures == 0
+    seen = after(seen, decision)
+    assert seen.finalizer
+    assert said(reconcile(seen, replace(around, plan=plan_seen()))) == SUSPENDED
+
+
+def test_a_suspended_copy_says_what_is_staged() -> None:
+    """Nobody has to fear for the bytes that were copied before."""
+    seen = begun()
+    around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    seen = changed(after(seen, reconcile(seen, around)), suspend=True)
+    decision = reconcile(seen, world(plan=plan_seen()))
+    assert "400 B of 1.0 kB are staged and stay." in message(decision)
+
+
+def test_a_resumed_copy_goes_on_with_another_attempt() -> None:
+    """The attempt that was stopped is over; the deadline counts anew."""
+    seen = changed(begun(), suspend=True)
+    seen = after(seen, reconcile(seen, world(jobs=(job(),), plan=plan_seen())))
+    seen = after(seen, reconcile(seen, world(plan=plan_seen())))
+    assert seen.status.start_time is None
+    decision = reconcile(changed(seen), world(plan=plan_seen(), answer=RECORDED, now=later(99)))
+    assert decision.actions[-1] == StartJob(2, PLAN)
+    assert decision.status.start_time == later(99)
+
+
+def test_a_suspended_copy_without_a_plan_says_why() -> None:
+    """A plan that cannot be made is tried again; looks in between change nothing."""
+    seen = copy(suspend=True)
+    assert reason(reconcile(seen, world(source=None))) == "StoreNotFound"
+    decision = reconcile(seen, world(trouble=trouble(SourceNotFound("none"))))
+    assert (said(decision), reason(decision)) == (STALLED, "SourceNotFound")
+    seen = after(seen, decision)
+    soon = reconcile(seen, world(now=later(1)))
+    assert (soon.status, soon.again) == (seen.status, 29)
+
+
+def test_a_suspended_copy_with_a_plan_does_not_need_its_stores() -> None:
+    """Nothing is to be done with them, so nothing is said of them."""
+    seen = copy(suspend=True)
+    seen = after(seen, reconcile(seen, world(answer=PLANNED)))
+    assert said(reconcile(seen, world(source=AWAY, target=None, plan=plan_seen()))) == SUSPENDED
+
+
+def test_a_copy_that_is_whole_is_done_though_it_is_suspended() -> None:
+    """A driver that was faster than the wish to stop it is heard."""
+    seen = changed(begun(), suspend=True)
+    around = world(jobs=(job(phase=JobPhase.SUCCEEDED),), plan=plan_seen())
+    assert questions(seen, around) == {Question.STATE}
+    assert said(reconcile(seen, replace(around, answer=WHOLE))) == DONE
+
+
+def test_a_plan_that_cannot_be_written_is_no_failure_of_a_suspended_copy() -> None:
+    """There is no attempt that could fail."""
+    seen = copy(suspend=True)
+    seen = after(seen, reconcile(seen, world(answer=PLANNED)))
+    decision = after_failure(seen, world(answer=PLANNED), trouble(ApiUnavailable("no answer")))
+    assert (said(decision), decision.status.failures) == (WORKING, 0)
+    assert decision.again is not None
+
+
+# -- a changed spec, another run
+
+
+def test_a_changed_spec_makes_failures_forgotten() -> None:
+    """Somebody has looked at it: a copy that failed for good begins again, with the same plan."""
+    seen = changed(stalled(), limits={"bytesPerSecond": "1Mi"})
+    around = world(jobs=(FAILED,), plan=plan_seen())
+    assert questions(seen, around) == {Question.STATE}
+    decision = reconcile(seen, replace(around, answer=Planned(plan=LONGER)))
+    assert decision.actions[-1] == StartJob(2, PLAN)
+    assert (decision.status.failures, decision.status.last_failure) == (0, None)
+    assert decision.status.completion_time is None
+    assert decision.status.observed_generation == 2
+
+
+def test_a_changed_spec_is_remembered_while_a_store_is_away() -> None:
+    """That somebody changed it is not lost when nothing can be done at that moment."""
+    seen = changed(stalled())
+    seen = after(seen, reconcile(seen, world(source=AWAY)))
+    assert not seen.changed
+    decision = reconcile(seen, world(jobs=(FAILED,), plan=plan_seen(), answer=PLANNED))
+    assert decision.actions[-1] == StartJob(2, PLAN)
+
+
+def test_asking_for_another_run_takes_the_bounds_anew() -> None:
+    """The annotation lets a stalled copy begin again, up to where the source ends now."""
+    seen = asked(stalled())
+    around = world(jobs=(FAILED,), plan=plan_seen())
+    assert questions(seen, around) == {Question.STATE}
+    decision = reconcile(seen, replace(around, answer=Planned(plan=LONGER)))
+    assert decision.actions[2:4] == (DropPlan(), WritePlan(LONGER))
+    assert decision.actions[-1] == StartJob(2, LONGER)
+    assert decision.status.last_handled_requested_at == "now"
+    assert not after(seen, decision).asked
+
+
+def test_a_run_that_was_asked_for_goes_on_where_a_driver_was() -> None:
+    """A plan that is recorded in the store holds until it is carried out or aborted."""
+    seen = asked(stalled())
+    recorded = Planned(plan=PLAN, recorded=True)
+    decision = reconcile(seen, world(jobs=(FAILED,), plan=plan_seen(), answer=recorded))
+    assert decision.actions[-1] == StartJob(2, PLAN)
+    assert DropPlan() not in decision.actions
+
+
+def test_asking_for_a_copy_that_is_done_makes_sure_of_it() -> None:
+    """A target that is whole is said to be whole again; one that is gone is made again."""
+    seen = asked(done())
+    assert questions(seen, world()) == {Question.STATE}
+    whole = reconcile(seen, world(answer=WHOLE, now=later(60)))
+    assert said(whole) == DONE
+    assert whole.status.verification is not None
+    assert whole.status.verification.time == later(60)
+    anew = reconcile(seen, world(answer=PLANNED, plan=plan_seen(), now=later(60)))
+    assert anew.actions[-1] == StartJob(2, PLAN)
+    assert anew.status.verification is None
+    assert anew.status.start_time == later(60)
+
+
+def test_asking_for_a_copy_that_runs_lets_it_run() -> None:
+    """There is a run already; its failures are forgotten, and its time counts anew."""
+    seen = begun(activeDeadlineSeconds=60)
+    seen = asked(replace(seen, status=seen.status.model_copy(update={"failures": 3})))
+    decision = reconcile(seen, world(jobs=(job(),), plan=plan_seen(), now=later(50)))
+    assert decision.actions == ()
+    assert decision.status.failures == 0
+    assert decision.status.last_handled_requested_at == "now"
+    assert decision.status.start_time == later(50)
+
+
+def test_a_wish_is_heard_once() -> None:
+    """The same value asks for nothing more; another one does."""
+    seen = asked(stalled())
+    seen = after(seen, reconcile(seen, world(jobs=(FAILED,), answer=PLANNED)))
+    assert not seen.asked
+    assert asked(seen, "later").asked
+    assert not replace(seen, requested_at=None).asked
+
+
+# -- the deadline
+
+LATE = later(61)
+
+
+def test_a_copy_that_takes_too_long_is_stopped() -> None:
+    """Its Job goes, the copy stalls and stays so, and what is staged stays."""
+    seen = begun(activeDeadlineSeconds=60)
+    decision = reconcile(seen, world(now=LATE, jobs=(job(),), plan=plan_seen()))
+    assert decision.actions == (DeleteJob(job().name),)
+    assert (said(decision), reason(decision)) == (STALLED, "DeadlineExceeded")
+    assert "spec.activeDeadlineSeconds" in message(decision)
+    seen = after(seen, decision)
+    for around in (
+        world(now=LATE, jobs=(job(deleting=True),)),
+        world(now=LATE, plan=plan_seen()),
+        world(now=LATE, source=AWAY),
+    ):
+        decision = reconcile(seen, around)
+        assert (decision.actions, said(decision)) == ((), STALLED)
+        assert decision.status == seen.status
+        seen = after(seen, decision)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        world(now=LATE, source=AWAY),
+        world(now=LATE, jobs=(job(),), target=AWAY),
+        world(now=LATE, plan=plan_seen(), answer=RECORDED),
+        world(now=LATE, jobs=(job(phase=JobPhase.FAILED),)),
+    ],
+)
+def test_the_deadline_waits_for_nothing(around: World) -> None:
+    """Neither a store that is away nor a wait between attempts holds it up."""
+    decision = reconcile(begun(activeDeadlineSeconds=60), around)
+    assert (said(decision), reason(decision)) == (STALLED, "DeadlineExceeded")
+
+
+def test_a_copy_that_is_whole_in_time_is_done_however_late_it_is_seen() -> None:
+    """An operator that was away over the deadline does not call a success a failure."""
+    seen = begun(activeDeadlineSeconds=60)
+    around = world(now=LATE, jobs=(job(phase=JobPhase.SUCCEEDED),), plan=plan_seen())
+    assert said(reconcile(seen, replace(around, answer=WHOLE))) == DONE
+    assert said(reconcile(seen, replace(around, source=AWAY))) == WORKING
+    why = trouble(StoreUnavailable("no connection"))
+    assert said(reconcile(seen, replace(around, trouble=why))) == WORKING
+
+
+def test_a_longer_deadline_lets_the_copy_go_on() -> None:
+    """The spec's change is enough; the time counts from the first attempt still."""
+    seen = begun(activeDeadlineSeconds=60)
+    seen = after(seen, reconcile(seen, world(now=LATE, jobs=(job(),))))
+    longer = changed(seen, activeDeadlineSeconds=120)
+    around = world(now=LATE, plan=plan_seen(), answer=RECORDED)
+    decision = reconcile(longer, around)
+    assert decision.actions[-1] == StartJob(2, PLAN)
+    assert decision.status.start_time == NOW
+    too_short = reconcile(changed(seen, activeDeadlineSeconds=61), replace(around, now=later(99)))
+    assert (said(too_short), reason(too_short)) == (STALLED, "DeadlineExceeded")
+
+
+def test_another_run_has_a_deadline_of_its_own() -> None:
+    """Asked to go on, the copy has its whole time again."""
+    seen = begun(activeDeadlineSeconds=60)
+    seen = after(seen, reconcile(seen, world(now=LATE, jobs=(job(),))))
+    decision = reconcile(asked(seen), world(now=later(200), plan=plan_seen(), answer=RECORDED))
+    assert decision.actions[-1] == StartJob(2, PLAN)
+    assert decision.status.start_time == later(200)
+
+
+def test_what_failed_for_good_before_the_deadline_keeps_its_reason() -> None:
+    """The deadline of a copy that has failed already is no news."""
+    seen = replace(stalled(), spec=spec(activeDeadlineSeconds=60))
+    assert reason(reconcile(seen, world(now=LATE))) == "DigestMismatch"

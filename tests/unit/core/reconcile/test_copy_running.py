@@ -1,0 +1,251 @@
+from dataclasses import replace
+
+import pytest
+
+from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
+from sluice.core.reconcile.world import (
+    AddFinalizer,
+    DeleteJob,
+    HoldStores,
+    JobPhase,
+    Planned,
+    Question,
+    StartJob,
+    WriteControls,
+)
+from sluice.errors import (
+    ApiUnavailable,
+    ImagePullFailed,
+    QuotaExceeded,
+    SecretNotFound,
+    SluiceError,
+    StoreUnavailable,
+    Unschedulable,
+)
+from support.copies import (
+    LONGER,
+    NOW,
+    PLAN,
+    STALLED,
+    STORE,
+    WORKING,
+    after,
+    attempts,
+    begun,
+    copy,
+    job,
+    later,
+    message,
+    plan_seen,
+    reading,
+    reason,
+    said,
+    trouble,
+    world,
+)
+
+TOO_LONG = START_PATIENCE.total_seconds() + 1
+PENDING = job(phase=JobPhase.PENDING)
+
+
+def test_a_driver_that_is_about_to_start_is_waited_for() -> None:
+    """A pending pod without any trouble is no news."""
+    decision = reconcile(begun(), world(jobs=(PENDING,), plan=plan_seen()))
+    assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "Starting")
+    assert decision.again is not None
+
+
+def test_why_a_driver_does_not_start_is_said_at_once() -> None:
+    """The cluster's own words are in the condition while its patience lasts."""
+    stuck = replace(PENDING, trouble=trouble(Unschedulable("0/1 nodes are available")))
+    decision = reconcile(begun(), world(now=later(5), jobs=(stuck,)))
+    assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "Unschedulable")
+    assert message(decision).startswith("0/1 nodes are available. ")
+
+
+@pytest.mark.parametrize(
+    "error", [Unschedulable("no room"), ImagePullFailed("no such image"), QuotaExceeded("used up")]
+)
+def test_a_driver_that_cannot_start_is_given_up_after_a_while(error: SluiceError) -> None:
+    """Its Job goes, the attempt counts as failed, and another one is made later."""
+    stuck = replace(PENDING, trouble=trouble(error))
+    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(stuck,)))
+    assert decision.actions == (DeleteJob(PENDING.name),)
+    assert said(decision) == WORKING
+    assert [entry.outcome for entry in decision.status.history] == ["Failed"]
+    assert decision.status.retry_time is not None
+    assert "Attempt 2 begins in 15 s." in message(decision)
+
+
+def test_what_is_staged_waits_for_a_secret_that_is_missing() -> None:
+    """A pod that cannot start for want of a Secret costs nothing that was copied before."""
+    stuck = replace(PENDING, trouble=trouble(SecretNotFound("secret not found")))
+    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(stuck,)))
+    assert decision.actions == (DeleteJob(PENDING.name),)
+    assert said(decision) == STALLED
+    assert decision.again is not None
+
+
+def test_patience_with_a_driver_needs_no_trouble() -> None:
+    """A large image may take its time: without trouble a pending pod is not given up."""
+    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(PENDING,)))
+    assert (decision.actions, reason(decision)) == ((), "Starting")
+
+
+def test_a_pending_driver_is_replaced_when_the_runtime_changes() -> None:
+    """A pod that asks for the wrong size is not waited for; the attempt is no failure."""
+    old = replace(PENDING, outdated=True)
+    decision = reconcile(begun(), world(jobs=(old,)))
+    assert decision.actions == (DeleteJob(PENDING.name),)
+    assert [(e.outcome, e.reason) for e in decision.status.history] == [("Replaced", "SpecChanged")]
+    assert decision.status.failures == 0
+    seen = after(begun(), decision)
+    again = reconcile(seen, world(plan=plan_seen(), answer=Planned(plan=PLAN)))
+    assert again.actions[-1] == StartJob(2, PLAN)
+
+
+def test_a_running_driver_is_not_replaced_when_the_runtime_changes() -> None:
+    """What runs goes on; the next attempt runs on what the spec asks for."""
+    running = job(outdated=True)
+    assert reconcile(begun(), world(jobs=(running,))).actions == ()
+
+
+def test_progress_is_asked_for_while_a_driver_runs() -> None:
+    """The state is not: a driver that works would always be asked in vain."""
+    seen, around = begun(), world(jobs=(job(),), plan=plan_seen())
+    assert questions(seen, around) == {Question.PROGRESS}
+    assert questions(seen, replace(around, plan=None)) == set()
+    assert questions(begun(suspend=True), around) == set()
+
+
+@pytest.mark.parametrize(
+    ("staged", "published", "why", "text"),
+    [
+        (0, False, "Copying", "0 B of 1.0 kB are staged."),
+        (400, False, "Copying", "400 B of 1.0 kB are staged."),
+        (1000, False, "Verifying", "All bytes are staged; they are compared and published."),
+        (1000, True, "Publishing", "All bytes are verified and published; the driver tidies."),
+    ],
+)
+def test_the_status_follows_the_bytes(staged: int, why: str, text: str, *, published: bool) -> None:
+    """The reason says how far the copy is, and 100 % is not said before the target is whole."""
+    seen = reading(staged, published=published)
+    decision = reconcile(begun(), world(jobs=(job(),), plan=plan_seen(), reading=seen))
+    assert (said(decision), reason(decision), message(decision)) == (WORKING, why, text)
+    progress = decision.status.progress
+    assert progress is not None
+    assert (progress.bytes, progress.percent) == (staged, min(99, staged // 10))
+    assert (progress.rate, progress.bytes_per_second) == ("100 B/s", 100)
+    assert progress.eta_seconds == (1000 - staged) // 100
+
+
+def test_an_empty_stream_has_no_percent() -> None:
+    """Nothing to copy is no division by nothing."""
+    decision = reconcile(begun(), world(jobs=(job(),), reading=reading(0, 0)))
+    assert decision.status.progress is not None
+    assert decision.status.progress.percent == 0
+
+
+def test_progress_that_cannot_be_seen_is_no_failure() -> None:
+    """A store that does not answer the operator may well answer the driver."""
+    why = trouble(StoreUnavailable("no connection"))
+    decision = reconcile(begun(), world(jobs=(job(),), plan=plan_seen(), trouble=why))
+    assert (said(decision), reason(decision)) == (WORKING, "Copying")
+    assert "no connection" in message(decision)
+    assert decision.status.failures == 0
+
+
+def test_a_driver_outlives_a_store_that_is_away() -> None:
+    """A store that is not ready is no reason to stop what runs."""
+    away = replace(STORE, ready=False, why="no answer")
+    decision = reconcile(begun(), world(jobs=(job(),), source=away, target=away))
+    assert (decision.actions, said(decision), reason(decision)) == ((), WORKING, "Copying")
+
+
+def test_progress_makes_past_failures_forgotten() -> None:
+    """Failures are counted since something moved last."""
+    seen = copy(status=begun().status.model_copy(update={"failures": 3}))
+    moved = reconcile(seen, world(jobs=(job(),), plan=plan_seen(), reading=reading(1)))
+    assert moved.status.failures == 0
+    still = reconcile(seen, world(jobs=(job(),), plan=plan_seen(), reading=reading(0)))
+    assert still.status.failures == 3
+
+
+def test_changed_limits_are_handed_to_a_running_driver() -> None:
+    """Controls that are not as the spec wants them are written, and nothing else is done."""
+    decision = reconcile(begun(), world(jobs=(job(),), controls=False))
+    assert decision.actions == (WriteControls(),)
+    assert reconcile(begun(), world(jobs=(PENDING,), controls=False)).actions == ()
+
+
+def test_limits_that_cannot_be_written_are_no_failure_of_the_copy() -> None:
+    """What fails beside a running driver is said and tried again, and counts as nothing."""
+    seen = begun()
+    around = world(jobs=(job(),), controls=False)
+    seen = after(seen, reconcile(seen, around))
+    decision = after_failure(seen, around, trouble(ApiUnavailable("forbidden")))
+    assert (said(decision), reason(decision)) == (WORKING, "ApiUnavailable")
+    assert (decision.actions, decision.status.failures) == ((), 0)
+    assert decision.again is not None
+
+
+@pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
+def test_a_finalizer_that_is_missing_is_put_back(phase: JobPhase) -> None:
+    """Whoever took it off: while a driver may stage bytes, the copy does not go unnoticed."""
+    seen = replace(begun(), finalizer=False)
+    decision = reconcile(seen, world(jobs=(job(phase=phase),)))
+    assert decision.actions == (AddFinalizer(), HoldStores())
+
+
+def test_a_job_that_is_being_deleted_is_waited_for() -> None:
+    """No attempt is begun beside a driver that stops."""
+    for phase in JobPhase:
+        seen, around = begun(), world(jobs=(job(phase=phase, deleting=True),), plan=plan_seen())
+        assert questions(seen, around) == set()
+        decision = reconcile(seen, around)
+        assert (decision.actions, reason(decision)) == ((), "Stopping")
+        assert decision.again is not None
+
+
+def test_of_two_jobs_only_the_later_may_run() -> None:
+    """A Job that an operator of before made late is deleted."""
+    jobs = (job(1), job(2))
+    seen = copy(status=begun().status.model_copy(update={"attempts": 2}), finalizer=True)
+    decision = reconcile(seen, world(jobs=jobs, plan=plan_seen(), reading=reading(10)))
+    assert decision.actions == (DeleteJob(jobs[0].name),)
+    assert reason(decision) == "Copying"
+    gone = (replace(jobs[0], deleting=True), jobs[1])
+    assert reconcile(seen, world(jobs=gone)).actions == ()
+
+
+@pytest.mark.parametrize("outcome", ["Failed", "Suspended", "Replaced"])
+def test_a_driver_does_not_outlive_the_record_of_its_end(outcome: str) -> None:
+    """A Job whose deletion was cut off is deleted before the next attempt begins."""
+    status = begun().status.model_copy(update={"history": attempts(outcome)})
+    seen = copy(status=status, finalizer=True)
+    around = world(jobs=(job(),), plan=plan_seen(), answer=Planned(plan=PLAN))
+    assert questions(seen, replace(around, answer=None)) == {Question.STATE}
+    decision = reconcile(seen, around)
+    assert decision.actions[0] == DeleteJob(job().name)
+    assert decision.actions[-1] == StartJob(2, PLAN)
+
+
+def test_a_lost_status_is_found_again_beside_a_running_driver() -> None:
+    """With an empty status the Job, the plan and the store still say all that matters."""
+    seen = copy(finalizer=True)
+    around = world(jobs=(job(3),), plan=plan_seen(LONGER), reading=reading(500, 2000))
+    decision = reconcile(seen, around)
+    assert (decision.actions, reason(decision)) == ((), "Copying")
+    assert decision.status.start_time == NOW
+    seen = after(seen, decision)
+    failed = world(jobs=(job(3, JobPhase.FAILED),), plan=plan_seen(LONGER))
+    decision = reconcile(seen, failed)
+    assert decision.status.attempts == 3
+    assert [(e.attempt, e.outcome) for e in decision.status.history] == [(3, "Failed")]
+
+
+def test_a_lost_status_without_a_job_begins_at_the_first_attempt() -> None:
+    """The store has the plan, and the copy goes on where it was."""
+    recorded = Planned(plan=LONGER, recorded=True)
+    decision = reconcile(copy(finalizer=True), world(answer=recorded, plan=plan_seen(LONGER)))
+    assert decision.actions[-1] == StartJob(1, LONGER)

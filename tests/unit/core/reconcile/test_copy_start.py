@@ -1,0 +1,219 @@
+from dataclasses import replace
+
+import pytest
+
+from sluice.api.status import StreamCopyStatus
+from sluice.core.reconcile.copy import questions, reconcile
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.reconcile.world import (
+    AddFinalizer,
+    DeleteJob,
+    DropPlan,
+    HoldStores,
+    JobPhase,
+    Planned,
+    Question,
+    StartJob,
+    World,
+    WriteControls,
+    WritePlan,
+)
+from sluice.errors import (
+    InvalidSpec,
+    PermissionDenied,
+    ProfileNotFound,
+    SluiceError,
+    SourceNotFound,
+    StoreUnavailable,
+    TargetExists,
+)
+from support.copies import (
+    LONGER,
+    NOW,
+    PLAN,
+    PLANNED,
+    RECORDED,
+    STALLED,
+    STORE,
+    UID,
+    WORKING,
+    after,
+    attempts,
+    begun,
+    copy,
+    job,
+    later,
+    message,
+    plan_seen,
+    reason,
+    said,
+    trouble,
+    world,
+)
+
+
+def test_a_new_copy_begins() -> None:
+    """The finalizer stands before anything is made, and the Job comes last."""
+    decision = reconcile(copy(), world(answer=PLANNED))
+    assert decision.actions == (
+        AddFinalizer(),
+        HoldStores(),
+        WritePlan(PLAN),
+        WriteControls(),
+        StartJob(1, PLAN),
+    )
+    assert said(decision) == WORKING
+    assert reason(decision) == "Starting"
+    assert message(decision) == "The driver starts; 1.0 kB to copy."
+
+
+def test_the_status_tells_of_the_plan_and_the_attempt() -> None:
+    """What is written before the Job is made names all that belongs to the copy."""
+    status = reconcile(copy(), world(answer=PLANNED)).status
+    assert status.observed_generation == 1
+    assert status.copy_id == copy().copy_id
+    assert status.plan_hash == PLAN.hash
+    assert status.plan_ref is not None
+    assert status.plan_ref.name == plan_name("orders", UID)
+    assert status.job_ref is not None
+    assert status.job_ref.name == job_name(UID, 1)
+    assert (status.start_cut, status.end_cut) == ("0=0", "0=1000")
+    assert status.start_time == NOW
+    assert status.attempts == 1
+    assert [(entry.attempt, entry.outcome) for entry in status.history] == [(1, None)]
+    assert status.progress is not None
+    assert (status.progress.bytes, status.progress.total_bytes) == (0, 1000)
+
+
+def test_a_start_that_was_cut_off_is_begun_again_as_the_same_attempt() -> None:
+    """An operator that died before the Job was made is followed by one that makes the same Job."""
+    again = reconcile(begun(), world(answer=PLANNED, plan=plan_seen()))
+    assert StartJob(1, PLAN) in again.actions
+    assert again.status.attempts == 1
+    assert len(again.status.history) == 1
+
+
+@pytest.mark.parametrize(
+    ("around", "why"),
+    [
+        (world(source=None), "StoreNotFound"),
+        (world(target=None), "StoreNotFound"),
+        (world(source=replace(STORE, ready=False, why="no answer")), "StoreNotReady"),
+        (world(target=replace(STORE, ready=False, why="no answer")), "StoreNotReady"),
+        (world(target=replace(STORE, deleting=True)), "StoreNotReady"),
+    ],
+)
+def test_a_copy_waits_for_its_stores(around: World, why: str) -> None:
+    """Without both stores nothing is made, and the status says which one is missing."""
+    decision = reconcile(copy(), around)
+    assert questions(copy(), around) == (
+        {Question.STATE} if around.target and around.target.deleting else set()
+    )
+    assert decision.actions == ()
+    assert said(decision) == WORKING
+    assert reason(decision) == why
+    assert "storeRef.name" in message(decision)
+    assert decision.again is not None
+
+
+def test_a_store_that_is_being_deleted_serves_the_copies_that_need_it() -> None:
+    """A copy that has begun goes on with a store that waits for it."""
+    leaving = replace(STORE, deleting=True)
+    seen = begun()
+    decision = reconcile(seen, world(source=leaving, target=leaving, answer=RECORDED))
+    assert StartJob(1, PLAN) in decision.actions
+
+
+def test_a_written_plan_is_followed() -> None:
+    """The bounds that stand in the ConfigMap hold, though the source has grown since."""
+    seen = begun()
+    decision = reconcile(seen, world(plan=plan_seen(), answer=Planned(plan=LONGER)))
+    assert StartJob(1, PLAN) in decision.actions
+    assert decision.status.plan_hash == PLAN.hash
+
+
+def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
+    """What a driver recorded in the store is what is there; the ConfigMap is made to say so."""
+    recorded = Planned(plan=LONGER, recorded=True)
+    decision = reconcile(begun(), world(plan=plan_seen(), answer=recorded))
+    assert [action for action in decision.actions if isinstance(action, DropPlan | WritePlan)] == [
+        DropPlan(),
+        WritePlan(LONGER),
+    ]
+    assert StartJob(1, LONGER) in decision.actions
+    assert decision.status.end_cut == "0=2000"
+
+
+def test_a_plan_that_the_status_does_not_know_is_made_anew() -> None:
+    """A plan of which no status tells is of an earlier run."""
+    decision = reconcile(copy(), world(plan=plan_seen(), answer=Planned(plan=LONGER)))
+    assert DropPlan() in decision.actions
+    assert StartJob(1, LONGER) in decision.actions
+
+
+@pytest.mark.parametrize(
+    ("error", "final"),
+    [
+        (SourceNotFound("no stream in/orders", field="spec.source.stream"), True),
+        (TargetExists("out/orders exists", field="spec.target.stream"), True),
+        (PermissionDenied("the store refuses"), True),
+        (StoreUnavailable("no connection"), False),
+    ],
+)
+def test_what_stands_in_the_way_of_a_plan_is_said_and_looked_at_again(
+    error: SluiceError, *, final: bool
+) -> None:
+    """A person's move stalls the copy, a passing failure does not; both are looked at again."""
+    why = trouble(error)
+    decision = reconcile(copy(), world(trouble=why))
+    assert said(decision) == (STALLED if final else WORKING)
+    assert reason(decision) == why.reason
+    assert decision.actions == ()
+    assert decision.again is not None
+    assert decision.status.retry_time == later(int(decision.again))
+    assert decision.status.last_failure is not None
+    assert decision.status.last_failure.attempt is None
+    assert decision.status.attempts == 0
+
+
+def test_nothing_is_asked_while_the_copy_waits_for_its_next_attempt() -> None:
+    """Events in between do not shorten the wait, and do not cost the store a call."""
+    seen = copy()
+    seen = after(seen, reconcile(seen, world(trouble=trouble(SourceNotFound("none")))))
+    soon = world(now=later(10))
+    assert questions(seen, soon) == set()
+    decision = reconcile(seen, soon)
+    assert decision.status == seen.status
+    assert decision.again == 20
+    assert questions(seen, world(now=later(30))) == {Question.STATE}
+    assert StartJob(1, PLAN) in reconcile(seen, world(now=later(30), answer=PLANNED)).actions
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProfileNotFound("there is no runtime profile 'big'", field="spec.runtime.profile"),
+        InvalidSpec("8 is more than the profile allows", field="spec.runtime.executors"),
+    ],
+)
+def test_a_runtime_that_is_not_to_be_had_costs_nothing_that_is_staged(error: SluiceError) -> None:
+    """A profile that is missing stalls the copy, and what is staged waits for it."""
+    seen = begun()
+    why = trouble(error)
+    decision = reconcile(seen, world(plan=plan_seen(), answer=RECORDED, profile=why))
+    assert said(decision) == STALLED
+    assert decision.actions == ()
+    assert after(seen, decision).finalizer
+
+
+def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
+    """The last attempt's Job stays to be looked at; those before it go."""
+    history = attempts("Failed", "Failed", "Failed")
+    seen = copy(
+        status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
+    )
+    jobs = tuple(job(number, JobPhase.FAILED) for number in (1, 2, 3))
+    decision = reconcile(seen, world(answer=RECORDED, jobs=jobs))
+    deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
+    assert deleted == [DeleteJob(job_name(UID, 1)), DeleteJob(job_name(UID, 2))]
+    assert decision.actions[-1] == StartJob(4, PLAN)
