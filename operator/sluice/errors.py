@@ -47,8 +47,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
-    │   ├── DigestMismatch            staged bytes differ from the source's
-    │   └── PlanConflict              the store holds another plan for this copy
+    │   └── DigestMismatch            staged bytes differ from the source's
     └── CopyAborted               somebody aborted this copy while it ran
 """
 
@@ -416,12 +415,6 @@ class DigestMismatch(IntegrityError):
     """Staged bytes differ from the source's; nothing was published."""
 
     default_remedy = "Run again to copy anew; if it happens twice, check the store's disks."
-
-
-class PlanConflict(IntegrityError):
-    """The store holds another plan for this copy."""
-
-    default_remedy = "Run the recorded plan (without --plan), or abort the copy first."
 
 
 class CopyAborted(SluiceError):

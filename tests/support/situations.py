@@ -124,7 +124,7 @@ def _(store: StoreRecorder) -> None:
     store.look(errors.AuthenticationFailed("the store does not take the user 'writer'"))
 
 
-@_store("no-secret", "there is no such Secret", FAILED)
+@_store("no-secret", "there is no such Secret yet", IN_PROGRESS)
 def _(store: StoreRecorder) -> None:
     field = "spec.pravega.auth.basic.secretRef.name"
     store.look(errors.SecretNotFound("there is no Secret 'login'", field=field))

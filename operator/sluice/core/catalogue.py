@@ -237,7 +237,7 @@ METRICS: Final = (
         "sluice_reconcile_total",
         "counter",
         ("kind", "result"),
-        "Resources looked at, by what came of it: ok, waiting, failed, error.",
+        "Resources looked at, by what came of it: ok, or error and it is tried again.",
     ),
     Metric("sluice_reconcile_seconds", "histogram", ("kind",), "Time to look at a resource once."),
     Metric("sluice_watch_behind", "gauge", ("kind",), "1 while a watch has missed changes."),

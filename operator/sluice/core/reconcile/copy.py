@@ -231,7 +231,8 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if world.trouble is not None:
         return _failed(copy, status, world.trouble, attempt=None)
     if not isinstance(world.answer, Planned):
-        return Decision(status=status.unchanged(), again=POLL_SECONDS)
+        # Nothing is known; to say that this generation was looked at would say that all is well.
+        return Decision(status=copy.status, again=POLL_SECONDS)
     plan, actions = _plan(world, status)
     number = status.next_attempt()
     status.planned(plan)

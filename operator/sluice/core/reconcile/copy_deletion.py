@@ -64,7 +64,7 @@ def deletion_failed(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
         return Decision(
             status=status.unchanged(), actions=(Orphan(str(trouble)), RemoveFinalizer())
         )
-    hint = "or annotate the copy with sluice.dev/force-orphan=true to leave it behind."
+    hint = "To leave it behind, annotate the copy with sluice.dev/force-orphan=true."
     said = Saying(trouble.reason, f"What was staged cannot be dropped yet. {trouble} {hint}")
     first, most = RETRY_SECONDS
     return Decision(status=status.deleting(said), again=min(max(first, seconds / 4), most))

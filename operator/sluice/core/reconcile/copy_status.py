@@ -193,7 +193,11 @@ class CopyStatus:
         said = Saying(trouble.reason, str(trouble))
         if verdict.final:
             if trouble.retryable:
-                message = f"Gave up after {failures} failures without progress: {trouble}"
+                times = "a failure" if failures == 1 else f"{failures} failures"
+                message = (
+                    f"Gave up after {times} without progress. {trouble} To try again, annotate the "
+                    "copy with sluice.dev/requestedAt."
+                )
                 said = Saying(trouble.reason, message)
             self._set(completion_time=self._now)
             self._say(conditions.stalled(said))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.model import Health
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
-from sluice.errors import Category
+from sluice.errors import SecretNotFound
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -81,8 +81,9 @@ def reconcile_store(
         )
     else:
         said = Saying(probe.reason, str(probe))
-        # A store that is away may come back by itself; a wrong password does not get right.
-        passing = probe.retryable and probe.category is not Category.SPEC
+        # A store that is away may come back, a Secret may be applied a moment after its store; a
+        # wrong password does not get right by itself.
+        passing = probe.retryable or probe.reason == SecretNotFound.__name__
         wanted = (conditions.working if passing else conditions.stalled)(said, bounded=False)
         again = RETRY_SECONDS
         new = new.model_copy(update={"latency_milliseconds": None})

@@ -216,7 +216,9 @@ def test_a_copy_gives_up_after_its_limit_of_failures(limit: int) -> None:
     status = seen.status.model_copy(update={"failures": limit})
     decision = ended(StoreUnavailable("no connection"), replace(seen, status=status))
     assert said(decision) == STALLED
-    assert message(decision).startswith(f"Gave up after {limit + 1} failures without progress: ")
+    times = f"{limit + 1} failures" if limit else "a failure"
+    assert message(decision).startswith(f"Gave up after {times} without progress. ")
+    assert "sluice.dev/requestedAt" in message(decision)
     assert decision.again is None
     assert decision.status.completion_time == NOW
     assert decision.actions == ()  # what is staged stays: somebody may ask for another run
