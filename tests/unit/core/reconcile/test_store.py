@@ -1,0 +1,125 @@
+from datetime import timedelta
+
+import pytest
+
+from sluice.api.status import StreamStoreStatus
+from sluice.core.model import Health
+from sluice.core.reconcile.store import StoreDecision, StoreWorld, reconcile_store
+from sluice.core.trouble import Trouble
+from sluice.errors import (
+    AuthenticationFailed,
+    InvalidSpec,
+    PermissionDenied,
+    SecretNotFound,
+    SluiceError,
+    StoreTimeout,
+    StoreUnavailable,
+)
+from support.copies import NOW
+
+HEALTHY = Health(latency=0.0123, protocol=17)
+
+
+def look(
+    probe: Health | SluiceError,
+    *,
+    status: StreamStoreStatus | None = None,
+    users: tuple[str, ...] = (),
+    deleting: bool = False,
+    seconds: float = 0,
+) -> StoreDecision:
+    """What follows from a look at a store, so many seconds after NOW."""
+    now = NOW + timedelta(seconds=seconds)
+    answer = Trouble.of(probe) if isinstance(probe, SluiceError) else probe
+    return reconcile_store(
+        status or StreamStoreStatus(),
+        StoreWorld(now=now, probed=now, probe=answer, users=users),
+        generation=3,
+        deleting=deleting,
+    )
+
+
+def said(decision: StoreDecision) -> dict[str, str]:
+    """The conditions, by type."""
+    return {found.type: found.status for found in decision.status.conditions}
+
+
+def test_a_store_that_answers_is_ready() -> None:
+    """Its status tells how fast it was and what it speaks."""
+    decision = look(HEALTHY)
+    assert said(decision) == {"Ready": "True"}
+    status = decision.status
+    assert (status.latency_milliseconds, status.protocol_version) == (12, 17)
+    assert (status.observed_generation, status.last_probe_time, status.in_use_by) == (3, NOW, 0)
+    assert not decision.hold
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreUnavailable("no connection"),
+        StoreTimeout("no answer"),
+        SecretNotFound("applied a moment later"),
+    ],
+)
+def test_a_store_that_is_away_is_waited_for(error: SluiceError) -> None:
+    """It may come back by itself; it is asked again sooner than one that is ready."""
+    decision = look(error)
+    assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}
+    assert decision.status.conditions[0].reason == error.reason
+    assert decision.again < look(HEALTHY).again
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationFailed("who are you"),
+        PermissionDenied("not you"),
+        InvalidSpec("no such address"),
+    ],
+)
+def test_what_does_not_get_right_by_itself_stalls_the_store(error: SluiceError) -> None:
+    """Somebody has to mend it; it is asked again, so that nobody has to say so."""
+    decision = look(error)
+    assert said(decision) == {"Ready": "False", "Stalled": "True"}
+    assert decision.again > 0
+
+
+def test_a_status_that_is_old_news_is_not_kept() -> None:
+    """A latency of before would be a lie while the store is away; its protocol is remembered."""
+    before = look(HEALTHY).status
+    after = look(StoreUnavailable("no connection"), status=before, seconds=60).status
+    assert (after.latency_milliseconds, after.protocol_version) == (None, 17)
+    assert after.conditions[0].last_transition_time == NOW + timedelta(seconds=60)
+
+
+def test_a_store_in_use_is_held() -> None:
+    """Copies that have something in it keep it from going, whether it answers or not."""
+    for probe in (HEALTHY, StoreUnavailable("no connection")):
+        decision = look(probe, users=("StreamCopy a", "StreamCopy b"))
+        assert decision.hold
+        assert decision.status.in_use_by == 2
+
+
+def test_a_deleted_store_says_whom_it_waits_for() -> None:
+    """Some of them by name, and how many more there are."""
+    users = tuple(f"StreamCopy c{number}" for number in range(7))
+    decision = look(HEALTHY, users=users, deleting=True)
+    assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}
+    (ready, _) = decision.status.conditions
+    assert ready.reason == "InUse"
+    assert "StreamCopy c0, StreamCopy c1" in ready.message
+    assert "c4 and 2 more" in ready.message
+
+
+def test_a_deleted_store_that_nobody_needs_is_let_go() -> None:
+    """Nothing holds it."""
+    assert not look(HEALTHY, deleting=True).hold
+
+
+def test_a_look_that_finds_nothing_new_writes_only_when_it_was() -> None:
+    """Two looks in the same second give the same status."""
+    first = look(HEALTHY)
+    assert look(HEALTHY, status=first.status).status == first.status
+    again = look(HEALTHY, status=first.status, seconds=30).status
+    assert again.conditions == first.status.conditions

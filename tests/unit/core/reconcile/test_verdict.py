@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, judge
+from sluice.core.trouble import Trouble
+from sluice.errors import Category
+
+FAILURES = st.integers(1, 1_000)
+LIMITS = st.integers(0, 100)
+PASSING = (Category.BACKEND, Category.INFRASTRUCTURE, Category.SCHEDULING)
+
+
+def of(category: Category, *, retryable: bool = False) -> Trouble:
+    """A failure of a category."""
+    return Trouble(reason="Reason", category=category, message="m", remedy="r", retryable=retryable)
+
+
+@given(failures=FAILURES, limit=LIMITS, retryable=st.booleans())
+def test_wrong_data_are_never_tried_again(failures: int, limit: int, *, retryable: bool) -> None:
+    """An integrity failure waits for a person, however it is marked."""
+    verdict = judge(of(Category.INTEGRITY, retryable=retryable), failures=failures, limit=limit)
+    assert verdict == (True, None)
+
+
+@given(failures=FAILURES, limit=LIMITS)
+def test_a_wrong_spec_is_looked_at_again_for_ever(failures: int, limit: int) -> None:
+    """What somebody may mend elsewhere is stalled, and noticed within ten minutes."""
+    for trouble in (of(Category.SPEC), of(Category.BACKEND)):
+        final, wait = judge(trouble, failures=failures, limit=limit)
+        assert final
+        assert wait is not None
+        assert RECHECK.first <= wait <= RECHECK.most
+
+
+@pytest.mark.parametrize("category", PASSING)
+@given(limit=LIMITS)
+def test_a_passing_failure_is_tried_again_up_to_the_limit(category: Category, limit: int) -> None:
+    """So many failures in a row are allowed, and one more is final."""
+    trouble = of(category, retryable=True)
+    assert not any(judge(trouble, failures=n, limit=limit).final for n in range(1, limit + 1))
+    assert judge(trouble, failures=limit + 1, limit=limit) == (True, None)
+
+
+@pytest.mark.parametrize("category", PASSING)
+def test_waits_never_shrink_and_end_at_the_longest(category: Category) -> None:
+    """Each category begins with its own wait, doubles it, and keeps to its own longest."""
+    trouble = of(category, retryable=True)
+    waits = [judge(trouble, failures=n, limit=200).wait or 0.0 for n in range(1, 200)]
+    assert waits == sorted(waits)
+    assert waits[0] == ATTEMPTS[category].first
+    assert waits[1] == 2 * waits[0]
+    assert waits[-1] == ATTEMPTS[category].most
+
+
+def test_what_does_not_pass_and_is_nobodys_store_is_final() -> None:
+    """A deadline, or an attempt that somebody aborted, is not looked at again."""
+    assert judge(of(Category.INFRASTRUCTURE), failures=1, limit=6) == (True, None)
+    assert judge(of(Category.SCHEDULING), failures=1, limit=6) == (True, None)
