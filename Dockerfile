@@ -2,36 +2,61 @@
 #
 #   docker build -t sluice .        or        buildah bud -t sluice .
 #
-# Works with a read-only root file system and any memory-backed or disk-backed /tmp; runs as 65532.
+# It runs as user 65532, with a read-only root file system, and writes to /tmp only.
 ARG BASE_IMAGE=debian:bookworm-slim
 
+# What the finished image has of Debian.
 FROM ${BASE_IMAGE} AS runtime
 # The JRE's package links manual pages, and slim bases have no folder for them.
 RUN mkdir -p /usr/share/man/man1 \
  && apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       openjdk-17-jre-headless python3 tini >/dev/null \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* /usr/share/man/* /usr/share/doc/*
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/* /var/log/* /usr/share/man/* \
+ && find /usr/share/doc -type f ! -name copyright -delete \
+# Java's and Spark's login wants a name for the user.
+ && echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
+ && echo 'sluice:x:65532:' >>/etc/group
 
-FROM runtime AS build
+# Python's packages, in a virtual environment without pip.
+FROM runtime AS packages
 ARG UV_VERSION=0.13.8
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       python3-pip python3-setuptools python3-venv python3-wheel >/dev/null
-RUN python3 -m venv /opt/tools && /opt/tools/bin/pip install -q --no-cache-dir uv==${UV_VERSION}
-RUN python3 -m venv --without-pip /opt/sluice
+RUN python3 -m venv /opt/tools \
+ && /opt/tools/bin/pip install -q --no-cache-dir uv==${UV_VERSION} \
+ && python3 -m venv --without-pip /opt/sluice
 WORKDIR /src
-COPY pyproject.toml uv.lock ./
+COPY pyproject.toml uv.lock docker/unused-jars ./
 # The lock says what and with which hashes, pip fetches it by its own configuration. PySpark comes
 # as a source package of ready-made parts; all others as wheels, so no compiler is needed.
+# Compiled files are not checked against their source: the image does not change.
 RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requirements.txt \
+ && cd /opt/sluice/lib/python3.11/site-packages \
  && pip install -q --no-cache-dir --root-user-action ignore --no-deps --require-hashes \
       --only-binary :all: --no-binary pyspark --no-build-isolation \
-      --target /opt/sluice/lib/python3.11/site-packages -r requirements.txt
-COPY operator/sluice /opt/sluice/lib/python3.11/site-packages/sluice
-COPY docker/sluice docker/entrypoint /opt/sluice/bin/
-# Compiled files that nobody checks against their source: the image does not change.
-RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/sluice/lib
+      --target . -r /src/requirements.txt \
+ && grep -v '^#' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
+ && rm -rf bin pyspark/data pyspark/examples pyspark/jars/connect-repl pyspark/python pyspark/sbin \
+ && find . -name '*.pyi' -delete \
+ && echo /opt/sluice/app >sluice.pth \
+ && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash .
+
+# Java's classes, written down as they lie in memory. Depends on few files, so that it is seldom
+# done again.
+FROM packages AS classes
+COPY docker/train.py ./
+COPY operator/sluice/__init__.py operator/sluice/errors.py /opt/sluice/app/sluice/
+COPY operator/sluice/pipelines/__init__.py operator/sluice/pipelines/application.py \
+     operator/sluice/pipelines/executor.py operator/sluice/pipelines/java.py \
+     operator/sluice/pipelines/jvm.py operator/sluice/pipelines/sparkconf.py \
+     operator/sluice/pipelines/log4j2.properties /opt/sluice/app/sluice/pipelines/
+RUN /opt/sluice/bin/python train.py /opt/sluice/lib/spark.jsa
+
+FROM packages AS app
+COPY operator/sluice /opt/sluice/app/sluice
+RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app
 
 FROM runtime
 ARG VERSION=dev
@@ -41,12 +66,12 @@ LABEL org.opencontainers.image.title="Sluice" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# Java's and Spark's login wants a name for the user.
-RUN echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
- && echo 'sluice:x:65532:' >>/etc/group
+COPY --from=packages /opt/sluice /opt/sluice
+COPY --from=classes /opt/sluice/lib/spark.jsa /opt/sluice/lib/spark.jsa
+COPY docker/sluice docker/entrypoint /opt/sluice/bin/
 COPY LICENSE /opt/sluice/LICENSE
-COPY --from=build /opt/sluice /opt/sluice
-ENV PATH=/opt/sluice/bin:/usr/bin:/bin HOME=/tmp PYTHONDONTWRITEBYTECODE=1 LANG=C.UTF-8
+COPY --from=app /opt/sluice/app /opt/sluice/app
+ENV PATH=/opt/sluice/bin:/usr/bin:/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /tmp
 USER 65532:65532
 ENTRYPOINT ["tini", "--", "/opt/sluice/bin/entrypoint"]

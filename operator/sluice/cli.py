@@ -28,6 +28,7 @@ from sluice.api.quantities import Bytes
 from sluice.config import Settings
 from sluice.engine.report import Outcome, StreamReport
 from sluice.errors import Category, InfrastructureError, InvalidSpec, SluiceError
+from sluice.pipelines.application import SparkLost, local_spark
 from sluice.pipelines.driver import DriverOptions, Terminated, drive
 from sluice.pipelines.program import (
     Stores,
@@ -38,7 +39,6 @@ from sluice.pipelines.program import (
     run_plan,
     sweep_job,
 )
-from sluice.pipelines.spark import SparkLost, local_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

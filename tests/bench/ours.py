@@ -18,7 +18,7 @@ from sluice.core.planner import PART_BYTES, CopyRequest
 from sluice.engine.report import Outcome
 from sluice.engine.stream import Limits
 from sluice.pipelines.program import Job, Stores, plan_job, run_plan
-from sluice.pipelines.spark import local_spark
+from sluice.pipelines.application import local_spark
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -8,7 +8,6 @@ was cut off. Both are seen in the target store.
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -21,19 +20,17 @@ from sluice.engine.abort import finish_abort, sweep
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import check_target
 from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines import termination
+from sluice.pipelines import sparkconf, termination
+from sluice.pipelines.application import Application
 from sluice.pipelines.controls import Controls
 from sluice.pipelines.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.program import Stores, run_plan
-from sluice.pipelines.spark import kubernetes_spark, local_spark
 from sluice.pipelines.sparkconf import Executors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from types import FrameType
-
-    from pyspark import SparkContext
 
     from sluice.config import Settings
     from sluice.core.copying import Step
@@ -116,7 +113,12 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     try:
         plan = read_plan(options.plan)
         controls = Controls(options.controls)
-        with _Stop() as stop, Stores(settings) as stores:
+        configuration, executors = _configuration(options)
+        with (
+            _Stop() as stop,
+            Application(configuration) as application,  # starts while the store is asked
+            Stores(settings) as stores,
+        ):
             if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
                 return None
 
@@ -124,16 +126,22 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
                 stop.check()
                 return controls()
 
-            with _spark(options, settings, stop.check) as (context, crew):
-                reports = run_plan(
-                    plan,
-                    context,
-                    settings=settings,
-                    limits=limits,
-                    listener=Journalist(),
-                    patience=options.patience,
-                    crew=crew,
-                )
+            context = application.start()
+            _log.info("spark started", slots=options.slots, executors=options.executors)
+            crew = None
+            if executors is not None:
+                crew = Crew(context, executors, settings.executor_timeout, check=stop.check)
+                crew.wait()
+                _log.info("executors are there", slots=crew.slots)
+            reports = run_plan(
+                plan,
+                context,
+                settings=settings,
+                limits=limits,
+                listener=Journalist(),
+                patience=options.patience,
+                crew=crew,
+            )
     except SluiceError as error:
         trouble: Trouble | None = Trouble.of(error)
     else:
@@ -143,43 +151,22 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     return trouble
 
 
-@contextmanager
-def _spark(
-    options: DriverOptions, settings: Settings, check: Callable[[], None]
-) -> Iterator[tuple[SparkContext, Crew | None]]:
-    """Spark, ready to run tasks, and its executors if they are pods."""
+def _configuration(options: DriverOptions) -> tuple[dict[str, str], Executors | None]:
+    """Spark's configuration, and the executors if tasks run in pods of their own."""
     if not options.executors:
-        with local_spark(options.slots, quiet=False, extra=options.spark) as context:
-            _log.info("spark started", slots=options.slots)
-            yield context, None
-        return
-    executors = _executors(options)
-    with kubernetes_spark(executors, extra=options.spark) as context:
-        _log.info("spark started", executors=executors.count, cores=executors.cores)
-        crew = Crew(
-            context,
-            count=executors.count,
-            cores=executors.cores,
-            seconds=settings.executor_timeout,
-            check=check,
-        )
-        crew.wait()
-        _log.info("executors are there", slots=crew.slots)
-        yield context, crew
-
-
-def _executors(options: DriverOptions) -> Executors:
+        return sparkconf.local(options.slots, options.spark), None
     if options.executor_template is None:
         raise InvalidSpec(
             "executors need a template for their pods", remedy="Give --executor-template."
         )
-    return Executors(
+    executors = Executors(
         count=options.executors,
         cores=options.executor_cores,
         heap=options.executor_heap,
         template=read_template(options.executor_template),
         pod=own_pod(),
     )
+    return sparkconf.kubernetes(executors, options.spark), executors
 
 
 def read_plan(path: Path) -> Plan:

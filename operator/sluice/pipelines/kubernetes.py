@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from sluice.api.quantities import Bytes
 from sluice.errors import InvalidSpec, WaitingForExecutors
-from sluice.pipelines.sparkconf import Pod, Template
+from sluice.pipelines.sparkconf import Executors, Pod, Template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -114,24 +114,22 @@ class Crew:
 
     Args:
         context: the application.
-        count: executors asked for.
-        cores: tasks at once in each.
-        seconds: how long to wait for executors before the copy gives way to what else needs room.
+        executors: those that are asked for.
+        seconds: how long to wait for the first before the copy gives up.
         check: called while waiting; raises to stop it.
     """
 
     def __init__(
         self,
         context: SparkContext,
-        *,
-        count: int,
-        cores: int,
+        executors: Executors,
         seconds: float,
-        check: Callable[[], None],
+        *,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._context = context
-        self._count = count
-        self._cores = cores
+        self._count = executors.count
+        self._cores = executors.cores
         self._seconds = seconds
         self._check = check
 

@@ -1,0 +1,221 @@
+# noqa: INP001 - a script of the Dockerfile's
+"""Makes the archive of Java classes from which the image's JVMs start in half the time.
+
+    train.py ARCHIVE
+
+Runs what the image will run, notes the classes that are loaded, and lets Java write them down in
+the form in which it keeps them in memory: a job in one process; then one with an executor, whose
+pod is made by a stand-in for the API server, which starts a process instead. The build fails where
+a job does, so it is a first test of the image, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from sluice.pipelines import application, java, sparkconf
+from sluice.pipelines.executor import arguments
+from sluice.pipelines.jvm import Jvm
+
+DRIVER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "driver", "namespace": "default", "uid": "1234"},
+}
+TEMPLATE = """\
+apiVersion: v1
+kind: Pod
+metadata: {labels: {app: train}}
+spec:
+  automountServiceAccountToken: false
+  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: executor
+    image: train
+    securityContext: {readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+    resources: {requests: {cpu: 100m, memory: 1Gi}, limits: {memory: 1Gi}}
+    volumeMounts: [{name: spark-local-dir-tmp, mountPath: /tmp}]
+  volumes: [{name: spark-local-dir-tmp, emptyDir: {}}]
+"""
+
+
+class OrderlyJvm(Jvm):
+    """Ends by itself, so that it writes its list of classes to the end."""
+
+    def stop(self) -> None:
+        """See Jvm."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=60)
+        super().stop()
+
+
+class Lists:
+    """The lists of classes that JVMs write while this environment holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = count()
+
+    def environment(self) -> dict[str, str]:
+        """Lets the next JVM write a list."""
+        path = self._folder / f"{next(self._numbers)}.list"
+        return {"JAVA_TOOL_OPTIONS": f"-XX:DumpLoadedClassList={path}"}
+
+    def merged(self) -> str:
+        """All lists as one, nothing twice."""
+        lines = [
+            line
+            for path in sorted(self._folder.glob("*.list"))
+            for line in path.read_text().splitlines()
+        ]
+        return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
+class Api(BaseHTTPRequestHandler):
+    """As much of an API server as Spark needs to make an executor."""
+
+    protocol_version = "HTTP/1.1"
+    lists: Lists
+    executors: list[subprocess.Popen[bytes]]
+    ended: threading.Event
+
+    def do_GET(self) -> None:
+        """The driver's pod, or a list or a watch in which nothing is."""
+        if "watch=" in self.path:
+            self._watch()
+        elif "?" in self.path:
+            self._answer({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": []})
+        else:
+            self._answer(DRIVER)
+
+    def do_POST(self) -> None:
+        """Starts an executor."""
+        pod = json.loads(self._body())
+        environment = {
+            item["name"]: item.get("value", "127.0.0.1")
+            for item in pod["spec"]["containers"][0]["env"]
+        }
+        environment = {**os.environ, **environment, **self.lists.environment()}
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        self.executors.append(
+            subprocess.Popen(  # noqa: S603 - a command of our own
+                [java.java(), *arguments(environment)], env=environment
+            )
+        )
+        self._answer(pod, code=201)
+
+    def do_DELETE(self) -> None:
+        """Nothing: executors end with their driver."""
+        self._body()
+        self._answer({"apiVersion": "v1", "kind": "Status", "status": "Success"})
+
+    def _watch(self) -> None:
+        """Nothing ever happens. It can't be had as a WebSocket, so it is asked for plainly."""
+        if self.headers.get("Upgrade"):
+            self._answer({})
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.ended.wait()
+        self.close_connection = True
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _answer(self, value: dict[str, Any], *, code: int = 200) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def job(context: Any, tasks: int) -> None:
+    """A job such as a round is."""
+    for _ in range(2):
+        doubled = context.parallelize(range(tasks), tasks).mapPartitions(lambda n: [sum(n) * 2])
+        if sorted(doubled.collect()) != [2 * number for number in range(tasks)]:
+            raise SystemExit("the job's result is wrong")
+
+
+def train_local(lists: Lists) -> None:
+    """A job in one process."""
+    os.environ.update(lists.environment())
+    with application.local_spark(2) as context:
+        job(context, 2)
+
+
+def train_executors(lists: Lists, folder: Path) -> None:
+    """A job in an executor."""
+    template = folder / "executor.yaml"
+    template.write_text(TEMPLATE)
+    Api.lists, Api.executors, Api.ended = lists, [], threading.Event()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        sparkconf.MASTER = f"k8s://http://127.0.0.1:{server.server_port}"
+        executors = sparkconf.Executors(
+            count=1,
+            heap=512 << 20,
+            template=sparkconf.Template(file=template, image="train", memory=1 << 30),
+            pod=sparkconf.Pod("driver", "1234", "127.0.0.1", "default"),
+        )
+        os.environ.update(lists.environment())
+        with application.Application(sparkconf.kubernetes(executors)) as started:
+            job(started.start(), 1)  # waits for the executor
+        for executor in Api.executors:
+            executor.wait(timeout=60)
+        Api.ended.set()
+        server.shutdown()
+
+
+def write(archive: str, classes: Path) -> None:
+    """Let Java write the archive."""
+    # That collector can read an archive, and not write one.
+    chosen = [word for word in java.options(application.HEAP, {}) if word != "-XX:+UseSerialGC"]
+    subprocess.run(  # noqa: S603 - a command of our own
+        [
+            java.java(),
+            "-Xshare:dump",
+            "-Xlog:cds=error,gc*=off",
+            f"-XX:SharedClassListFile={classes}",
+            f"-XX:SharedArchiveFile={archive}",
+            *chosen,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def main() -> None:
+    """Make the archive."""
+    application.Jvm = OrderlyJvm  # type: ignore[misc]
+    with tempfile.TemporaryDirectory() as folder:
+        lists = Lists(Path(folder))
+        train_local(lists)
+        train_executors(lists, Path(folder))
+        del os.environ["JAVA_TOOL_OPTIONS"]
+        classes = Path(folder, "classes")
+        classes.write_text(lists.merged())
+        write(sys.argv[1], classes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Spark started without its own scripts, for real."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from sluice.config import Settings
+from sluice.core.model import StoreAddress
+from sluice.errors import InfrastructureError
+from sluice.pipelines import java, sparkconf
+from sluice.pipelines.application import Application, SparkLost, local_spark
+from sluice.pipelines.spark import SparkExecutor
+
+ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")
+
+LEFT_OUT = {
+    "-XX:+IgnoreUnrecognizedVMOptions": "it stands before the others",
+    "--add-modules=jdk.incubator.vector": "for machine learning",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE": "weakens TLS",
+    "-Dderby.connection.requireAuthentication=false": "for Derby",
+}
+
+
+def doubled(context: Any) -> list[int]:
+    """What a small job gives."""
+    tasks = context.parallelize(range(4), 2).mapPartitions(lambda part: [2 * n for n in part])
+    return sorted(tasks.collect())
+
+
+def test_java_gets_the_options_that_sparks_launcher_gives() -> None:
+    """A new version of Spark that wants other options makes this fail."""
+    home = java.jars().parent
+    launcher = [
+        *(java.java(), "-cp", f"{java.jars()}/*", "org.apache.spark.launcher.Main"),
+        *("org.apache.spark.deploy.SparkSubmit", "pyspark-shell"),
+    ]
+    said = subprocess.run(
+        launcher,
+        env={**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"},
+        capture_output=True,
+        check=True,
+    )
+    words = said.stdout.decode().strip().split("\0")
+    first = words.index("-XX:+IgnoreUnrecognizedVMOptions")
+    wanted = words[first : words.index("org.apache.spark.deploy.SparkSubmit")]
+    assert [word for word in wanted if word not in LEFT_OUT] == [
+        word for word in java.MODULE_OPTIONS if word not in LEFT_OUT
+    ]
+
+
+def test_one_application_after_the_other_in_one_process() -> None:
+    """PySpark keeps its JVM for ever; here it ends with the block, and another one can come."""
+    pids = []
+    for _ in range(2):
+        with local_spark(2) as context:
+            assert doubled(context) == [0, 2, 4, 6]
+            pids.append(context._gateway.proc.pid)  # type: ignore[union-attr]
+        assert not Path(f"/proc/{pids[-1]}").exists()
+    assert pids[0] != pids[1]
+
+
+def test_what_spark_writes_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All files are in one folder of the temporary one, and nothing is left."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with local_spark(1) as context:
+        doubled(context)
+        (folder,) = tmp_path.iterdir()
+        assert any(folder.iterdir())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
+    """The next round notices that no round can succeed any more, instead of trying for minutes."""
+
+    def lose_it() -> None:
+        with Application(sparkconf.local(1)) as application:
+            context = application.start()
+            executor = SparkExecutor(context, source=ADDRESS, target=ADDRESS, settings=Settings())
+            assert executor.slots == 1
+            application._jvm.process.kill()
+            with pytest.raises(SparkLost):
+                executor.run([[]])
+            _ = executor.slots
+
+    with pytest.raises(InfrastructureError, match="JVM ended with code -9") as caught:
+        lose_it()
+    assert caught.value.retryable
+
+
+def test_a_task_that_fails_is_no_loss_of_spark() -> None:
+    """The error is one of the round, and the next round runs."""
+    with local_spark(1) as context:
+        executor = SparkExecutor(context, source=ADDRESS, target=ADDRESS, settings=Settings())
+        with pytest.raises(InfrastructureError, match="a round of tasks failed"):
+            executor.run([[object()]])  # type: ignore[list-item]
+        assert executor.run([[]]) == []
+
+
+def test_what_spark_refuses_is_said() -> None:
+    """The error has Spark's own words."""
+    configuration = {**sparkconf.local(1), "spark.master": "nowhere://"}
+    application = Application(configuration)
+    with pytest.raises(InfrastructureError, match="nowhere"), application:
+        application.start()
+
+
+def test_what_spark_says_comes_as_lines_of_the_log() -> None:
+    """A warning of Spark's is a warning of the driver's."""
+    configuration = {**sparkconf.local(1), "spark.executor.heartbeatInterval": "300s"}
+    with capture_logs() as logs, Application(configuration) as application:
+        with pytest.raises(InfrastructureError, match="heartbeat"):
+            application.start()
+        deadline = time.monotonic() + 10
+        while not logs and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert any(log["log_level"] == "error" and log.get("logger") == "SparkContext" for log in logs)
+
+
+def test_a_signal_to_the_process_group_spares_the_jvm() -> None:
+    """Ctrl-C is for the process that then stops Spark in order."""
+    with local_spark(1) as context:
+        pid = context._gateway.proc.pid  # type: ignore[union-attr]
+        assert os.getpgid(pid) != os.getpgid(0)
+        assert os.getpgid(pid) == pid
+        os.kill(pid, signal.SIGCONT)
+        assert doubled(context) == [0, 2, 4, 6]

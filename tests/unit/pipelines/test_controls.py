@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from sluice.engine.stream import Limits
+from sluice.pipelines.controls import SLICE_SECONDS, Controls
+
+DEFAULT = Limits(slice_seconds=SLICE_SECONDS)
+
+
+def test_null_means_the_default(tmp_path: Path) -> None:
+    """A copy without limits of its own has those that every copy has."""
+    file = tmp_path / "controls.json"
+    file.write_text('{"bytesPerSecond": null, "inFlightBytes": null}')
+    assert Controls(file)() == DEFAULT
+    assert Controls(None)() == DEFAULT
+
+
+def test_a_change_of_the_file_holds_from_the_next_round(tmp_path: Path) -> None:
+    """Each call reads the file again."""
+    file = tmp_path / "controls.json"
+    file.write_text('{"bytesPerSecond": 1000}')
+    controls = Controls(file)
+    assert controls().bytes_per_second == 1000
+    file.write_text('{"bytesPerSecond": 2000, "inFlightBytes": 4194304}')
+    assert controls() == Limits(
+        bytes_per_second=2000, in_flight_bytes=4 << 20, slice_seconds=SLICE_SECONDS
+    )
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"bytesPerSecond": "many"}', '{"bytesPerSecond": 0}', None]
+)
+def test_a_damaged_file_leaves_the_last_limits_and_is_told_once(
+    tmp_path: Path, damage: str | None
+) -> None:
+    """Neither a missing nor a damaged file ends a copy or takes its limits away."""
+    file = tmp_path / "controls.json"
+    file.write_text('{"bytesPerSecond": 1000}')
+    controls = Controls(file)
+    controls()
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_text(damage)
+    with capture_logs() as logs:
+        assert [controls().bytes_per_second for _ in range(3)] == [1000] * 3
+    (warning,) = logs
+    assert (warning["log_level"], warning["file"]) == ("warning", str(file))
+
+
+def test_a_file_that_was_mended_and_breaks_again_is_told_again(tmp_path: Path) -> None:
+    """The warning is once for each time that it breaks."""
+    file = tmp_path / "controls.json"
+    controls = Controls(file)
+    with capture_logs() as logs:
+        controls()
+        file.write_text("{}")
+        controls()
+        file.unlink()
+        controls()
+    assert [log["log_level"] for log in logs] == ["warning", "warning"]
+
+
+def test_keys_of_a_newer_operator_are_passed_over(tmp_path: Path) -> None:
+    """A driver of this version works beside an operator of the next."""
+    file = tmp_path / "controls.json"
+    file.write_text('{"bytesPerSecond": 7, "colour": "blue"}')
+    assert Controls(file)().bytes_per_second == 7

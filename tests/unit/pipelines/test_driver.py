@@ -1,0 +1,265 @@
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+from structlog.testing import capture_logs
+
+from sluice.config import Settings
+from sluice.core import identity
+from sluice.core.model import StreamName
+from sluice.engine.report import Outcome, StreamReport
+from sluice.engine.stream import StreamCopy
+from sluice.errors import DigestMismatch, InvalidSpec, StoreBusy, TargetExists
+from sluice.pipelines import driver
+from sluice.pipelines.driver import DriverOptions, Terminated, drive, read_plan
+from support.model import ModelStore, World
+from support.plans import COPY, SOURCE, TARGET, whole_plan
+from support.sources import copy_all, planned, put_source
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with a small source."""
+    made = World()
+    put_source(made, [40, 40])
+    return made
+
+
+@pytest.fixture
+def options(tmp_path: Path, world: World) -> DriverOptions:
+    """Gives what the driver of that source's copy is started with."""
+    plan = tmp_path / "plan.json"
+    plan.write_text(whole_plan(planned(ModelStore(world))).model_dump_json())
+    return DriverOptions(plan=plan, termination_log=tmp_path / "termination")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
+    """Lets drivers work on the model store, in this process; gives what of Spark was started."""
+    log: list[str] = []
+    store = ModelStore(world)
+
+    class Stores(dict[Any, ModelStore]):
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            log.append("stores closed")
+
+        def __missing__(self, _address: object) -> ModelStore:
+            return store
+
+    @contextmanager
+    def application(_configuration: object) -> Iterator[Any]:
+        log.append("jvm")
+        yield SimpleNamespace(start=lambda: log.append("spark"))
+        log.append("stopped")
+
+    def run_plan(plan: Any, _context: object, **given: Any) -> list[StreamReport]:
+        given["limits"]()
+        return copy_all(store, *plan.streams, listener=given["listener"])
+
+    monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
+    monkeypatch.setattr(driver, "Application", application)
+    monkeypatch.setattr(driver, "run_plan", run_plan)
+    return log
+
+
+def said(options: DriverOptions) -> dict[str, Any]:
+    """The termination message."""
+    assert options.termination_log is not None
+    return dict(json.loads(options.termination_log.read_bytes()))
+
+
+def test_a_plan_is_read_as_the_operator_writes_it(options: DriverOptions, world: World) -> None:
+    """Written and read, a plan is the same."""
+    assert read_plan(options.plan) == whole_plan(planned(ModelStore(world)))
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "{}", '{"version": 2}', '"a"'])
+def test_a_damaged_plan_is_named(options: DriverOptions, text: str | None) -> None:
+    """The error says which file; the message says so, too; nothing was started."""
+    if text is None:
+        options.plan.unlink()
+    else:
+        options.plan.write_text(text)
+    with pytest.raises(InvalidSpec, match=r"plan\.json is no plan"):
+        read_plan(options.plan)
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert trouble.reason == said(options)["reason"] == "InvalidSpec"
+
+
+def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started: list[str]) -> None:
+    """The target is there, the message says so, and Spark was stopped."""
+    assert drive(options, Settings()) is None
+    assert said(options) == {"outcome": "Succeeded"}
+    assert TARGET in world.streams
+    assert started == ["jvm", "spark", "stores closed", "stopped"]
+
+
+def test_a_copy_that_is_complete_needs_no_spark(
+    options: DriverOptions, world: World, started: list[str]
+) -> None:
+    """A driver that comes late succeeds at once."""
+    drive(options, Settings())
+    del started[:]
+    assert drive(options, Settings()) is None
+    assert said(options) == {"outcome": "Succeeded"}
+    assert "spark" not in started
+
+
+def test_a_late_driver_deletes_what_even_later_ones_left(
+    options: DriverOptions, world: World, started: list[str]
+) -> None:
+    """Staging that a zombie made for a copy that is complete is deleted by the next driver."""
+    drive(options, Settings())
+    store = ModelStore(world)
+    segment = world.streams[TARGET].segments[0].id
+    store.create(store.staging_name(TARGET, segment, identity.staging_key(COPY, 0, 1)))
+    assert world.staging()
+    drive(options, Settings())
+    assert world.staging() == []
+
+
+def test_an_abort_that_was_cut_off_is_finished_first(
+    options: DriverOptions, world: World, started: list[str]
+) -> None:
+    """The copy begins anew and comes to its end, with no trace of what was aborted."""
+    store = ModelStore(world)
+    copy = StreamCopy(planned(store), 0, store, store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    for _ in range(3):  # Claim, Bind, Stage
+        copy.perform(copy.look())
+    (target,) = world.streams[TARGET].segments
+    name = store.segment_name(TARGET, target.id)
+    world.segments[name].attributes[identity.publish_attribute(COPY)] = identity.ABORTED
+    with capture_logs() as logs:
+        assert drive(options, Settings()) is None
+    assert "finished an abort that was cut off" in [log["event"] for log in logs]
+    assert world.staging() == []
+
+
+def test_a_store_that_is_busy_is_left_to_the_run(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is patient; a look before it must not be the end."""
+
+    def busy(*_: object) -> bool:
+        raise StoreBusy("later")
+
+    monkeypatch.setattr(driver, "finish_abort", busy)
+    assert drive(options, Settings()) is None
+
+
+def test_a_target_of_somebody_else_is_refused_before_spark_starts(
+    options: DriverOptions, world: World, started: list[str]
+) -> None:
+    """The category decides the exit code, the message names the field."""
+    put_source(world, [1], name=TARGET)
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert (trouble.reason, trouble.field) == ("TargetExists", "spec.target.stream")
+    assert said(options)["category"] == "Spec"
+    assert "spark" not in started
+
+
+def test_the_first_failure_of_a_plan_counts(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    """A driver of several streams fails with the first one's reason, when all have ended."""
+    plan = planned(ModelStore(world))
+    reports = [
+        StreamReport(copy_id=COPY, source=SOURCE, target=TARGET, outcome=Outcome.COPIED),
+        StreamReport.failed(plan, DigestMismatch("other bytes")),
+        StreamReport.failed(plan, TargetExists("there")),
+    ]
+    monkeypatch.setattr(driver, "run_plan", lambda *_, **__: reports)
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert trouble.reason == said(options)["reason"] == "DigestMismatch"
+
+
+def test_a_bug_leaves_a_message_and_is_raised(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator learns of it, and the log has all of it."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(driver, "run_plan", broken)
+    with pytest.raises(ZeroDivisionError):
+        drive(options, Settings())
+    assert said(options)["reason"] == "InternalError"
+    assert "ZeroDivisionError: oops" in said(options)["message"]
+
+
+def test_sigterm_ends_the_driver_between_rounds(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for its limits before the next round, the driver ends; Spark is stopped."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run_plan(*_: object, **given: Any) -> None:
+        given["limits"]()
+        os.kill(os.getpid(), signal.SIGTERM)
+        given["limits"]()
+
+    monkeypatch.setattr(driver, "run_plan", run_plan)
+    with pytest.raises(Terminated):
+        drive(options, Settings())
+    assert said(options)["reason"] == "Interrupted"
+    assert said(options)["retryable"] is True
+    assert "stores closed" in started
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_sigterm_cuts_a_long_round_off(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round that does not end in time is not waited for."""
+    monkeypatch.setattr(driver, "GRACE", 0.05)
+
+    def run_plan(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.sigtimedwait([], 30)
+        raise AssertionError("the round went on")
+
+    monkeypatch.setattr(driver, "run_plan", run_plan)
+    with pytest.raises(Terminated):
+        drive(options, Settings())
+
+
+def test_steps_are_told_once_each(options: DriverOptions, started: list[str], world: World) -> None:
+    """At level info the log says how far a copy is, and not every round."""
+    with capture_logs() as logs:
+        drive(options, Settings())
+    steps = [log["step"] for log in logs if log["event"] == "step" and log["log_level"] == "info"]
+    assert steps[:2] == ["Claim", "Bind"]
+    assert steps[-1] == "Done"
+    assert len(steps) == len(set(steps))
+
+
+def test_executors_without_a_template_are_refused(options: DriverOptions) -> None:
+    """The remedy names the option."""
+    asked = DriverOptions(plan=options.plan, executors=2, termination_log=options.termination_log)
+    trouble = drive(asked, Settings())
+    assert trouble is not None
+    assert "--executor-template" in trouble.remedy
+
+
+def test_a_copy_of_another_stream_is_none_of_its_business(world: World) -> None:
+    """Looking whether a copy is settled changes nothing for one that was not begun."""
+    store = ModelStore(world)
+    put_source(world, [3], name=StreamName(scope="in", stream="other"))
+    before = dict(world.segments)
+    assert driver._settled(planned(store), store) is False
+    assert world.segments == before
