@@ -1,0 +1,274 @@
+"""What the guides show is what a cluster shows: their examples and their screens.
+
+`SLUICE_UPDATE_SCREENS=1` writes today's screens into the guides instead of comparing them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+import yaml
+
+from localcluster.release import restrict
+from support.tenant import Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from e2e.operator.conftest import Operator
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+
+ROOT: Final = Path(__file__).parents[3]
+COPY_GUIDE: Final = ROOT / "docs" / "streamcopy.md"
+STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
+PAGES: Final = (ROOT / "README.md", COPY_GUIDE, STORE_GUIDE)
+UPDATE: Final = os.environ.get("SLUICE_UPDATE_SCREENS", "") not in {"", "0"}
+
+NAMESPACE: Final = "sluice-test-guide"
+SEGMENTS: Final = 4
+EVENTS: Final = {"orders": 1_000_000, "clicks": 300_000, "carts": 300_000}
+SLOW: Final = {"bytesPerSecond": "1Mi"}
+
+YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SCREEN: Final = re.compile(
+    r"^<!-- screen ([a-z-]+) -->\n```console\n(.*?)```\n<!-- end of screen -->$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Screen(NamedTuple):
+    """What is shown of one command.
+
+    Attributes:
+        words: of kubectl.
+        only: the line where what is shown begins; all of it when left out.
+    """
+
+    words: str
+    only: str = ""
+
+    @property
+    def command(self) -> str:
+        """As a person types it."""
+        cut = f" | sed -n '/^{self.only}/,$p'" if self.only else ""
+        return f"kubectl {self.words}{cut}"
+
+    def show(self, tenant: Tenant) -> str:
+        """The command and what it prints now."""
+        printed = tenant.run(*self.words.split(), timeout=630)
+        if self.only:
+            printed = printed[printed.index(f"\n{self.only}") + 1 :]
+        lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
+        return "\n".join([f"$ {self.command}", *lines, ""])
+
+
+WAIT: Final = "--for=condition=Ready --timeout=10m"
+SCREENS: Final = {
+    "sst-wait": Screen(f"wait sst/main {WAIT}"),
+    "sst-get": Screen("get sst -o wide"),
+    "sst-describe": Screen("describe sst main", "Status:"),
+    "wait": Screen(f"wait scopy/orders {WAIT}"),
+    "get": Screen("get scopy"),
+    "wide": Screen("get scopy -o wide"),
+    "running": Screen("describe scopy clicks", "Status:"),
+    "done": Screen("describe scopy orders", "Status:"),
+    "failed": Screen("describe scopy payments", "Status:"),
+    "suspended": Screen("describe scopy carts", "Status:"),
+    "events": Screen("events --for streamcopy/carts"),
+    "explain": Screen("explain scopy.spec.limits.bytesPerSecond"),
+}
+
+
+@pytest.fixture(scope="module")
+def tenant(
+    kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
+) -> Iterator[Tenant]:
+    """Gives the guides' namespace, with the streams that they copy and without their targets."""
+    assert sluice
+    kube.kubectl(
+        *("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"), timeout=110
+    )
+    for stream, events in EVENTS.items():
+        if java.create("shop", stream, segments=SEGMENTS):
+            java.write("shop", stream, events=events, keys=1000)
+        java.create("backup", stream)
+        java.delete("backup", stream)
+    restrict(kube, NAMESPACE)
+    yield Tenant(kube, NAMESPACE, store, print)
+    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
+
+
+@pytest.fixture(scope="module")
+def screens(tenant: Tenant) -> dict[str, str]:
+    """Gives the screens of a copy that is done, one suspended, one that failed and one that runs.
+
+    The slow ones come last, and what is shown of them at once, so that they are where they should.
+    """
+    found = {}
+
+    def look(*names: str) -> None:
+        found.update({name: SCREENS[name].show(tenant) for name in names})
+
+    store, orders = _main_example(tenant)
+    tenant.apply(store, orders)
+    look("sst-wait", "wait")
+    tenant.apply(_like(orders, "carts"))
+    tenant.until_staged("carts", least=25)
+    tenant.patch("scopy", "carts", {"spec": {"suspend": True}})
+    tenant.until_reason("carts", "Suspended")
+    tenant.until("no driver runs", lambda: not tenant.pods())
+    tenant.apply(_like(orders, "clicks"))
+    tenant.until_staged("clicks", least=25)
+    tenant.until("the rate is known", lambda: tenant.status("clicks")["progress"].get("etaSeconds"))
+    tenant.apply(_like(orders, "payments"))
+    tenant.until_reason("payments", "SourceNotFound")
+    look("get", "wide", "running", "sst-get", "sst-describe")
+    look("failed", "done", "suspended", "events", "explain")
+    if UPDATE:
+        for page in PAGES:
+            page.write_text(SCREEN.sub(lambda old: _shown(old[1], found[old[1]]), _text(page)))
+    return found
+
+
+@pytest.mark.parametrize("guide", [COPY_GUIDE, STORE_GUIDE], ids=lambda path: path.stem)
+def test_examples_are_accepted(guide: Path, tenant: Tenant) -> None:
+    """The API server takes every YAML block of the guide."""
+    blocks = YAML.findall(_text(guide))
+    assert len(blocks) >= 2
+    for block in blocks:
+        tenant.run("apply", "--dry-run=server", "--filename=-", stdin=block)
+
+
+def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: ForeignClient) -> None:
+    """The guide's first copy was really run: its target is the source, told by others."""
+    assert screens
+    ours, theirs = (
+        [report["sha256"] for report in tenant.hashes(f"{scope}/orders", segments=SEGMENTS)]
+        for scope in ("backup", "shop")
+    )
+    assert ours == theirs
+    assert java.read("backup", "orders").events == EVENTS["orders"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_screens_are_true(page: Path, screens: dict[str, str]) -> None:
+    """The page shows what the commands print, but for what differs from run to run."""
+    for name, shown in SCREEN.findall(_text(page)):
+        difference = difflib.unified_diff(
+            normal(shown), normal(screens[name]), page.name, "now", lineterm="", n=1
+        )
+        text = "\n".join(difference)
+        assert not text, f"screen {name}; SLUICE_UPDATE_SCREENS=1 writes it anew:\n{text}"
+
+
+def test_every_screen_is_shown() -> None:
+    """There is a screen of each command, and none of another."""
+    assert {name for page in PAGES for name, _ in SCREEN.findall(_text(page))} == set(SCREENS)
+
+
+def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
+    """Without `-o wide`, the table is at most 80 characters wide."""
+    assert max(map(len, screens["get"].splitlines())) <= 80
+
+
+# -- what differs from run to run
+
+_VOLATILE: Final = (
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    (re.compile(r"(sluice|plan)-[0-9a-f]{10}\b"), r"\1-<hash>"),
+    (re.compile(r"\b[\d.]+ [kMG]?B(?= of )"), "<size>"),
+    (re.compile(r"\b[\d.]+ [kMG]?B/s"), "<rate>"),
+    (re.compile(r"\b([1-9]|[1-9]\d)%"), "<percent>"),
+    (
+        re.compile(r"^( +(?:Bytes|Bytes Per Second|Eta Seconds|Percent|Latency Milliseconds)): .*"),
+        r"\1: <number>",
+    ),
+)
+_SOMETIMES: Final = re.compile(r"^ +Normal +(Verifying|Publishing) ")
+"""Events of states that may be over before anybody looks."""
+
+_AGE: Final = re.compile(r"^(?:\d+[dhms])+(?: \(x\d+ over (?:\d+[dhms])+\))?$")
+
+
+def normal(screen: str) -> list[str]:
+    """A screen's lines, without what differs from run to run.
+
+    Tables are taken apart by the places of their columns, so a value that stands under another
+    heading is a difference, and a wider column is none. Events are sorted: those of one second come
+    in any order.
+    """
+    command, *lines = screen.splitlines() or [""]
+    if lines and lines[0].isupper():
+        return [command, *_table(lines)]
+    found: list[str] = []
+    events: list[str] = []
+    for line in lines:
+        text = line
+        for volatile, word in _VOLATILE:
+            text = volatile.sub(word, text)
+        if re.match(r"^ +(Normal|Warning|Type|----) ", line):
+            if not _SOMETIMES.match(line):
+                cells = re.split(r" {2,}", text.strip())
+                events.append(" | ".join("<age>" if _AGE.match(cell) else cell for cell in cells))
+        else:
+            found.append(text)
+    return [command, *found, *sorted(events)]
+
+
+def _table(lines: list[str]) -> list[str]:
+    """A table's rows, cell by cell."""
+    begins = [match.start() for match in re.finditer(r"\S+(?: \S+)*", lines[0])]
+    ends = [*begins[1:], None]
+    heads = [lines[0][begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
+    rows = []
+    for line in lines:
+        cells = [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
+        if "Verifying" in cells or "Publishing" in cells:
+            continue
+        pairs = zip(heads, cells, strict=True)
+        rows.append(" | ".join(_cell(head, cell) for head, cell in pairs))
+    return sorted(rows) if heads[0] == "LAST SEEN" else rows
+
+
+def _cell(head: str, cell: str) -> str:
+    """A cell, without what differs from run to run."""
+    if cell.isdigit() and head in {"ETA S", "LATENCY MS"}:
+        return "<number>"
+    if _AGE.match(cell):
+        return "<age>"
+    for volatile, word in _VOLATILE:
+        cell = volatile.sub(word, cell)
+    return cell
+
+
+# -- the guides
+
+
+def _text(guide: Path) -> str:
+    return guide.read_text(encoding="utf-8")
+
+
+def _shown(name: str, screen: str) -> str:
+    return f"<!-- screen {name} -->\n```console\n{screen}```\n<!-- end of screen -->"
+
+
+def _main_example(tenant: Tenant) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The guide's first example, for the store of the tests."""
+    block = YAML.findall(_text(COPY_GUIDE))[0]
+    store, copy = yaml.safe_load_all(re.sub(r"tcp://\S+", tenant.store.uri, block))
+    return store, copy
+
+
+def _like(copy: dict[str, Any], name: str) -> dict[str, Any]:
+    """The same copy for another stream, and slow."""
+    sides = {side: copy["spec"][side] | {"stream": name} for side in ("source", "target")}
+    return copy | {"metadata": {"name": name}, "spec": sides | {"limits": SLOW}}
