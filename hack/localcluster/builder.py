@@ -93,6 +93,12 @@ class Builder:
             file.write_text(json.dumps({"key": key, **asdict(built), "earlier": earlier}))
         return built
 
+    def release(self) -> None:
+        """Takes back the mount that buildah leaves behind, unless something is being built."""
+        mount = self._folder / "storage" / "overlay"
+        if mount.is_mount():
+            succeeds(["umount", mount])
+
     def export(self, built: Built, folder: Path) -> None:
         """Writes an image into a folder laid out as the OCI says.
 

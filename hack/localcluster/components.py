@@ -1,6 +1,5 @@
 """Command lines of the components of our own one-node Kubernetes."""
 
-from pathlib import Path
 from typing import Literal
 
 from localcluster.layout import NODE, SERVICE_RANGE, Layout
@@ -16,12 +15,11 @@ Name = Literal[
 ]
 
 
-def component_command(name: Name, program: Path, layout: Layout, address: str) -> list[str]:
+def component_command(name: Name, layout: Layout, address: str) -> list[str]:
     """Writes a component's command line.
 
     Args:
         name: The component.
-        program: The program that is all of them but containerd.
         layout: Files and ports.
         address: The machine's address.
 
@@ -38,7 +36,7 @@ def component_command(name: Name, program: Path, layout: Layout, address: str) -
         "kube-scheduler": _scheduler,
         "kube-proxy": _proxy,
     }[name](layout, address)
-    return [str(program), name, *(f"--{key}={value}" for key, value in options.items())]
+    return [str(layout.program), name, *(f"--{key}={value}" for key, value in options.items())]
 
 
 def _etcd(layout: Layout, _address: str) -> dict[str, object]:

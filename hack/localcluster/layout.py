@@ -69,6 +69,11 @@ class Layout:
         return self.pki / "admin.kubeconfig"
 
     @property
+    def program(self) -> Path:
+        """What all components but the container runtime are, also when the cache is gone."""
+        return self.state / "bin" / "sluice-testnode"
+
+    @property
     def server(self) -> str:
         """The API server as seen from this machine."""
         return f"https://127.0.0.1:{self.ports.apiserver}"
@@ -168,7 +173,7 @@ state = "{RUN}/containerd"
             "mode": "iptables",
             # Otherwise a pod's answer to its neighbour crosses the bridge unseen, and comes from
             # an address that the neighbour never called.
-            "iptables": {"masqueradeAll": not bridge_filtered},
+            "iptables": {"masqueradeAll": not bridge_filtered, "minSyncPeriod": "100ms"},
             "clusterCIDR": POD_RANGE,
             "hostnameOverride": NODE,
             "healthzBindAddress": f"127.0.0.1:{self.ports.proxy_health}",

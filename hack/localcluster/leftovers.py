@@ -1,4 +1,4 @@
-"""Mounts and control groups that pods leave behind when their keepers are gone."""
+"""What pods leave behind when their keepers are gone: mounts, control groups, links to logs."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from localcluster.commands import run
 
 _MOUNTS = Path("/proc/self/mounts")
 _CGROUPS = Path("/sys/fs/cgroup")
+_LOG_LINKS = Path("/var/log/containers")  # no setting moves them elsewhere
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -44,3 +45,10 @@ def remove_pod_cgroups() -> None:
         for folder, _, _ in os.walk(group, topdown=False):
             with suppress(OSError):
                 Path(folder).rmdir()
+
+
+def remove_log_links(state: Path) -> None:
+    """Removes the kubelet's links to the logs of containers that are below a folder."""
+    for link in _LOG_LINKS.glob("*.log"):
+        if link.is_symlink() and link.readlink().is_relative_to(state):
+            link.unlink()

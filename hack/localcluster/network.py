@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localcluster.commands import run, succeeds
 from localcluster.errors import LocalClusterError
-from localcluster.layout import BRIDGE, POD_RANGE
+from localcluster.layout import BRIDGE, POD_RANGE, SERVICE_RANGE
 
 _COMMENT = "sluice-kubernetes"
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
@@ -15,11 +15,14 @@ _BRIDGE_FILTER = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 # Chains of Kubernetes' own programs, which leave them behind.
 _KUBERNETES_CHAIN = "KUBE-"
 
-# Beside each other in the order of `iptables -t TABLE -I`: whoever drops what is forwarded comes
-# later, and what leaves the pods for the world wears the machine's address.
+# Each goes before those that are there, so the last comes first: the address of a service that is
+# not there yet leads nowhere, for somebody out there might answer; pods may talk to everybody,
+# whatever others forbid; and what leaves them for the world wears the machine's address.
 _RULES = (
     ("filter", "FORWARD", ["-i", BRIDGE, "-j", "ACCEPT"]),
     ("filter", "FORWARD", ["-o", BRIDGE, "-j", "ACCEPT"]),
+    ("filter", "FORWARD", ["-d", SERVICE_RANGE, "-j", "REJECT"]),
+    ("filter", "OUTPUT", ["-d", SERVICE_RANGE, "-j", "REJECT"]),
     ("nat", "POSTROUTING", ["-s", POD_RANGE, "!", "-d", POD_RANGE, "-j", "MASQUERADE"]),
 )
 

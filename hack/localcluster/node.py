@@ -4,18 +4,19 @@ import shutil
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
+from pathlib import Path
 from typing import get_args
 
 from localcluster.commands import Say, run, succeeds
 from localcluster.components import Name, component_command
 from localcluster.errors import LocalClusterError
+from localcluster.files import link_or_copy
 from localcluster.imports import runtime_answers
 from localcluster.layout import FIRST_SERVICE, NODE, RUN, RUNTIME_SOCKET, Layout
-from localcluster.leftovers import pod_cgroups, remove_pod_cgroups, unmount_below
+from localcluster.leftovers import pod_cgroups, remove_log_links, remove_pod_cgroups, unmount_below
 from localcluster.network import Uplink, close_network, open_network, uplink
 from localcluster.pki import Identity, ensure_pki
 from localcluster.progress import step
-from localcluster.toolchain import Programs
 from localstore.ports import HOST
 from localstore.probe import is_listening
 from localstore.process import Process
@@ -36,12 +37,10 @@ class Node:
 
     Args:
         layout: Its files and ports.
-        programs: Kubernetes, compiled by the time the node starts.
     """
 
-    def __init__(self, layout: Layout, programs: Programs) -> None:
+    def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._programs = programs
         self.processes = living_processes(layout.state)
 
     @cached_property
@@ -77,12 +76,20 @@ class Node:
         self._spawn("containerd")
         self._await("containerd", runtime_answers)
 
-    def start(self, say: Say) -> None:
+    def start(self, program: Path, say: Say) -> None:
         """Starts what does not run and returns when pods can run.
+
+        Args:
+            program: What all components are; the node keeps it for as long as its state.
+            say: Told how long it took.
 
         Raises:
             LocalStoreError: A component does not come up.
         """
+        kept = self._layout.program
+        kept.parent.mkdir(exist_ok=True)
+        link_or_copy(program, fresh := kept.with_suffix(".new"))
+        fresh.replace(kept)
         with step(say, "starting Kubernetes"):
             for name in NAMES:
                 self._spawn(name)
@@ -104,17 +111,17 @@ class Node:
         save_processes(self._layout.state, self.processes)
         unmount_below(self._layout.state, RUN)
         remove_pod_cgroups()
+        remove_log_links(self._layout.state)
         close_network()
         shutil.rmtree(RUN, ignore_errors=True)
 
     def _remove_pods(self) -> None:
         """Ends the pods, for which the runtime has to live once more if it was killed."""
-        if not (RUN / "containerd").exists():
+        if not (RUN / "containerd").exists() or not self._layout.program.exists():
             return
         self._spawn("containerd")
         self._await("containerd", runtime_answers)
-        program = str(self._programs.testnode)
-        command = [program, "remove-pods", f"unix://{RUNTIME_SOCKET}"]
+        command = [str(self._layout.program), "remove-pods", f"unix://{RUNTIME_SOCKET}"]
         deadline = time.monotonic() + _READY_SECONDS
         while not succeeds(command, seconds=_READY_SECONDS):  # its pod service starts up last
             if time.monotonic() > deadline:
@@ -126,7 +133,7 @@ class Node:
             return
         self.processes[name] = Process.spawn(
             name,
-            component_command(name, self._programs.testnode, self._layout, self._uplink.address),
+            component_command(name, self._layout, self._uplink.address),
             log=self._layout.log(name),
             tethered=False,
         )
@@ -146,4 +153,4 @@ class Node:
 
     def _kubectl_succeeds(self, *arguments: str) -> bool:
         access = f"--kubeconfig={self._layout.kubeconfig}"
-        return succeeds([self._programs.kubectl, access, *arguments])
+        return succeeds([self._layout.program, "kubectl", access, *arguments])

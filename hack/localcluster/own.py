@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from localcluster import packages, tools
-from localcluster.builder import Builder, Built
+from localcluster.builder import Builder
 from localcluster.cluster import Cluster
 from localcluster.commands import Say
 from localcluster.errors import LocalClusterError
@@ -45,28 +45,31 @@ class OwnCluster(Cluster):
             if needs.packages:
                 with step(say, "installing Debian packages"):
                     packages.install(list(needs.packages))
+            node = Node(self._layout)
+            node.start_runtime(_system_image("pause", programs()).name)
             with ThreadPoolExecutor(2, thread_name_prefix="localcluster") as workers:
+                # The compiler keeps the processors busy, and images mostly wait for downloads.
                 compiled = workers.submit(_compile, say)
-                built = workers.submit(self._build, images, say)
+                references = workers.submit(self._provide, images, say)
                 helm = workers.submit(tools.helm, say)
-                self._start(compiled.result(), say)
-                for image in built.result():
-                    self._node_images.load(image, say)
+                self._start(node, compiled.result(), say)
                 helm.result()
-        return [image.reference for image in built.result()[1:]]
+        return references.result()
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
         """Stops every process of it and takes it off the machine's network."""
         with locked(_lock()):
             with step(say, f"stopping {self.what}"):
-                Node(self._layout, programs()).stop()
+                Node(self._layout).stop()
+                self._builder.release()
             if wipe:
-                shutil.rmtree(self._layout.state)
-                say("its objects, images and certificates are gone; what was compiled stays")
+                with step(say, "removing its objects, images and certificates"):
+                    shutil.rmtree(self._layout.state)
+                say(f"what was compiled and built stays in {cache_root()}")
 
     def status(self) -> list[str]:
         """Tells which component runs, and what the node says of itself."""
-        node = Node(self._layout, programs())
+        node = Node(self._layout)
         if not node.running:
             missing = [name for name in NAMES if name not in node.processes]
             raise LocalClusterError(f"{self.what} is not up: {', '.join(missing)} not running")
@@ -77,17 +80,16 @@ class OwnCluster(Cluster):
             f"logs       {self._layout.state / 'logs'}",
         ]
 
-    def _build(self, images: Sequence[Image], say: Say) -> list[Built]:
-        return [self._builder.build_base(say), *(self._builder.build(i, say) for i in images)]
+    def _provide(self, images: Sequence[Image], say: Say) -> list[str]:
+        self._node_images.load(self._builder.build_base(say), say)
+        return [self._node_images.provide(image, say) for image in images]
 
-    def _start(self, compiled: Programs, say: Say) -> None:
-        node = Node(self._layout, compiled)
+    def _start(self, node: Node, compiled: Programs, say: Say) -> None:
         pause = self._builder.build(_system_image("pause", compiled), say)
         dns = self._builder.build(_system_image("coredns", compiled), say)
-        node.start_runtime(pause.reference)
         for image in (pause, dns):
             self._node_images.load(image, say)
-        node.start(say)
+        node.start(compiled.testnode, say)
         manifest = (_MANIFESTS / "coredns.yaml").read_text()
         manifest = manifest.replace("$(ADDRESS)", DNS_SERVICE).replace("$(IMAGE)", dns.reference)
         self.kubectl("apply", "--filename=-", stdin=manifest)

@@ -1,9 +1,9 @@
 """The image with Pravega and its Java client."""
 
-import os
 import shutil
 from pathlib import Path
 
+from localcluster.files import link_or_copy
 from localcluster.image import Image
 from localstore.cache import cache_root, content_key, make_once
 from localstore.foreign_jvm import compiled_client
@@ -24,8 +24,8 @@ def store_image() -> Image:
     key = content_key([_DOCKERFILE, LOGBACK, *jars.iterdir(), *client.iterdir()])
 
     def gather(context: Path) -> None:
-        shutil.copytree(jars, context / "jars", copy_function=_link)
-        shutil.copytree(client, context / "foreign", copy_function=_link)
+        shutil.copytree(jars, context / "jars", copy_function=link_or_copy)
+        shutil.copytree(client, context / "foreign", copy_function=link_or_copy)
         shutil.copy(LOGBACK, context / "logback.xml")
 
     context = make_once(cache_root() / f"pravega-image-{key}", gather)
@@ -56,10 +56,3 @@ def image_command(
         java="java",
         logback=_INSTALLED / "logback.xml",
     )
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)

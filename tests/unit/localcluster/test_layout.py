@@ -40,7 +40,7 @@ def test_neighbours_answer_through_the_machine(layout: Layout, *, filtered: bool
 def test_every_component_has_a_command(layout: Layout) -> None:
     """All but the container runtime are one program."""
     for name in NAMES[1:]:
-        command = component_command(name, Path("/program"), layout, "192.0.2.1")
-        assert command[:2] == ["/program", name]
-    runtime = component_command("containerd", Path("/program"), layout, "192.0.2.1")
+        command = component_command(name, layout, "192.0.2.1")
+        assert command[:2] == [str(layout.program), name]
+    runtime = component_command("containerd", layout, "192.0.2.1")
     assert runtime[0] == "containerd"
