@@ -86,10 +86,8 @@ class Node:
         Raises:
             LocalStoreError: A component does not come up.
         """
-        kept = self._layout.program
-        kept.parent.mkdir(exist_ok=True)
-        link_or_copy(program, fresh := kept.with_suffix(".new"))
-        fresh.replace(kept)
+        self._layout.program.parent.mkdir(exist_ok=True)
+        link_or_copy(program, self._layout.program)
         with step(say, "starting Kubernetes"):
             for name in NAMES:
                 self._spawn(name)

@@ -1,0 +1,14 @@
+"""Files that are in two places."""
+
+import os
+import shutil
+from pathlib import Path
+
+
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Gives a file a second name, or copies it where the new name is on another file system."""
+    Path(target).unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
