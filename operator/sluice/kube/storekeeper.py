@@ -111,10 +111,9 @@ class StoreKeeper:
         """Let neither the store nor its Secret go."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         secret = _secret(body)
-        if not has_finalizer(body, IN_USE_FINALIZER):
-            await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
-            if secret is not None:
-                await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
+        await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
+        if secret is not None:
+            await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
 
     async def _release(self, body: Object) -> None:
         """Let the store go, and its Secret if no other store in use needs it."""
