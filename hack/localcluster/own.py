@@ -52,8 +52,12 @@ class OwnCluster(Cluster):
                 compiled = workers.submit(_compile, say)
                 references = workers.submit(self._provide, images, say)
                 helm = workers.submit(tools.helm, say)
-                self._start(node, compiled.result(), say)
-                helm.result()
+                try:
+                    self._start(node, compiled.result(), say)
+                    helm.result()
+                except BaseException:
+                    workers.shutdown(wait=False, cancel_futures=True)  # what has not begun yet
+                    raise
         return references.result()
 
     def down(self, say: Say = print, *, wipe: bool = False) -> None:
