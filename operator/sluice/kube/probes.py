@@ -71,7 +71,9 @@ class Probes:
     async def _ask(self, body: Object) -> Health | Trouble:
         try:
             address = store_address(parse_store(body))
-            store = await self._connections.get(body["metadata"]["namespace"], address)
+            namespace = body["metadata"]["namespace"]
+            # A driver could not be given a Secret that is gone, so such a store is not ready.
+            store = await self._connections.get(namespace, address, strict=True)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, store.probe)
         except SluiceError as error:

@@ -44,10 +44,14 @@ class Connections:
         self._settings = settings
         self._open: dict[tuple[str, StoreAddress], _Open] = {}
 
-    async def get(self, namespace: str, address: StoreAddress) -> Store:
+    async def get(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Store:
         """The store at an address, with the credentials that its Secret holds now.
 
-        Where the Secret is gone, the connection that was opened with it before is given.
+        Args:
+            namespace: whose store it is.
+            address: where the store is.
+            strict: whether the Secret has to be there; else, where it is gone, the connection that
+                was opened with it before is given.
 
         Raises:
             SecretNotFound: there is no such Secret or it lacks a key, and no connection is open.
@@ -64,7 +68,7 @@ class Connections:
             try:
                 credentials = _credentials(address.secret, secret)
             except SecretNotFound:
-                if kept is not None:
+                if kept is not None and not strict:
                     return kept.store
                 raise
             fingerprint = _fingerprint(credentials)
@@ -75,10 +79,6 @@ class Connections:
         store = connect(address, self._settings, credentials=credentials)
         self._open[key] = _Open(address, fingerprint, store)
         return store
-
-    def addresses(self, namespace: str) -> list[StoreAddress]:
-        """Those that were connected to from a namespace."""
-        return [address for owner, address in self._open if owner == namespace]
 
     def close(self) -> None:
         """Close every connection."""
