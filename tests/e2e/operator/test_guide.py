@@ -65,8 +65,8 @@ class Screen(NamedTuple):
         printed = tenant.run(*self.words.split(), timeout=630)
         if self.only:
             printed = printed[printed.index(f"\n{self.only}") + 1 :]
-        lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
-        return "\n".join([f"$ {self.command}", *lines, ""])
+        lines = [line.rstrip() for line in printed.splitlines()]
+        return f"$ {self.command}\n" + "\n".join(lines).strip("\n") + "\n"
 
 
 WAIT: Final = "--for=condition=Ready --timeout=10m"
@@ -82,7 +82,7 @@ SCREENS: Final = {
     "failed": Screen("describe scopy payments", "Status:"),
     "suspended": Screen("describe scopy carts", "Status:"),
     "events": Screen("events --for streamcopy/carts"),
-    "explain": Screen("explain scopy.spec.limits.bytesPerSecond"),
+    "explain": Screen("explain scopy.spec.runtime.executors"),
 }
 
 
