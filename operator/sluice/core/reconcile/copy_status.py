@@ -16,7 +16,7 @@ from sluice.api.status import (
 from sluice.core import text
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.verdict import judge
+from sluice.core.reconcile.verdict import in_a_row, judge
 from sluice.core.trouble import sentence
 
 if TYPE_CHECKING:
@@ -174,8 +174,11 @@ class CopyStatus:
         """Write a failure down, and what follows from it."""
         if job is not None:
             self.end(job, outcome="Failed", reason=trouble.reason)
-        failures = self.value.failures + 1
-        verdict = judge(trouble, failures=failures, limit=self._copy.spec.backoff_limit)
+            failures = self.value.failures + 1
+            verdict = judge(trouble, failures=failures, limit=self._copy.spec.backoff_limit)
+        else:
+            failures = self.value.failures
+            verdict = judge(trouble, failures=self._row(trouble), limit=None)
         at = None if verdict.wait is None else self._now + timedelta(seconds=verdict.wait)
         self._set(
             failures=failures,
@@ -203,9 +206,19 @@ class CopyStatus:
             self._say(conditions.stalled(said))
         else:
             seconds = f"{verdict.wait or 0:.0f} s"
-            message = f"{trouble} Attempt {self.next_attempt()} begins in {seconds}."
+            what = "It is tried again" if job is None else f"Attempt {self.next_attempt()} begins"
+            message = f"{trouble} {what} in {seconds}."
             self._say(conditions.working(Saying(trouble.reason, message)))
         return verdict
+
+    def _row(self, trouble: Trouble) -> int:
+        """How often in a row this has kept an attempt from beginning, as far as times tell."""
+        last = self.value.last_failure
+        if last is None or last.time is None or last.attempt is not None:
+            return 1
+        if last.reason != trouble.reason:
+            return 1
+        return in_a_row(trouble, (self._now - last.time).total_seconds())
 
     def suspended(self, world: World) -> StreamCopyStatus:
         """Nothing runs because somebody wants it so."""

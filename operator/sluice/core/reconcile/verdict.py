@@ -33,6 +33,10 @@ RECHECK: Final = Backoff(30, 600)
 right that is missing. It costs a few calls, and spares them the second step."""
 
 
+_MOST_ROW: Final = 16
+"""By then every wait is its longest."""
+
+
 class Verdict(NamedTuple):
     """What follows from a failure.
 
@@ -45,8 +49,11 @@ class Verdict(NamedTuple):
     wait: float | None
 
 
-def judge(trouble: Trouble, *, failures: int, limit: int) -> Verdict:
-    """What follows from the latest of `failures` failures in a row, of which `limit` are allowed.
+def judge(trouble: Trouble, *, failures: int, limit: int | None) -> Verdict:
+    """What follows from the latest of `failures` failures in a row.
+
+    Only attempts use up the `limit`; what keeps one from beginning, a quota or a store that is
+    away, is waited for without one.
 
     Integrity failures are never tried again without a person: the data are not what they should
     be. What the spec or the store's administrator got wrong is looked at again slowly, for ever.
@@ -58,6 +65,19 @@ def judge(trouble: Trouble, *, failures: int, limit: int) -> Verdict:
     if not trouble.retryable:
         recheck = trouble.category is Category.BACKEND
         return Verdict(final=True, wait=RECHECK.after(failures) if recheck else None)
-    if failures > limit:
+    if limit is not None and failures > limit:
         return Verdict(final=True, wait=None)
     return Verdict(final=False, wait=ATTEMPTS[trouble.category].after(failures))
+
+
+def in_a_row(trouble: Trouble, elapsed: float) -> int:
+    """Which failure in a row it is, where the same one was met `elapsed` seconds ago.
+
+    By the waits between them, so nobody has to count what is no attempt.
+    """
+    checked = trouble.category in ATTEMPTS and trouble.retryable
+    backoff = ATTEMPTS[trouble.category] if checked else RECHECK
+    if elapsed > 2 * backoff.most:
+        return 1
+    waits = (backoff.after(number) for number in range(1, _MOST_ROW))
+    return 1 + sum(wait <= elapsed + 1 for wait in waits)  # a status has whole seconds

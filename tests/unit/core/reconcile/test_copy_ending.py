@@ -19,6 +19,7 @@ from sluice.errors import (
     DigestMismatch,
     DriverEvicted,
     DriverLost,
+    QuotaExceeded,
     SluiceError,
     SourceNotFound,
     StoreUnavailable,
@@ -291,14 +292,30 @@ def test_what_the_spec_has_wrong_is_looked_at_again_slowly() -> None:
 
 
 def test_an_attempt_that_could_not_begin_is_the_same_attempt_later() -> None:
-    """What failed before there was a Job does not use up a number."""
-    seen = begun()
+    """What failed before there was a Job uses up neither a number nor the limit of failures."""
+    seen = begun(backoffLimit=0)
     decision = after_failure(seen, world(), trouble(StoreUnavailable("no connection")))
-    assert "Attempt 1 begins in 5 s." in message(decision)
-    assert decision.status.failures == 1
+    assert (said(decision), decision.status.failures) == (WORKING, 0)
+    assert message(decision).endswith("It is tried again in 5 s.")
     seen = after(seen, decision)
     again = reconcile(seen, world(now=later(5), plan=plan_seen(), answer=RECORDED))
     assert again.actions[-1] == StartJob(1, PLAN)
+
+
+def test_what_keeps_an_attempt_from_beginning_is_tried_ever_more_slowly() -> None:
+    """A quota that is used up is waited for without end, at longer and longer intervals."""
+    seen, now, waits = begun(backoffLimit=0), 0.0, []
+    for _ in range(8):
+        around = world(now=later(now), plan=plan_seen(), answer=RECORDED)
+        seen = after(seen, reconcile(seen, around))
+        decision = after_failure(seen, around, trouble(QuotaExceeded("used up")))
+        assert (said(decision), reason(decision)) == (WORKING, "QuotaExceeded")
+        assert decision.again is not None
+        waits.append(decision.again)
+        seen = after(seen, decision)
+        now += decision.again
+    assert waits == [15, 30, 60, 120, 240, 300, 300, 300]
+    assert (seen.status.attempts, seen.status.failures) == (1, 0)
 
 
 def test_history_remembers_the_last_ten_attempts() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, judge
+from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, in_a_row, judge
 from sluice.core.trouble import Trouble
 from sluice.errors import Category
 
@@ -51,6 +51,22 @@ def test_waits_never_shrink_and_end_at_the_longest(category: Category) -> None:
     assert waits[0] == ATTEMPTS[category].first
     assert waits[1] == 2 * waits[0]
     assert waits[-1] == ATTEMPTS[category].most
+
+
+@pytest.mark.parametrize("category", [*PASSING, Category.SPEC])
+def test_failures_in_a_row_are_told_by_the_times_between_them(category: Category) -> None:
+    """Waits that were waited for count on; after a long silence it is the first one again."""
+    trouble = of(category, retryable=category in PASSING)
+    waits: list[float] = []
+    number = 1
+    while len(waits) < 10:
+        wait = judge(trouble, failures=number, limit=None).wait
+        assert wait is not None
+        waits.append(wait)
+        number = in_a_row(trouble, wait)
+    assert waits == [judge(trouble, failures=n, limit=None).wait for n in range(1, 11)]
+    assert in_a_row(trouble, 0) == 1
+    assert in_a_row(trouble, 3 * waits[-1]) == 1
 
 
 def test_what_does_not_pass_and_is_nobodys_store_is_final() -> None:
