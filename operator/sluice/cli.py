@@ -29,7 +29,7 @@ from sluice.config import Settings
 from sluice.engine.report import Outcome, StreamReport
 from sluice.errors import Category, InfrastructureError, InvalidSpec, SluiceError
 from sluice.pipelines.application import SparkLost, local_spark
-from sluice.pipelines.driver import DriverOptions, Terminated, drive
+from sluice.pipelines.driver import DriverOptions, drive
 from sluice.pipelines.program import (
     Stores,
     abort_job,
@@ -39,6 +39,7 @@ from sluice.pipelines.program import (
     run_plan,
     sweep_job,
 )
+from sluice.pipelines.stopping import Terminated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

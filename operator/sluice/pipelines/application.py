@@ -129,14 +129,13 @@ def local_spark(slots: int) -> Iterator[SparkContext]:
 
 def _stop(context: SparkContext, jvm: Jvm) -> None:
     """Stop Spark in order: its JVM's half, which deletes executors, and then PySpark's."""
-    overdue = threading.Timer(STOP_SECONDS, jvm.process.kill)
-    overdue.start()
+    # In a thread of its own, which has a connection of its own to the JVM: this one's may be where
+    # a signal has cut a call off.
+    stopping = threading.Thread(target=_stop_in_jvm, args=(context,), name="stop", daemon=True)
+    stopping.start()
     try:
-        context._jsc.stop()  # noqa: SLF001 - what context.stop() does in the JVM
-    except Exception as error:  # noqa: BLE001 - whatever it is, the application is gone
-        _log.debug("Spark was not stopped in order", error=first_line(error))
+        stopping.join(STOP_SECONDS)
     finally:
-        overdue.cancel()
         # PySpark's own server would wait a second for its connection to fall silent, and print
         # that it broke: it ends in the background.
         server = context._accumulatorServer  # noqa: SLF001
@@ -145,6 +144,14 @@ def _stop(context: SparkContext, jvm: Jvm) -> None:
         jvm.stop()
         context._jsc = context._accumulatorServer = None  # type: ignore[assignment]  # noqa: SLF001
         context.stop()
+
+
+def _stop_in_jvm(context: SparkContext) -> None:
+    """What context.stop() does in the JVM."""
+    try:
+        context._jsc.stop()  # noqa: SLF001
+    except Exception as error:  # noqa: BLE001 - whatever it is, the application is gone
+        _log.debug("Spark was not stopped in order", error=first_line(error))
 
 
 def _forget() -> None:

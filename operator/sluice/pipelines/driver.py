@@ -7,9 +7,10 @@ was cut off. Both are seen in the target store.
 
 from __future__ import annotations
 
-import signal
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import ValidationError
@@ -26,11 +27,13 @@ from sluice.pipelines.controls import Controls
 from sluice.pipelines.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.program import Stores, run_plan
 from sluice.pipelines.sparkconf import Executors
+from sluice.pipelines.stopping import Stop, Terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
-    from types import FrameType
+
+    from pyspark import SparkContext
 
     from sluice.config import Settings
     from sluice.core.copying import Step
@@ -40,14 +43,6 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 _log = structlog.get_logger()
-
-GRACE = 4.0
-"""Seconds that a round may go on after SIGTERM before it is cut off."""
-
-
-class Terminated(BaseException):
-    """SIGTERM: no error of the copy, so nothing that handles errors may hold it up."""
-
 
 INTERRUPTED = Trouble(
     reason="Interrupted",
@@ -115,7 +110,7 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
         controls = Controls(options.controls)
         configuration, executors = _configuration(options)
         with (
-            _Stop() as stop,
+            Stop() as stop,
             Application(configuration) as application,  # starts while the store is asked
             Stores(settings) as stores,
         ):
@@ -128,11 +123,11 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
 
             context = application.start()
             _log.info("spark started", slots=options.slots, executors=options.executors)
-            crew = None
+            crew: Crew | None = None
             if executors is not None:
                 crew = Crew(context, executors, settings.executor_timeout, check=stop.check)
                 crew.wait()
-                _log.info("executors are there", slots=crew.slots)
+                _log.info("executors are there", slots=crew.slots())
             reports = run_plan(
                 plan,
                 context,
@@ -140,7 +135,8 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
                 limits=limits,
                 listener=Journalist(),
                 patience=options.patience,
-                crew=crew,
+                slots=None if crew is None else crew.slots,
+                around=partial(_round, stop, context, crew),
             )
     except SluiceError as error:
         trouble: Trouble | None = Trouble.of(error)
@@ -149,6 +145,16 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     if trouble is not None:
         _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
     return trouble
+
+
+@contextmanager
+def _round(stop: Stop, context: SparkContext, crew: Crew | None) -> Iterator[None]:
+    """The block in which a round runs: it ends early at SIGTERM, or when nobody is there for it."""
+    with ExitStack() as stack:
+        stack.enter_context(stop.cancelling(context.cancelAllJobs))
+        if crew is not None:
+            stack.enter_context(crew.watched())
+        yield
 
 
 def _configuration(options: DriverOptions) -> tuple[dict[str, str], Executors | None]:
@@ -258,38 +264,3 @@ class Journalist:
             error=str(error),
             seconds=round(delay, 1),
         )
-
-
-class _Stop:
-    """Turns SIGTERM into Terminated: between two rounds, or after GRACE seconds wherever it is."""
-
-    def __init__(self) -> None:
-        self._asked = False
-
-    def __enter__(self) -> Self:
-        """Take the signals over for the block."""
-        self._kept = {
-            signal.SIGTERM: signal.signal(signal.SIGTERM, self._ask),
-            signal.SIGALRM: signal.signal(signal.SIGALRM, self._cut),
-        }
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._kept.items():
-            signal.signal(number, handler)
-
-    def check(self) -> None:
-        """Raise Terminated if SIGTERM has come."""
-        if self._asked:
-            raise Terminated
-
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        _log.info("SIGTERM: stopping")
-        self._asked = True
-        signal.setitimer(signal.ITIMER_REAL, GRACE)
-
-    @staticmethod
-    def _cut(_number: int, _frame: FrameType | None) -> None:
-        raise Terminated

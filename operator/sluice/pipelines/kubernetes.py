@@ -139,7 +139,6 @@ class Crew:
         # PySpark has no public way to ask.
         return int(self._context._jsc.sc().getExecutorIds().size())  # noqa: SLF001
 
-    @property
     def slots(self) -> int:
         """Tasks at once in those that are here; lost ones count again when they are replaced."""
         return max(1, self.present) * self._cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +18,7 @@ from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from pyspark import SparkContext
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
     from sluice.engine.copy import Listener
-    from sluice.pipelines.spark import Crew
     from sluice.stores.base import Store
 
 
@@ -150,7 +151,8 @@ def run_plan(
     limits: Callable[[], Limits],
     listener: Listener | None = None,
     patience: float | None = None,
-    crew: Crew | None = None,
+    slots: Callable[[], int] | None = None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[StreamReport]:
     """Run a plan on Spark to its end.
 
@@ -161,7 +163,8 @@ def run_plan(
         limits: what the copies may use; asked before every round.
         listener: hears of every step.
         patience: see CopyRunner.
-        crew: the executors, when they are not in this process.
+        slots: see SparkExecutor.
+        around: see SparkExecutor.
 
     Returns:
         A report for each stream; failures are in them.
@@ -175,7 +178,12 @@ def run_plan(
             source=stores[plan.source],
             target=stores[plan.target],
             executor=SparkExecutor(
-                context, source=plan.source, target=plan.target, settings=settings, crew=crew
+                context,
+                source=plan.source,
+                target=plan.target,
+                settings=settings,
+                slots=slots,
+                around=around,
             ),
             limits=limits,
             listener=listener,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cache, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sluice.engine.slices import run_slice
 from sluice.errors import InfrastructureError, SluiceError
@@ -18,7 +18,7 @@ from sluice.pipelines.application import SparkLost, first_line
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark import SparkContext
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
-
-
-class Crew(Protocol):
-    """Executors in other places than this process."""
-
-    @property
-    def slots(self) -> int:
-        """Tasks at once, now."""
-        ...
-
-    def watched(self) -> AbstractContextManager[None]:
-        """A block that ends with an error where no executor is left to carry it out."""
-        ...
 
 
 @cache
@@ -65,7 +52,9 @@ class SparkExecutor:
         source: the store to read from.
         target: the store to write to.
         settings: of the workers.
-        crew: the executors, when they are not in this process.
+        slots: tasks at once, asked before every round; None to ask Spark, which is right as long
+            as nothing comes or goes.
+        around: makes the block in which a round runs.
     """
 
     def __init__(
@@ -75,17 +64,19 @@ class SparkExecutor:
         source: StoreAddress,
         target: StoreAddress,
         settings: Settings,
-        crew: Crew | None = None,
+        slots: Callable[[], int] | None = None,
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._context = context
-        self._crew = crew
+        self._slots = slots or (lambda: int(context.defaultParallelism))
+        self._around = around
         self._task = partial(_run_task, source=source, target=target, settings=settings)
 
     @property
     def slots(self) -> int:
         """See Executor."""
         try:
-            return self._crew.slots if self._crew else int(self._context.defaultParallelism)
+            return self._slots()
         except Exception as error:
             raise SparkLost(first_line(error)) from error
 
@@ -97,7 +88,7 @@ class SparkExecutor:
         """
         shares = [list(task) for task in tasks]
         try:
-            with self._crew.watched() if self._crew else nullcontext():
+            with self._around():
                 results: list[SliceResult] = (
                     self._context.parallelize(shares, len(shares))
                     .mapPartitions(self._task)

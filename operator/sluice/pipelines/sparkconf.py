@@ -151,6 +151,10 @@ def kubernetes(executors: Executors, extra: Mapping[str, str] | None = None) -> 
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "0s",
         "spark.kubernetes.allocation.batch.delay": "200ms",
         "spark.kubernetes.allocation.batch.size": "10",
+        # A pod that is gone without a goodbye is missed within 20 s, a node that is within 60 s.
+        "spark.kubernetes.executor.apiPollingInterval": "10s",
+        "spark.kubernetes.executor.missingPodDetectDelta": "10s",
+        "spark.network.timeout": "60s",
         "spark.executor.maxNumFailures": str(max(10, 4 * executors.count)),
         "spark.executor.failuresValidityInterval": "10m",
         "spark.task.maxFailures": str(TRIES),

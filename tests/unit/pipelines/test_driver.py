@@ -1,6 +1,8 @@
 import json
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +18,9 @@ from sluice.core.model import StreamName
 from sluice.engine.report import Outcome, StreamReport
 from sluice.engine.stream import StreamCopy
 from sluice.errors import DigestMismatch, InvalidSpec, StoreBusy, TargetExists
-from sluice.pipelines import driver
-from sluice.pipelines.driver import DriverOptions, Terminated, drive, read_plan
+from sluice.pipelines import driver, stopping
+from sluice.pipelines.driver import DriverOptions, drive, read_plan
+from sluice.pipelines.stopping import Stop, Terminated
 from support.model import ModelStore, World
 from support.plans import COPY, SOURCE, TARGET, whole_plan
 from support.sources import copy_all, planned, put_source
@@ -222,20 +225,32 @@ def test_sigterm_ends_the_driver_between_rounds(
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_sigterm_cuts_a_long_round_off(
+def test_sigterm_cuts_off_what_lasts_too_long(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A round that does not end in time is not waited for."""
-    monkeypatch.setattr(driver, "GRACE", 0.05)
+    """A wait that does not end in time is not waited for."""
+    monkeypatch.setattr(stopping, "GRACE", 0.05)
 
     def run_plan(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        signal.sigtimedwait([], 30)
-        raise AssertionError("the round went on")
+        time.sleep(30)
+        raise AssertionError("the wait went on")
 
     monkeypatch.setattr(driver, "run_plan", run_plan)
     with pytest.raises(Terminated):
         drive(options, Settings())
+
+
+def test_sigterm_cancels_a_long_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call to Spark is made to return, never cut off; the next check ends the driver."""
+    monkeypatch.setattr(stopping, "GRACE", 0.05)
+    cancelled = threading.Event()
+    with Stop() as stop:
+        with stop.cancelling(cancelled.set):
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert cancelled.wait(30)
+        with pytest.raises(Terminated):
+            stop.check()
 
 
 def test_steps_are_told_once_each(options: DriverOptions, started: list[str], world: World) -> None:

@@ -45,7 +45,7 @@ def test_a_driver_waits_for_all_its_executors() -> None:
     """The first round has every slot."""
     ready = crew(Application(0, 1, 1, 2), cores=2, seconds=60)
     ready.wait()
-    assert ready.slots == 4
+    assert ready.slots() == 4
 
 
 def test_without_any_executor_in_time_the_copy_gives_up() -> None:
@@ -60,13 +60,13 @@ def test_with_some_executors_in_time_the_copy_begins() -> None:
     """Fewer are slower, and better than none."""
     ready = crew(Application(1), count=4, cores=2)
     ready.wait()
-    assert ready.slots == 2
+    assert ready.slots() == 2
 
 
 def test_slots_follow_the_executors_that_are_there() -> None:
     """A lost one is no slot until it is replaced; a round has one slot at least."""
     ready = crew(Application(2, 1, 0, 2), cores=3)
-    assert [ready.slots for _ in range(4)] == [6, 3, 3, 6]
+    assert [ready.slots() for _ in range(4)] == [6, 3, 3, 6]
 
 
 def test_waiting_ends_when_the_driver_is_told_to_stop() -> None:

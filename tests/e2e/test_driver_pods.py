@@ -1,0 +1,186 @@
+"""Drivers in pods of a real cluster, alone and with executors, and what becomes of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from localcluster.release import restrict, sluice_image
+from localcluster.store import ClusterStore
+from support import witness
+from support.driver_jobs import RIGHTS, DriverJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from localcluster import Cluster
+    from localstore import ForeignClient
+    from sluice.core.plan import Plan
+
+pytestmark = pytest.mark.timeout(400)
+
+EVENTS = 400_000
+SOURCE = (f"pods-{uuid4().hex[:6]}", "events")
+BYTES_PER_SECOND = 4 << 20
+_targets = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
+    """Gives the Pravega of the cluster."""
+    found = ClusterStore(kube)
+    with announce("Pravega in the cluster"):
+        found.up(lambda _: None)
+    return found
+
+
+@pytest.fixture(scope="module")
+def java(store: ClusterStore) -> Iterator[ForeignClient]:
+    """Gives the official client, with the source written."""
+    with store.foreign() as client:
+        client.create(*SOURCE, segments=4)
+        client.write(*SOURCE, events=EVENTS, keys=100)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def jobs(
+    kube: Cluster, store: ClusterStore, announce: Callable[[str], Any]
+) -> Iterator[DriverJobs]:
+    """Gives a namespace that admits restricted pods only."""
+    with announce("the image of Sluice"):
+        image = kube.provide(sluice_image(), say=lambda _: None)
+    name = f"sluice-test-{uuid4().hex[:8]}"
+    restrict(kube, name)
+    made = DriverJobs(kube, name, store, image)
+    made.apply(*RIGHTS)
+    yield made
+    kube.kubectl("delete", "namespace", name, "--timeout=100s", timeout=110)
+
+
+@pytest.fixture
+def plan(jobs: DriverJobs, java: ForeignClient) -> Plan:
+    """Gives the plan of a copy to a target of its own."""
+    return jobs.plan(SOURCE, (SOURCE[0], f"target-{next(_targets)}"))
+
+
+def assert_copied(plan: Plan, store: ClusterStore, java: ForeignClient) -> None:
+    """The target has the source's bytes, as the stand-alone script reads them."""
+    target = plan.streams[0].target
+    reports = witness.assert_equal(store.segment_store, java, SOURCE, (target.scope, target.stream))
+    assert sum(report["events"] for report in reports) == EVENTS
+
+
+def test_a_driver_copies_alone(
+    jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
+) -> None:
+    """A restricted pod without an API token copies exactly, and its log says whose copy it is."""
+    job = jobs.start(plan)
+    end = job.ended()
+    assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
+    spec = job.pod["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert not [
+        volume for volume in spec["volumes"] if "projected" in volume and "token" in str(volume)
+    ]
+    resource = f"StreamCopy/{jobs.namespace}/{plan.streams[0].target.stream}"
+    assert {(line["resource"], line["attempt"]) for line in end.log} == {(resource, "1")}
+    assert_copied(plan, store, java)
+
+
+def test_a_driver_that_comes_late_succeeds(
+    jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
+) -> None:
+    """A copy that is whole is none that has to be made: the second driver needs no Spark."""
+    assert jobs.start(plan).ended().code == 0
+    end = jobs.start(plan, attempt=2).ended()
+    assert (end.code, end.message) == (0, {"outcome": "Succeeded"})
+    assert end.events() == ["already complete"]
+    assert_copied(plan, store, java)
+
+
+def test_executors_copy_for_a_driver(
+    jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
+) -> None:
+    """Two executors, as restricted as the driver and owned by its pod, are gone at the end."""
+    job = jobs.start(plan, executors=2, bytes_per_second=BYTES_PER_SECOND)
+    for pod in job.running(2):
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert owner["uid"] == job.pod["metadata"]["uid"]
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert "serviceAccountToken" not in str(pod["spec"]["volumes"])
+        (container,) = pod["spec"]["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["resources"]["limits"]["memory"] == "1Gi"
+    end = job.ended()
+    assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
+    assert [line["slots"] for line in end.log if line["event"] == "executors are there"] == [2]
+    job.until("executors are gone", lambda: not job.executors)
+    assert_copied(plan, store, java)
+
+
+def test_a_copy_survives_its_executors(
+    jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
+) -> None:
+    """An executor that is killed midway is replaced, and the same driver copies exactly."""
+    job = jobs.start(plan, executors=2, bytes_per_second=BYTES_PER_SECOND)
+    victim, _ = job.running(2)
+    job.until_step("Transfer")
+    job.delete_pod(victim)
+    end = job.ended()
+    assert end.code == 0, end.log
+    assert_copied(plan, store, java)
+
+
+def test_the_next_driver_goes_on(
+    jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
+) -> None:
+    """A driver whose pod is killed midway takes its executors along; the next one finishes."""
+    first = jobs.start(plan, executors=1, bytes_per_second=BYTES_PER_SECOND)
+    (executor,) = first.running(1)
+    first.until_step("Transfer")
+    first.delete_pod(first.pod)
+    second = jobs.start(plan, attempt=2)
+    end = second.ended()
+    assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
+    assert "Claim" not in [line.get("step") for line in end.log]  # it went on
+    name = executor["metadata"]["name"]
+    second.until(
+        "the executor is gone",
+        lambda: name not in [pod["metadata"]["name"] for pod in second.executors],
+    )
+    assert_copied(plan, store, java)
+
+
+def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> None:
+    """At SIGTERM it says goodbye within seconds, though its round would last longer."""
+    job = jobs.start(plan, bytes_per_second=1 << 20)
+    job.until_step("Transfer")
+    name = job.pod["metadata"]["name"]
+    # A finalizer keeps the pod, so that its end can be read.
+    held = '{"metadata": {"finalizers": ["sluice.dev/test"]}}'
+    jobs.run("patch", "pod", name, "--type=merge", f"--patch={held}")
+    jobs.run("delete", "pod", name, "--wait=false")
+    end = job.ended(seconds=15)
+    jobs.run("patch", "pod", name, "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    assert end.code == 143
+    assert end.message["reason"] == "Interrupted"
+
+
+def test_without_room_for_executors_the_driver_says_so(jobs: DriverJobs, plan: Plan) -> None:
+    """When none can be scheduled in time, the driver ends with a category of its own."""
+    much = {"requests": {"cpu": "900", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
+    job = jobs.start(
+        plan,
+        executors=1,
+        profile={"executor": {"resources": much, "scratchSize": "200Mi"}},
+        environment={"SLUICE_EXECUTOR_TIMEOUT": "8"},
+    )
+    end = job.ended()
+    assert end.code == 5, end.log
+    assert (end.message["reason"], end.message["category"]) == ("WaitingForExecutors", "Scheduling")
+    assert end.message["retryable"] is True
+    job.until("executors are gone", lambda: not job.executors)

@@ -1,0 +1,195 @@
+"""`sluice driver` as a process: what its pod sees of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.config import Settings
+from sluice.core import identity
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.plan import Plan
+from sluice.core.planner import CopyRequest
+from sluice.engine.planning import resolve
+from sluice.stores.connect import connect
+from support import witness
+from support.command import workers_of
+
+if TYPE_CHECKING:
+    from localstore import ForeignClient, Standalone
+
+EVENTS = 200_000
+SIZE = 400
+SLUICE = Path(sys.executable).with_name("sluice")
+
+
+@dataclass
+class Driver:
+    """A driver of one copy, to be started in its folder.
+
+    Attributes:
+        folder: where its files are.
+        source: scope and stream.
+        target: scope and stream.
+    """
+
+    folder: Path
+    source: tuple[str, str]
+    target: tuple[str, str]
+
+    def limit(self, bytes_per_second: int | None) -> None:
+        """Write the controls."""
+        text = json.dumps({"bytesPerSecond": bytes_per_second, "inFlightBytes": None})
+        (self.folder / "controls.json").write_text(text)
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        """Start it."""
+        return subprocess.Popen(
+            [
+                *(SLUICE, "--log-json", "--log-level", "info", "driver"),
+                *("--plan", self.folder / "plan.json"),
+                *("--controls", self.folder / "controls.json"),
+                *options,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "SLUICE_RESOURCE": "StreamCopy/team-a/orders",
+                "SLUICE_ATTEMPT": "3",
+                "SLUICE_TERMINATION_LOG": str(self.folder / "termination"),
+            },
+        )
+
+    def run(self, *options: str) -> tuple[int, list[dict[str, Any]]]:
+        """Run it to its end: its exit code and its log."""
+        process = self.start(*options)
+        _, err = process.communicate(timeout=120)
+        return process.returncode, [json.loads(line) for line in err.splitlines()]
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The termination message."""
+        return dict(json.loads((self.folder / "termination").read_bytes()))
+
+
+@pytest.fixture
+def driver(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> Driver:
+    """Gives a driver for a copy of 80 MB in two segments."""
+    made = Driver(tmp_path, (scope, "events"), (scope, "copy"))
+    foreign.create(*made.source, segments=2)
+    foreign.write(*made.source, events=EVENTS, size=SIZE, keys=100)
+    address = StoreAddress(uri=standalone.controller_uri)
+    request = CopyRequest(
+        copy_id=identity.copy_id(cluster="test", namespace="team-a", name=scope, identity={}),
+        source=StreamName(scope=scope, stream="events"),
+        target=StreamName(scope=scope, stream="copy"),
+    )
+    store = connect(address, Settings())
+    found = resolve(request, store, store)
+    store.close()
+    assert found.plan is not None
+    plan = Plan(source=address, target=address, streams=(found.plan,))
+    (tmp_path / "plan.json").write_text(plan.model_dump_json())
+    made.limit(None)
+    return made
+
+
+def until_logged(process: subprocess.Popen[str], event: str) -> None:
+    """Read a driver's log up to an event."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if event in line:
+            return
+    raise AssertionError(f"the driver ended without {event}")
+
+
+def test_a_driver_copies_and_says_whose_copy_it_is(
+    driver: Driver, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Exit code 0, a message of one word, a log of JSON with the resource and the attempt."""
+    code, log = driver.run()
+    assert (code, driver.message) == (0, {"outcome": "Succeeded"})
+    assert {(line["resource"], line["attempt"]) for line in log} == {
+        ("StreamCopy/team-a/orders", "3")
+    }
+    witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
+    code, log = driver.run()
+    assert code == 0
+    assert [line["event"] for line in log] == ["already complete"]
+
+
+def test_sigterm_stops_a_driver_in_its_tracks(
+    driver: Driver, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """It ends with 143 within seconds, leaves no process, and the next one goes on."""
+    driver.limit(1 << 20)
+    process = driver.start()
+    until_logged(process, '"Transfer"')
+    time.sleep(1)  # into the round, whose tasks have started their processes
+    workers = workers_of(process.pid)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert time.monotonic() - began < 8
+    assert driver.message["reason"] == "Interrupted"
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    driver.limit(None)
+    code, log = driver.run()
+    assert code == 0
+    assert "Claim" not in [line.get("step") for line in log]
+    witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
+
+
+def test_a_new_limit_holds_from_the_next_round(driver: Driver) -> None:
+    """A copy that would take 40 seconds ends soon after its limit was taken away."""
+    driver.limit(2 << 20)
+    process = driver.start()
+    until_logged(process, '"Transfer"')
+    began = time.monotonic()
+    driver.limit(None)
+    process.communicate(timeout=100)
+    assert process.returncode == 0
+    assert time.monotonic() - began < 30
+
+
+def test_a_store_that_is_away_is_exit_code_3(driver: Driver) -> None:
+    """The message says that it can be tried again."""
+    path = driver.folder / "plan.json"
+    address = StoreAddress(uri="tcp://127.0.0.1:1")
+    plan = Plan.model_validate_json(path.read_bytes())
+    path.write_text(
+        plan.model_copy(update={"source": address, "target": address}).model_dump_json()
+    )
+    code, _ = driver.run("--patience", "0")
+    assert code == 3
+    assert (driver.message["category"], driver.message["retryable"]) == ("Backend", True)
+
+
+def test_a_damaged_plan_is_exit_code_2(driver: Driver) -> None:
+    """The message names the file."""
+    (driver.folder / "plan.json").write_text("{")
+    code, _ = driver.run()
+    assert code == 2
+    assert "plan.json" in driver.message["message"]
+
+
+@pytest.mark.parametrize(
+    "option", ["--executor-memory=lots", "--spark-conf=spark.x", "--slots=0", "--executors=-1"]
+)
+def test_a_wrong_option_is_exit_code_2(driver: Driver, option: str) -> None:
+    """The command line is checked before anything is done."""
+    process = driver.start(option)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert option.split("=", 1)[0].lstrip("-") in err

@@ -1,0 +1,256 @@
+"""Jobs of drivers as the operator makes them, without an operator."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sluice.api.streamcopy import StreamCopySpec
+from sluice.config import Settings
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.plan import Plan
+from sluice.core.planner import CopyRequest
+from sluice.engine.planning import resolve
+from sluice.kube import manifests
+from sluice.kube.settings import OperatorSettings, Profile
+from sluice.stores.connect import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from localcluster import Cluster, ClusterStore
+
+Object = dict[str, Any]
+Stream = tuple[str, str]
+T = TypeVar("T")
+
+POLL = 0.2
+
+RIGHTS: list[Object] = [
+    {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sluice-driver"}},
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "sluice-driver"},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "resources": ["pods"],
+                "verbs": ["create", "get", "list", "watch", "delete", "deletecollection"],
+            }
+        ],
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "sluice-driver"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Role",
+            "name": "sluice-driver",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "sluice-driver"}],
+    },
+]
+"""All that a driver with executors may do; without executors it may do nothing."""
+
+
+@dataclass(frozen=True)
+class DriverJobs:
+    """One namespace in which drivers run.
+
+    Attributes:
+        cluster: the cluster.
+        namespace: the namespace.
+        store: the Pravega to copy within.
+        image: Sluice's.
+    """
+
+    cluster: Cluster
+    namespace: str
+    store: ClusterStore
+    image: str
+    _copies: list[str] = field(default_factory=list)
+
+    def run(self, *words: str, stdin: str | None = None, timeout: float = 60) -> str:
+        """What kubectl prints."""
+        return self.cluster.kubectl(
+            f"--namespace={self.namespace}", *words, stdin=stdin, timeout=timeout
+        )
+
+    def apply(self, *objects: Object) -> None:
+        """Apply objects."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.run("apply", "--filename=-", stdin=json.dumps(listed))
+
+    def plan(self, source: Stream, target: Stream) -> Plan:
+        """The plan of a copy, with the store's address as pods know it."""
+        request = CopyRequest(
+            copy_id=f"{abs(hash(target)):032x}"[-32:],
+            source=StreamName(scope=source[0], stream=source[1]),
+            target=StreamName(scope=target[0], stream=target[1]),
+            part_bytes=8 << 20,
+        )
+        store = connect(StoreAddress(uri=self.store.host_uri), Settings())
+        try:
+            found = resolve(request, store, store)
+        finally:
+            store.close()
+        assert found.plan is not None
+        address = StoreAddress(uri=self.store.uri)
+        return Plan(source=address, target=address, streams=(found.plan,))
+
+    def start(
+        self,
+        plan: Plan,
+        *,
+        executors: int = 0,
+        attempt: int = 1,
+        bytes_per_second: int | None = None,
+        profile: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> DriverJob:
+        """Start a driver for a plan.
+
+        Args:
+            plan: what it copies.
+            executors: pods beside the driver's.
+            attempt: its number.
+            bytes_per_second: the limit in its controls.
+            profile: what differs from the default profile.
+            environment: variables beside those that the operator sets.
+        """
+        stream = plan.streams[0]
+        child = manifests.Child(
+            namespace=self.namespace, name=stream.target.stream, uid=stream.copy_id
+        )
+        request = manifests.JobRequest(
+            child=child,
+            attempt=attempt,
+            spec=_spec(plan, executors, bytes_per_second),
+            plan=plan,
+            profile=Profile.model_validate(_SMALL | dict(profile or {})),
+            settings=OperatorSettings(image=self.image, executor_namespaces=[self.namespace]),
+        )
+        job = manifests.job(request)
+        pod = job["spec"]["template"]["spec"]
+        pod["containers"][0]["env"] += [
+            {"name": name, "value": value} for name, value in (environment or {}).items()
+        ]
+        objects = [
+            manifests.plan_config_map(child, plan),
+            manifests.controls_config_map(child, request.spec),
+            manifests.pods_config_map(request),
+            job,
+        ]
+        for item in objects:
+            # There is no such StreamCopy, and what it owns would be collected.
+            del item["metadata"]["ownerReferences"]
+        self.apply(*objects)
+        return DriverJob(self, job["metadata"]["name"])
+
+
+_SIZE: Object = {"requests": {"cpu": "100m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
+_SMALL: Object = {
+    "driver": {"resources": _SIZE, "scratchSize": "200Mi"},
+    "executor": {"resources": _SIZE, "scratchSize": "200Mi"},
+}
+
+
+def _spec(plan: Plan, executors: int, bytes_per_second: int | None) -> StreamCopySpec:
+    stream = plan.streams[0]
+    return StreamCopySpec.model_validate(
+        {
+            "source": {"storeRef": {"name": "store"}, **stream.source.model_dump()},
+            "target": {"storeRef": {"name": "store"}, **stream.target.model_dump()},
+            "limits": {"bytesPerSecond": bytes_per_second},
+            "runtime": {"executors": executors},
+        }
+    )
+
+
+@dataclass(frozen=True)
+class DriverJob:
+    """A driver's Job, as it goes on."""
+
+    jobs: DriverJobs
+    name: str
+
+    @property
+    def pod(self) -> Object:
+        """The driver's pod, as soon as there is one."""
+        found = self.until("there is a pod", lambda: self._pods(f"job-name={self.name}"))
+        return found[0]
+
+    @property
+    def executors(self) -> list[Object]:
+        """The executors' pods that are there."""
+        return self._pods("app.kubernetes.io/component=executor")
+
+    def running(self, executors: int) -> list[Object]:
+        """Wait until so many executors run; their pods."""
+
+        def check() -> list[Object]:
+            pods = [pod for pod in self.executors if pod["status"].get("phase") == "Running"]
+            return pods if len(pods) >= executors else []
+
+        return self.until(f"{executors} executors run", check, seconds=120)
+
+    def delete_pod(self, pod: Object) -> None:
+        """Kill a pod at once."""
+        name = pod["metadata"]["name"]
+        self.jobs.run("delete", "pod", name, "--force", "--grace-period=0", "--wait=false")
+
+    def ended(self, *, seconds: float = 180) -> End:
+        """Wait for the end of the driver's container."""
+
+        def check() -> Object | None:
+            statuses = self.pod["status"].get("containerStatuses", [])
+            found: Object | None = statuses[0]["state"].get("terminated") if statuses else None
+            return found
+
+        state = self.until("the driver ends", check, seconds=seconds)
+        return End(
+            code=state["exitCode"], message=json.loads(state.get("message", "{}")), log=self.log()
+        )
+
+    def log(self) -> list[Object]:
+        """The driver's log, empty before it begins; a line that is no JSON fails the test."""
+        if not self.pod["status"].get("containerStatuses", [{}])[0].get("containerID"):
+            return []
+        lines = self.jobs.run("logs", self.pod["metadata"]["name"]).splitlines()
+        return [json.loads(line) for line in lines]
+
+    def until_step(self, step: str) -> None:
+        """Wait until the driver takes a step."""
+        self.until(step, lambda: step in [line.get("step") for line in self.log()])
+
+    def until(self, what: str, check: Callable[[], T | None], *, seconds: float = 60) -> T:
+        """Wait until a check gives something true, and return that."""
+        deadline = time.monotonic() + seconds
+        while not (found := check()):
+            if time.monotonic() > deadline:
+                pods = self.jobs.run("describe", "pods")
+                raise AssertionError(f"not within {seconds:g} s: {what}\n{pods[-6000:]}")
+            time.sleep(POLL)
+        return found
+
+    def _pods(self, selector: str) -> list[Object]:
+        found = json.loads(self.jobs.run("get", "pods", f"--selector={selector}", "--output=json"))
+        items: list[Object] = found["items"]
+        return items
+
+
+@dataclass(frozen=True)
+class End:
+    """How a driver ended: exit code, termination message, log."""
+
+    code: int
+    message: Object
+    log: list[Object]
+
+    def events(self) -> list[str]:
+        """What the log says, line by line."""
+        return [line["event"] for line in self.log]
