@@ -17,8 +17,8 @@ from sluice.core.model import StoreAddress, StreamName
 from sluice.core.planner import PART_BYTES, CopyRequest
 from sluice.engine.report import Outcome
 from sluice.engine.stream import Limits
-from sluice.pipelines.program import Job, Stores, plan_job, run_plan
 from sluice.pipelines.application import local_spark
+from sluice.pipelines.program import Job, Stores, plan_job, run_plan
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
