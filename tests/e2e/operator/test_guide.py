@@ -133,7 +133,7 @@ def screens(tenant: Tenant) -> dict[str, str]:
     look("failed", "done", "suspended", "events", "explain")
     if UPDATE:
         for page in PAGES:
-            page.write_text(SCREEN.sub(lambda old: _shown(old[1], found[old[1]]), _text(page)))
+            page.write_text(SCREEN.sub(lambda old: _renewed(old, found), _text(page)))
     return found
 
 
@@ -257,8 +257,12 @@ def _text(guide: Path) -> str:
     return guide.read_text(encoding="utf-8")
 
 
-def _shown(name: str, screen: str) -> str:
-    return f"<!-- screen {name} -->\n```console\n{screen}```\n<!-- end of screen -->"
+def _renewed(old: re.Match[str], screens: dict[str, str]) -> str:
+    """A page's screen as it is now; as it was, where that is still true."""
+    name, shown = old.groups()
+    if normal(shown) == normal(screens[name]):
+        return old[0]
+    return f"<!-- screen {name} -->\n```console\n{screens[name]}```\n<!-- end of screen -->"
 
 
 def _main_example(tenant: Tenant) -> tuple[dict[str, Any], dict[str, Any]]:
