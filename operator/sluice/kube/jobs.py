@@ -183,7 +183,7 @@ def termination(message: str | None) -> Trouble | None:
         if not isinstance(said, dict) or said.pop("outcome", None) != "Failed":
             return None
         return Trouble.model_validate(said)
-    except (ValueError, ValidationError):
+    except (ValueError, RecursionError, ValidationError):
         return None
 
 

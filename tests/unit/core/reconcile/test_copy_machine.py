@@ -35,7 +35,7 @@ from support.copies import trouble
 from support.simulation import ENDED, Cluster, Driver, Operator, wait
 
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
-WALKS = 5 * EXAMPLES
+WALKS = 8 * EXAMPLES
 ROUNDS = 80
 FAILURES = (
     DriverLost("the pod is gone"),

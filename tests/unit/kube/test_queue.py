@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sluice.kube.queue import FIRST_DELAY, LONGEST_DELAY, Key, Lane, WorkQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
+A, B, C = (Key("StreamCopy", "team", name) for name in "abc")
+RUNNER = asyncio.Runner()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_loop() -> Iterator[None]:
+    """Ends the loop that all queues of these tests live in."""
+    with RUNNER:
+        yield
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+def made() -> tuple[WorkQueue, Clock]:
+    """A queue and its clock."""
+    clock = Clock()
+    return WorkQueue(clock), clock
+
+
+def take(queue: WorkQueue, lane: Lane = Lane.NORMAL) -> Key | None:
+    """What a worker gets that does not wait."""
+
+    async def at_once(coming: Awaitable[Key]) -> Key | None:
+        worker = asyncio.ensure_future(coming)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if worker.done():
+            return worker.result()
+        worker.cancel()
+        return None
+
+    return RUNNER.run(at_once(queue.take(lane)))
+
+
+def test_a_key_is_taken_once() -> None:
+    """However often it was added."""
+    queue, _ = made()
+    for _ in range(3):
+        queue.add(A)
+    assert take(queue) == A
+    assert take(queue) is None
+
+
+def test_keys_are_taken_in_the_order_in_which_they_are_due() -> None:
+    """Those that wait longest come first."""
+    queue, clock = made()
+    queue.add(A, delay=3)
+    queue.add(B, delay=1)
+    queue.add(C, delay=2)
+    assert take(queue) is None
+    clock.now += 3
+    assert [take(queue), take(queue), take(queue)] == [B, C, A]
+
+
+def test_a_key_is_worked_on_by_one_worker_only() -> None:
+    """Added again meanwhile, it is worked on again after that."""
+    queue, _ = made()
+    queue.add(A)
+    assert take(queue) == A
+    queue.add(A)
+    assert take(queue) is None
+    queue.done(A)
+    assert take(queue) == A
+    queue.done(A)
+    assert take(queue) is None
+
+
+def test_the_sooner_of_two_times_counts() -> None:
+    """Neither a later wish nor a later look puts off what is due sooner."""
+    queue, clock = made()
+    queue.add(A, delay=1)
+    queue.add(A, delay=60)
+    clock.now += 1
+    assert take(queue) == A
+    queue.add(A, delay=5)
+    queue.done(A, again=60)
+    clock.now += 5
+    assert take(queue) == A
+    queue.add(A, delay=60)
+    queue.done(A, again=5)
+    clock.now += 5
+    assert take(queue) == A
+
+
+def test_a_key_that_is_done_is_forgotten() -> None:
+    """Nothing is kept of it."""
+    queue, _ = made()
+    queue.add(A, lane=Lane.DELETION)
+    assert take(queue, Lane.DELETION) == A
+    queue.done(A, failed=True)
+    queue.add(A)
+    assert take(queue, Lane.DELETION) == A
+    queue.done(A)
+    assert (queue._lane_of, queue._failures, queue._again, queue._working) == ({}, {}, {}, {})
+
+
+def test_failures_put_off_their_own_key_alone() -> None:
+    """Each failure doubles the wait, up to the longest, and a success ends it."""
+    queue, clock = made()
+    waits = []
+    for _ in range(12):
+        queue.add(A)
+        assert take(queue) == A
+        queue.done(A, failed=True)
+        queue.add(B)
+        assert take(queue) == B
+        queue.done(B)
+        (waits_until,) = queue._lanes[Lane.NORMAL].at.values()
+        waits.append(round(waits_until - clock.now, 3))
+    assert waits[:4] == [FIRST_DELAY * 2**n for n in range(4)]
+    assert waits[-1] == LONGEST_DELAY
+    queue.add(A)
+    assert take(queue) == A
+    queue.done(A)
+    queue.add(A)
+    assert take(queue) == A
+    queue.done(A, failed=True)
+    assert queue._lanes[Lane.NORMAL].at == {A: clock.now + FIRST_DELAY}
+
+
+def test_a_key_in_the_lane_of_deletions_does_not_wait_for_others() -> None:
+    """A key that changes its lane takes its place along, and stays in the new one."""
+    queue, _ = made()
+    queue.add(A)
+    queue.add(B)
+    queue.add(B, lane=Lane.DELETION)
+    assert take(queue, Lane.DELETION) == B
+    queue.done(B, again=0)
+    assert take(queue, Lane.NORMAL) == A
+    assert take(queue, Lane.NORMAL) is None
+    assert take(queue, Lane.DELETION) == B
+
+
+def test_a_key_that_is_worked_on_may_change_its_lane() -> None:
+    """A resource that is deleted meanwhile goes on in the lane of deletions."""
+    queue, _ = made()
+    queue.add(A)
+    assert take(queue) == A
+    queue.add(A, lane=Lane.DELETION)
+    queue.done(A)
+    assert take(queue) is None
+    assert take(queue, Lane.DELETION) == A
+
+
+def test_the_queue_tells_how_long_it_makes_wait() -> None:
+    """Waiting for a worker, and being worked on, are told apart from waiting for a time."""
+    queue, clock = made()
+    assert (queue.oldest(), queue.longest(), queue.depth(Lane.NORMAL)) == (0, 0, 0)
+    queue.add(A)
+    queue.add(B, delay=60)
+    clock.now += 7
+    assert (queue.oldest(), queue.longest(), queue.depth(Lane.NORMAL)) == (7, 0, 1)
+    take(queue)
+    clock.now += 2
+    assert (queue.oldest(), queue.longest(), queue.depth(Lane.NORMAL)) == (0, 2, 0)
+    queue.done(A)
+    assert queue.longest() == 0
+
+
+def test_a_waiting_worker_is_woken_up() -> None:
+    """By a key that is added, and by one that becomes due; each by one worker."""
+
+    async def story() -> list[Key]:
+        queue = WorkQueue()
+        workers = [asyncio.ensure_future(queue.take(Lane.NORMAL)) for _ in range(3)]
+        await asyncio.sleep(0)
+        queue.add(A, delay=0.01)
+        queue.add(B)
+        queue.add(C, lane=Lane.DELETION)
+        async with asyncio.timeout(10):
+            done, left = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+            more, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        for worker in left:
+            worker.cancel()
+        return [worker.result() for worker in (*done, *more)]
+
+    assert asyncio.run(story()) == [B, A]
+
+
+class Queue(RuleBasedStateMachine):
+    """A queue beside a plain account of what is due when, and in which lane."""
+
+    keys = st.sampled_from([A, B, C])
+    lanes = st.sampled_from([*Lane, None])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue, self.clock = made()
+        self.due: dict[Key, float] = {}
+        self.lane: dict[Key, Lane] = {}
+        self.working: dict[Key, float | None] = {}
+
+    @rule(key=keys, delay=st.sampled_from([0, 1, 5]), lane=lanes)
+    def add(self, key: Key, delay: float, lane: Lane | None) -> None:
+        """A key is added."""
+        self.queue.add(key, delay=delay, lane=lane)
+        at = self.clock.now + delay
+        if lane is not None:
+            self.lane[key] = lane
+        if key in self.working:
+            wish = self.working[key]
+            self.working[key] = at if wish is None else min(wish, at)
+        else:
+            self.due[key] = min(at, self.due.get(key, at))
+
+    @rule(lane=st.sampled_from(Lane))
+    def take(self, lane: Lane) -> None:
+        """A worker takes a key: one that is due, and none is due for longer."""
+        ready = {
+            key: at
+            for key, at in self.due.items()
+            if at <= self.clock.now and self.lane.get(key, Lane.NORMAL) is lane
+        }
+        key = take(self.queue, lane)
+        assert (key is None) == (not ready)
+        if key is not None:
+            assert ready[key] == min(ready.values())
+            del self.due[key]
+            self.working[key] = None
+
+    @precondition(lambda self: self.working)
+    @rule(data=st.data(), again=st.sampled_from([None, 0.0, 2.0]))
+    def done(self, data: st.DataObject, again: float | None) -> None:
+        """A worker is done with a key."""
+        key = data.draw(st.sampled_from(sorted(self.working)))
+        self.queue.done(key, again=again)
+        times = [self.working.pop(key), None if again is None else self.clock.now + again]
+        wanted = [at for at in times if at is not None]
+        if wanted:
+            self.due[key] = max(min(wanted), self.clock.now)
+        else:
+            self.lane.pop(key, None)
+
+    @rule(seconds=st.sampled_from([1.0, 3.0]))
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.clock.now += seconds
+
+    @invariant()
+    def the_accounts_agree(self) -> None:
+        """Depths and ages are as they should be, and nothing is kept of what is gone."""
+        now = self.clock.now
+        waiting = [now - at for at in self.due.values() if at <= now]
+        assert sum(self.queue.depth(lane) for lane in Lane) == len(waiting)
+        assert self.queue.oldest() == max(waiting, default=0.0)
+        assert set(self.queue._lane_of) <= {*self.due, *self.working}
+
+
+def test_the_queue_does_what_a_plain_account_says() -> None:
+    """Under any order of adding, taking and finishing, no key is lost, doubled or overtaken."""
+    run_state_machine_as_test(
+        Queue,
+        settings=settings(
+            max_examples=30,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize="CI" in os.environ,
+        ),
+    )
