@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.kube.client import JOB, POD
+from sluice.kube.mirror import Mirror
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Object
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+def made() -> tuple[Mirror, Clock]:
+    """A mirror and its clock."""
+    clock = Clock()
+    return Mirror(clock), clock
+
+
+def thing(name: str, *, version: str = "1", namespace: str = "team", **labels: str) -> Object:
+    """An object."""
+    meta: Object = {"name": name, "namespace": namespace, "resourceVersion": version}
+    return {"metadata": meta | ({"labels": labels} if labels else {})}
+
+
+def test_the_mirror_shows_what_was_seen_last() -> None:
+    """Each sight replaces the one before, and gives it back."""
+    mirror, _ = made()
+    first, second = thing("a"), thing("a", version="2")
+    assert mirror.see(POD, first, gone=False) is None
+    assert mirror.see(POD, second, gone=False) == first
+    assert mirror.get(POD, "team", "a") == second
+    assert mirror.get(POD, "other", "a") is None
+    assert mirror.get(JOB, "team", "a") is None
+    assert mirror.see(POD, second, gone=True) == second
+    assert mirror.get(POD, "team", "a") is None
+    assert mirror.see(POD, second, gone=True) is None
+
+
+def test_objects_are_found_by_namespace_and_label() -> None:
+    """Those of another namespace, or without the label, are others."""
+    mirror, _ = made()
+    a, b = thing("a", copy="1"), thing("b", copy="2")
+    far, bare = thing("a", namespace="other", copy="1"), thing("c")
+    for body in (a, b, far, bare):
+        mirror.see(POD, body, gone=False)
+    assert list(mirror.all(POD)) == [a, b, far, bare]
+    assert list(mirror.all(POD, "team")) == [a, b, bare]
+    assert mirror.labelled(POD, "team", "copy", "1") == [a]
+
+
+def test_looking_through_the_mirror_does_not_mind_news() -> None:
+    """What is seen meanwhile breaks no loop."""
+    mirror, _ = made()
+    for name in "abc":
+        mirror.see(POD, thing(name), gone=False)
+    for body in mirror.all(POD):
+        mirror.see(POD, body, gone=True)
+        mirror.see(POD, thing("new"), gone=False)
+    assert list(mirror.all(POD)) == [thing("new")]
+
+
+def test_a_watch_is_behind_when_it_missed_a_change() -> None:
+    """What was listed is not in the mirror in that state, nor was anything seen of it since."""
+    mirror, clock = made()
+    mirror.see(POD, thing("a"), gone=False)
+    clock.now = 10
+    assert not mirror.is_behind(POD, thing("a"), since=5)
+    assert mirror.is_behind(POD, thing("a", version="2"), since=5)
+    assert mirror.is_behind(POD, thing("b"), since=5)
+    mirror.see(POD, thing("a", version="3"), gone=False)
+    assert not mirror.is_behind(POD, thing("a", version="2"), since=5)
+
+
+def test_what_a_full_list_does_not_have_is_forgotten() -> None:
+    """A watch that was cut off never tells what was deleted meanwhile."""
+    mirror, clock = made()
+    for name in ("stays", "gone"):
+        mirror.see(POD, thing(name), gone=False)
+    mirror.see(JOB, thing("gone"), gone=False)
+    clock.now = 10
+    mirror.see(POD, thing("new"), gone=False)
+    mirror.keep_only(POD, [thing("stays", version="7")], since=5)
+    assert [body["metadata"]["name"] for body in mirror.all(POD)] == ["stays", "new"]
+    assert mirror.get(POD, "team", "stays") == thing("stays")
+    assert mirror.get(JOB, "team", "gone") is not None
+    mirror.keep_only(JOB, [thing("gone", namespace="other")], since=5)
+    assert list(mirror.all(JOB)) == []

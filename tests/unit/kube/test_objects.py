@@ -1,0 +1,122 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from sluice.api.status import MOST_TOKEN, ConditionType, StreamCopyStatus
+from sluice.core.reconcile.copy_seen import CopySeen
+from sluice.errors import InvalidSpec
+from sluice.kube.objects import (
+    FORCE_ORPHAN,
+    REQUESTED_AT,
+    STAGING_FINALIZER,
+    copy_seen,
+    has_finalizer,
+    is_deleting,
+    parse_copy,
+    parse_store,
+)
+from sluice.kube.status import of_invalid
+from sluice.kube.storekeeper import stores_of
+from support.resources import COPY, STORE, changed
+
+
+def body(status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+    """A StreamCopy as the API server gives it; metadata may be set."""
+    own = {"name": "orders", "namespace": "team", "uid": "u", "generation": 4} | meta
+    return COPY | {"metadata": own} | ({} if status is None else {"status": status})
+
+
+def seen(status: dict[str, Any] | None = None, **meta: Any) -> CopySeen:
+    """It, as `reconcile` takes it."""
+    found = body(status, **meta)
+    return copy_seen(found, parse_copy(found), "id")
+
+
+def test_a_copy_is_seen_as_it_is_written() -> None:
+    """One that nobody has looked at says nothing of itself."""
+    found = seen()
+    assert (found.name, found.uid, found.generation, found.copy_id) == ("orders", "u", 4, "id")
+    assert found.status == StreamCopyStatus()
+    assert found.changed
+    assert [found.asked, found.done, found.finalizer, found.force_orphan] == [False] * 4
+    assert found.deleted is None
+    assert seen({"observedGeneration": 4}).changed is False
+
+
+def test_a_status_of_another_version_is_read_as_far_as_it_goes() -> None:
+    """What has no meaning here is passed over, and nothing fails."""
+    found = seen({"observedGeneration": 4, "attempts": "many", "news": 1, "failures": 2})
+    assert (found.status.observed_generation, found.status.attempts) == (4, 0)
+    assert found.status.failures == 2
+
+
+@pytest.mark.parametrize(
+    ("annotations", "handled", "asked"),
+    [
+        (None, None, False),
+        ({}, "then", False),
+        ({REQUESTED_AT: ""}, None, False),
+        ({REQUESTED_AT: "now"}, None, True),
+        ({REQUESTED_AT: "now"}, "then", True),
+        ({REQUESTED_AT: "now"}, "now", False),
+        ({REQUESTED_AT: "x" * 9999}, "x" * MOST_TOKEN, False),
+    ],
+)
+def test_a_wish_is_one_that_was_not_heard_yet(
+    annotations: dict[str, str] | None, handled: str | None, *, asked: bool
+) -> None:
+    """However long its text is, a status can say that it was heard."""
+    status = StreamCopyStatus(last_handled_requested_at=handled).dump()
+    assert seen(status, annotations=annotations).asked == asked
+
+
+@pytest.mark.parametrize(
+    ("value", "insists"), [("true", True), ("yes", True), ("false", False), ("", False)]
+)
+def test_any_word_but_no_insists(value: str, *, insists: bool) -> None:
+    """The annotation counts with any value but `false` and none."""
+    assert seen(annotations={FORCE_ORPHAN: value}).force_orphan == insists
+
+
+def test_a_deletion_is_so_many_seconds_old() -> None:
+    """A clock that is behind the API server's makes it no younger than none."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    then = (now - timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    soon = (now + timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    deleted = seen(deletionTimestamp=then, finalizers=["other", STAGING_FINALIZER])
+    assert deleted.deleted == pytest.approx(90, abs=5)
+    assert deleted.finalizer
+    assert seen(deletionTimestamp=soon).deleted == 0.0
+    assert is_deleting(body(deletionTimestamp=then))
+    assert not is_deleting(body())
+    assert has_finalizer(body(finalizers=None), STAGING_FINALIZER) is False
+
+
+def test_an_object_that_is_no_copy_is_refused_by_the_field() -> None:
+    """The error is one that a status can say."""
+    with pytest.raises(InvalidSpec) as caught:
+        parse_copy(changed(body(), "spec.source.scope", "no/scope"))
+    assert caught.value.field == "spec.source.scope"
+    with pytest.raises(InvalidSpec):
+        parse_store(changed(STORE, "spec.pravega.controllerURI", "http://x"))
+
+
+def test_a_copy_that_cannot_be_read_is_said_to_be_wrong() -> None:
+    """Its status stalls, of the present generation, and keeps what it said besides."""
+    before = StreamCopyStatus(attempts=3)
+    after = of_invalid(before, body(), InvalidSpec("no such field", field="spec.other"))
+    said = {found.type: found.status for found in after.conditions}
+    assert said == {"Ready": "False", "Succeeded": "False", "Stalled": "True"}
+    ready = after.condition(ConditionType.READY)
+    assert ready is not None
+    assert (ready.reason, after.observed_generation, after.attempts) == ("InvalidSpec", 4, 3)
+    assert ready.message.startswith("spec.other: no such field. ")
+
+
+def test_a_copy_names_its_stores() -> None:
+    """Also one that is damaged, as far as it names any."""
+    assert stores_of(body()) == {"local"}
+    assert stores_of(changed(body(), "spec.target.storeRef.name", "far")) == {"local", "far"}
+    assert stores_of({"metadata": {"name": "x"}}) == set()
+    assert stores_of({"spec": {"source": {}}}) == set()

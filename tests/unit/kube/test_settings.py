@@ -1,0 +1,91 @@
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import InvalidSpec
+from sluice.kube.settings import OperatorSettings
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Gives the path of a file that a test writes."""
+    return tmp_path / "config.yaml"
+
+
+def test_an_image_is_all_that_has_to_be_said(file: Path) -> None:
+    """Everything else has a default; there is a profile of that name."""
+    file.write_text("image: localhost/sluice:dev\n")
+    found = OperatorSettings.read(file)
+    assert found.image == "localhost/sluice:dev"
+    assert list(found.profiles) == ["default"]
+    assert (found.cluster_id, found.namespaces, found.listen.port) == ("", [], 8080)
+    assert found.profiles["default"].max_resources.memory == 8 << 30
+
+
+def test_profiles_are_what_the_file_says(file: Path) -> None:
+    """Sizes are read as Kubernetes writes them; no profile comes by itself beside others."""
+    file.write_text(
+        "image: i\n"
+        "clusterID: east\n"
+        "profiles:\n"
+        "  big:\n"
+        "    slots: 4\n"
+        "    maxResources: {cpu: 1500m, memory: 4Gi}\n"
+        "    driver: {resources: {requests: {cpu: 2, memory: 1Gi}}, scratchSize: 2Gi}\n"
+        "    executor: {cores: 2}\n"
+        "    sparkConf: {spark.ui.enabled: 'true'}\n"
+    )
+    found = OperatorSettings.read(file)
+    assert (found.cluster_id, list(found.profiles)) == ("east", ["big"])
+    big = found.profiles["big"]
+    assert (big.max_resources.cpu, big.max_resources.memory) == (1500, 4 << 30)
+    assert big.driver.resources == {"requests": {"cpu": 2, "memory": "1Gi"}}
+    assert (big.driver.scratch_size, big.executor.cores) == ("2Gi", 2)
+    assert big.executor.resources["limits"] == {"memory": "2Gi"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("image: [", "cannot read"),
+        ("- image", "valid"),
+        ("", "image: Field required"),
+        ("image: i\nresyncSeconds: 0\n", "resyncSeconds: "),
+        ("image: i\nlisten: {port: 70000}\n", "listen.port: "),
+        ("image: i\nimages: j\n", "images: "),
+        ("image: i\nprofiles: {big: {slots: 0}}\n", "profiles.big.slots: "),
+        (
+            "image: i\nprofiles: {big: {maxResources: {cpu: lots}}}\n",
+            "profiles.big.maxResources.cpu",
+        ),
+        ("image: i\nprofiles: {big: {executor: {cores: 0}}}\n", "profiles.big.executor.cores: "),
+        ("image: i\nprofiles: {big: {ttlSecondsAfterFinished: 1}}\n", "ttlSecondsAfterFinished"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_the_field(file: Path, text: str, says: str) -> None:
+    """The error names the file and the path of what is wrong in it."""
+    file.write_text(text)
+    with pytest.raises(InvalidSpec) as caught:
+        OperatorSettings.read(file)
+    assert caught.value.field == "--config"
+    assert str(file) in caught.value.message
+    assert says in caught.value.message
+
+
+def test_a_wrong_file_is_refused_with_all_that_is_wrong(file: Path) -> None:
+    """An administrator does not correct one field a restart."""
+    file.write_text("imagePullPolicy: [1]\nresyncSeconds: soon\n")
+    with pytest.raises(InvalidSpec) as caught:
+        OperatorSettings.read(file)
+    assert all(f in caught.value.message for f in ("image:", "imagePullPolicy:", "resyncSeconds:"))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """So is one that is no text."""
+    for path in (tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(InvalidSpec, match="cannot read"):
+            OperatorSettings.read(path)
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00\xd8")
+    with pytest.raises(InvalidSpec, match="cannot read"):
+        OperatorSettings.read(binary)
