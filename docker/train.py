@@ -23,7 +23,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from sluice.pipelines import application, java, sparkconf
+from sluice.pipelines import java, sparkconf
+from sluice.pipelines.application import HEAP, Application
 from sluice.pipelines.executor import arguments
 from sluice.pipelines.jvm import Jvm
 
@@ -159,8 +160,8 @@ def job(context: Any, tasks: int) -> None:
 def train_local(lists: Lists) -> None:
     """A job in one process."""
     os.environ.update(lists.environment())
-    with application.local_spark(2) as context:
-        job(context, 2)
+    with Application(sparkconf.local(2), jvm=OrderlyJvm) as application:
+        job(application.start(), 2)
 
 
 def train_executors(lists: Lists, folder: Path) -> None:
@@ -170,7 +171,6 @@ def train_executors(lists: Lists, folder: Path) -> None:
     Api.lists, Api.executors, Api.ended = lists, [], threading.Event()
     with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        sparkconf.MASTER = f"k8s://http://127.0.0.1:{server.server_port}"
         executors = sparkconf.Executors(
             count=1,
             heap=512 << 20,
@@ -178,8 +178,10 @@ def train_executors(lists: Lists, folder: Path) -> None:
             pod=sparkconf.Pod("driver", "1234", "127.0.0.1", "default"),
         )
         os.environ.update(lists.environment())
-        with application.Application(sparkconf.kubernetes(executors)) as started:
-            job(started.start(), 1)  # waits for the executor
+        here = {"spark.master": f"k8s://http://127.0.0.1:{server.server_port}"}
+        configuration = sparkconf.kubernetes(executors) | here
+        with Application(configuration, jvm=OrderlyJvm) as application:
+            job(application.start(), 1)  # waits for the executor
         for executor in Api.executors:
             executor.wait(timeout=60)
         Api.ended.set()
@@ -189,7 +191,7 @@ def train_executors(lists: Lists, folder: Path) -> None:
 def write(archive: str, classes: Path) -> None:
     """Let Java write the archive."""
     # That collector can read an archive, and not write one.
-    chosen = [word for word in java.options(application.HEAP, {}) if word != "-XX:+UseSerialGC"]
+    chosen = [word for word in java.options(HEAP, {}) if word != "-XX:+UseSerialGC"]
     subprocess.run(  # noqa: S603 - a command of our own
         [
             java.java(),
@@ -206,7 +208,6 @@ def write(archive: str, classes: Path) -> None:
 
 def main() -> None:
     """Make the archive."""
-    application.Jvm = OrderlyJvm  # type: ignore[misc]
     with tempfile.TemporaryDirectory() as folder:
         lists = Lists(Path(folder))
         train_local(lists)

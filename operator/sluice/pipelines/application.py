@@ -32,6 +32,10 @@ HEAP = "512m"
 STOP_SECONDS = 10.0
 """How long Spark may take to stop, which includes deleting the executors' pods."""
 
+_TRACEBACK = "Traceback (most recent call last):"
+_CAUSE = "Caused by: "
+_LONGEST = 500
+
 TOO_MANY_FAILURES = 11
 """The JVM's exit code when executors fail over and over."""
 
@@ -47,6 +51,7 @@ class Application:
         configuration: Spark's.
         heap: most memory for the JVM's objects, in Java's notation; they hold no stream data.
         quiet: whether what Spark says is for --log-level debug only.
+        jvm: what starts and ends it.
 
     Raises:
         InfrastructureError: there is no Java; or, at the end of the block, Spark was lost in it.
@@ -54,11 +59,17 @@ class Application:
     """
 
     def __init__(
-        self, configuration: Mapping[str, str], *, heap: str = HEAP, quiet: bool = False
+        self,
+        configuration: Mapping[str, str],
+        *,
+        heap: str = HEAP,
+        quiet: bool = False,
+        jvm: type[Jvm] = Jvm,
     ) -> None:
         self._configuration = configuration
         self._heap = heap
         self._quiet = quiet
+        self._make_jvm = jvm
         self._context: SparkContext | None = None
 
     def __enter__(self) -> Self:
@@ -66,7 +77,7 @@ class Application:
         # All that Spark writes goes there. Workers may be about to end when it is removed.
         self._scratch = TemporaryDirectory(prefix="sluice-spark-", ignore_cleanup_errors=True)
         try:
-            self._jvm = Jvm(
+            self._jvm = self._make_jvm(
                 heap=self._heap,
                 scratch=Path(self._scratch.name),
                 address=self._configuration["spark.driver.host"],
@@ -175,12 +186,16 @@ def _loss(jvm: Jvm, error: SparkLost) -> InfrastructureError:
 
 
 def first_line(error: Exception) -> str:
-    """What a person needs of a Java stack trace."""
+    """What a person needs of a stack trace: what Python raised, or the first cause in Java."""
     try:
-        text = str(error)
+        lines = str(error).splitlines()
     except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, which may be gone
-        text = type(error).__name__
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]  # in Java
-    return (causes or thrown or lines or [type(error).__name__])[0][:500]
+        lines = []
+    for number, line in enumerate(lines):
+        if line.endswith(_TRACEBACK):
+            raised = (later for later in lines[number + 1 :] if later and not later[0].isspace())
+            return next(raised, line)[:_LONGEST]
+    causes = [line for line in lines if line.startswith(_CAUSE)]
+    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    told = [*(cause.removeprefix(_CAUSE) for cause in reversed(causes)), *thrown, *lines]
+    return next((line.strip() for line in told if line.strip()), type(error).__name__)[:_LONGEST]

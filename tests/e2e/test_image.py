@@ -1,0 +1,114 @@
+"""What is in the image, and what it can do in a pod that may hardly do anything."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from localcluster.release import restrict, sluice_image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from localcluster import Cluster
+
+LOOK = """
+import json, os, shutil, subprocess, sys
+from importlib.util import cache_from_source, find_spec
+from pathlib import Path
+from sluice.pipelines import java
+
+BUILDERS = {"PIP", "UV", "INDEX", "PROXY"}
+
+def can_write(folder):
+    try:
+        Path(folder, "probe").touch()
+    except OSError:
+        return False
+    return True
+
+def starts_from_archive():
+    command = [java.java(), "-Xshare:on", *java.options("64m", {}), "-version"]
+    command.remove("-Xshare:auto")
+    return subprocess.run(command, capture_output=True, text=True)
+
+started = starts_from_archive()
+sources = [find_spec(name).origin for name in ("sluice.cli", "pyspark.worker", "kopf")]
+print(json.dumps({
+    "user": [os.getuid(), os.getgid()],
+    "writable": [f for f in ("/", "/tmp", "/opt/sluice", "/home", "/var/tmp") if can_write(f)],
+    "tools": list(filter(shutil.which, ("pip", "pip3", "uv", "gcc", "cc", "javac", "git", "curl"))),
+    "archive": [started.returncode, started.stderr[-500:]],
+    "uncompiled": [s for s in sources if not Path(cache_from_source(s)).exists()],
+    "jars": sum(jar.stat().st_size for jar in java.jars().rglob("*.jar")),
+    "environment": [key for key in os.environ if set(key.upper().split("_")) & BUILDERS],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[..., str]]:
+    """Gives the function that runs words in a restricted pod with a /tmp; their output."""
+    with announce("the image of Sluice"):
+        image = kube.provide(sluice_image(), say=lambda _: None)
+    namespace = f"sluice-test-{uuid4().hex[:8]}"
+    restrict(kube, namespace)
+
+    def in_pod(*words: str) -> str:
+        name = f"look-{uuid4().hex[:6]}"
+        kubectl = lambda *arguments, **given: kube.kubectl(  # noqa: E731 - short for what follows
+            f"--namespace={namespace}", *arguments, **given
+        )
+        kubectl("apply", "--filename=-", stdin=json.dumps(_pod(name, image, words)))
+        kubectl("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
+        return kubectl("logs", name)
+
+    yield in_pod
+    kube.kubectl("delete", "namespace", namespace, "--timeout=100s", timeout=110)
+
+
+def _pod(name: str, image: str, words: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "look",
+                    "image": image,
+                    "args": list(words),
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                    "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - an emptyDir
+                }
+            ],
+            "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
+        },
+    }
+
+
+def test_the_image_is_lean_and_needs_only_tmp(run: Callable[..., str]) -> None:
+    """No tool to build or fetch with, nobody's settings, compiled Python, classes that fit Java."""
+    found = json.loads(run("python", "-c", LOOK))
+    assert found["user"] == [65532, 65532]
+    assert found["writable"] == ["/tmp"]  # noqa: S108 - the emptyDir
+    assert found["tools"] == []
+    assert found["archive"][0] == 0, found["archive"]
+    assert found["uncompiled"] == []
+    assert found["environment"] == []
+    assert found["jars"] < 160e6
+
+
+def test_the_image_is_sluice(run: Callable[..., str]) -> None:
+    """Its words are Sluice's commands."""
+    assert run("sluice", "--version").startswith("sluice, version")
