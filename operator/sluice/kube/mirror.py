@@ -34,10 +34,17 @@ class Mirror:
         self._objects: dict[Kind, dict[tuple[str, str], _Entry]] = {}
 
     def see(self, kind: Kind, body: Object, *, gone: bool) -> Object | None:
-        """Take in an object; what was known of it before."""
+        """Take in an object; what was known of it before.
+
+        Of two objects that followed each other under one name, news may come in any order: that of
+        the former changes nothing of the latter.
+        """
         key = (body["metadata"]["namespace"], body["metadata"]["name"])
         known = self._objects.setdefault(kind, {})
-        before = known.pop(key, None)
+        before = known.get(key)
+        if before is not None and _precedes(body, before.body):
+            return before.body
+        known.pop(key, None)
         if not gone:
             known[key] = _Entry(body, self._clock())
         return before.body if before else None
@@ -80,3 +87,12 @@ class Mirror:
             return True
         same = entry.body["metadata"].get("resourceVersion") == live["metadata"]["resourceVersion"]
         return not same and entry.at < since
+
+
+def _precedes(body: Object, other: Object) -> bool:
+    """Whether an object is one that had another one's name before it."""
+    one, two = body["metadata"], other["metadata"]
+    versions = [str(meta.get("resourceVersion", "")) for meta in (one, two)]
+    if one.get("uid") == two.get("uid") or not all(version.isdigit() for version in versions):
+        return False
+    return int(versions[0]) < int(versions[1])

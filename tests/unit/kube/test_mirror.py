@@ -26,9 +26,11 @@ def made() -> tuple[Mirror, Clock]:
     return Mirror(clock), clock
 
 
-def thing(name: str, *, version: str = "1", namespace: str = "team", **labels: str) -> Object:
+def thing(
+    name: str, *, version: str = "1", namespace: str = "team", uid: str = "", **labels: str
+) -> Object:
     """An object."""
-    meta: Object = {"name": name, "namespace": namespace, "resourceVersion": version}
+    meta: Object = {"name": name, "namespace": namespace, "resourceVersion": version, "uid": uid}
     return {"metadata": meta | ({"labels": labels} if labels else {})}
 
 
@@ -44,6 +46,18 @@ def test_the_mirror_shows_what_was_seen_last() -> None:
     assert mirror.see(POD, second, gone=True) == second
     assert mirror.get(POD, "team", "a") is None
     assert mirror.see(POD, second, gone=True) is None
+
+
+def test_late_news_of_a_former_object_change_nothing_of_its_namesake() -> None:
+    """Deleted and made again under one name: the deletion may be told after the new one."""
+    mirror, _ = made()
+    former, leaving = thing("a", version="5", uid="1"), thing("a", version="7", uid="1")
+    latter = thing("a", version="8", uid="2")
+    for body, gone in ((former, False), (latter, False), (leaving, False), (leaving, True)):
+        mirror.see(POD, body, gone=gone)
+    assert mirror.get(POD, "team", "a") == latter
+    mirror.see(POD, thing("a", version="9", uid="2"), gone=True)
+    assert mirror.get(POD, "team", "a") is None
 
 
 def test_objects_are_found_by_namespace_and_label() -> None:
