@@ -14,7 +14,7 @@ def size(count: float) -> str:
     value, unit = float(count), 0
     while round(value) >= _STEP and unit < len(_UNITS) - 1:
         value, unit = value / _STEP, unit + 1
-    digits = 1 if unit and value < _STEP / 100 else 0
+    digits = 1 if unit and round(value, 1) < _STEP / 100 else 0
     return f"{value:.{digits}f} {_UNITS[unit]}"
 
 

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.handlers.watches import Watches
+from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.manifests import UID_LABEL
+from sluice.kube.mirror import Mirror
+from sluice.kube.queue import Key, Lane, WorkQueue
+from support.resources import COPY, STORE
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Kind, Object
+
+ORDERS = Key("StreamCopy", "team", "orders")
+LOCAL = Key("StreamStore", "team", "local")
+
+
+class Bench:
+    """Watches, and what they have put into the queue."""
+
+    def __init__(self) -> None:
+        self.queue, self.mirror = WorkQueue(), Mirror()
+        self.watches = Watches(self.queue, self.mirror)
+
+    def see(self, kind: Kind, body: Object, *, gone: bool = False) -> dict[Key, Lane]:
+        """What is woken up by the sight of an object, and in which lane."""
+        for lane in Lane:
+            self.queue._lanes[lane].at.clear()
+            self.queue._lanes[lane].due.clear()
+        if kind in {STREAM_COPY, STREAM_STORE}:
+            self.watches.resource(kind, body, gone=gone)
+        else:
+            self.watches.child(kind, body, gone=gone)
+        return {key: lane for lane in Lane for key in self.queue._lanes[lane].at}
+
+
+def copy(**meta: Any) -> Object:
+    """A StreamCopy; metadata may be set."""
+    own = {"name": "orders", "namespace": "team", "uid": "u", "generation": 1} | meta
+    return COPY | {"metadata": own}
+
+
+def store() -> Object:
+    """A StreamStore."""
+    return STORE | {"metadata": {"name": "local", "namespace": "team", "uid": "s"}}
+
+
+def child(uid: str | None) -> Object:
+    """A Job or a pod with this label."""
+    meta: Object = {"name": "x", "namespace": "team", "uid": "c"}
+    return {"metadata": meta | ({} if uid is None else {"labels": {UID_LABEL: uid}})}
+
+
+def test_a_new_copy_is_looked_at_and_its_stores_with_it() -> None:
+    """A store has to know whom it is held for."""
+    assert Bench().see(STREAM_COPY, copy()) == {ORDERS: Lane.NORMAL, LOCAL: Lane.NORMAL}
+
+
+def test_a_store_is_looked_at_alone() -> None:
+    """Whether its copies are woken up is seen when it was asked."""
+    assert Bench().see(STREAM_STORE, store()) == {LOCAL: Lane.NORMAL}
+
+
+def test_our_own_status_wakes_nobody() -> None:
+    """Or each write would be followed by a look, for ever."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy(resourceVersion="1"))
+    written = copy(resourceVersion="2", managedFields=[{}]) | {"status": {"attempts": 1}}
+    assert bench.see(STREAM_COPY, written) == {}
+    assert bench.mirror.get(STREAM_COPY, "team", "orders") == written
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"generation": 2},
+        {"uid": "another"},
+        {"finalizers": ["sluice.dev/staging"]},
+        {"annotations": {"sluice.dev/requestedAt": "now"}},
+    ],
+)
+def test_what_can_change_a_decision_wakes(change: dict[str, Any]) -> None:
+    """The spec, annotations and finalizers of the same name."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy())
+    assert ORDERS in bench.see(STREAM_COPY, copy(**change))
+
+
+def test_a_deletion_goes_to_its_own_lane() -> None:
+    """However much else there is to do."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy())
+    leaving = copy(deletionTimestamp="2026-01-02T03:04:05Z")
+    assert bench.see(STREAM_COPY, leaving)[ORDERS] is Lane.DELETION
+
+
+def test_a_copy_that_is_gone_wakes_its_stores() -> None:
+    """They may go now."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy())
+    assert LOCAL in bench.see(STREAM_COPY, copy(), gone=True)
+    assert bench.mirror.get(STREAM_COPY, "team", "orders") is None
+
+
+def test_a_job_or_a_pod_wakes_its_copy() -> None:
+    """By the copy's uid on its label; others wake nobody."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy())
+    for kind in (JOB, POD):
+        assert bench.see(kind, child("u")) == {ORDERS: Lane.NORMAL}
+        assert bench.see(kind, child("u"), gone=True) == {ORDERS: Lane.NORMAL}
+        assert bench.see(kind, child("former")) == {}
+        assert bench.see(kind, child(None)) == {}
