@@ -77,8 +77,8 @@ A StreamCopy does one of four things:
 
 {then()}
 {backoffs()}
-It stalls after more than `spec.backoffLimit` failures in a row; once more bytes are staged than
-before, it counts from the beginning. A changed spec or a new value of the annotation
+It stalls after more than `spec.backoffLimit` failed attempts in a row; once more bytes are staged
+than before, it counts from the beginning. A changed spec or a new value of the annotation
 `sluice.dev/requestedAt` makes it try at once, and count from the beginning. When it stalls by a
 failure of the categories Spec and Integrity, what was staged is dropped, but not for
 {missing()}.

@@ -142,7 +142,7 @@ class DriverJobs:
         objects = [
             manifests.plan_config_map(child, plan),
             manifests.controls_config_map(child, request.spec),
-            manifests.pods_config_map(request),
+            manifests.run_config_map(request),
             job,
         ]
         for item in objects:

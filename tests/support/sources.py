@@ -4,7 +4,7 @@ import hashlib
 import struct
 from collections.abc import Sequence
 
-from sluice.core.copying import Step
+from sluice.core.copying import Step, Transfer, Verify
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.plan import StreamPlan
 from sluice.core.planner import CopyRequest
@@ -126,3 +126,22 @@ def copy_all(
         patience=patience,
     )
     return runner.run()
+
+
+BEFORE_PUBLISHING = 6
+"""Claim, Bind, Stage, Transfer, Stitch, Verify: Publish comes next."""
+
+
+def drive(world: World, steps: int) -> StreamCopy:
+    """A driver that did so many steps and died; a look comes before each."""
+    store = ModelStore(world)
+    copy = StreamCopy(split(planned(store)), 0, store, store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    for _ in range(steps):
+        step = copy.look()
+        if isinstance(step, Transfer | Verify):
+            work = copy.slices(step, Limits(), 1)
+            copy.absorb(step, InlineExecutor(store, store).run([work]))
+        else:
+            copy.perform(step)
+    return copy

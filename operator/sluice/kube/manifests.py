@@ -33,6 +33,9 @@ CONTROLS_DIR: Final = "/etc/sluice/controls"
 CREDENTIALS_DIR: Final = "/var/run/sluice/credentials"
 USER: Final = 65532
 
+SCRATCH: Final = "spark-local-dir-tmp"
+"""The volume at /tmp. By this name Spark knows it as its own; else it adds one without a limit."""
+
 BYTES_PER_EXECUTOR: Final = 8 << 30
 """Where the spec leaves the number of executors open: one for each of these."""
 
@@ -95,9 +98,9 @@ def executors_for(request: JobRequest) -> int:
     return min(suitable, request.profile.max_executors)
 
 
-def pods_name(job: str) -> str:
-    """The name of the ConfigMap with the template of an attempt's executors, by its Job's."""
-    return f"{job}-pods"
+def run_name(job: str) -> str:
+    """The name of the ConfigMap that an attempt's driver runs from, by its Job's."""
+    return f"{job}-run"
 
 
 def controls_name(name: str, uid: str) -> str:
@@ -199,15 +202,23 @@ def job(request: JobRequest) -> Object:
     }
 
 
-def pods_config_map(request: JobRequest) -> Object:
-    """The ConfigMap with the template that an attempt's executors are made from."""
+def run_config_map(request: JobRequest) -> Object:
+    """The ConfigMap that an attempt's driver runs from: the plan, a template for executors.
+
+    The plan has a ConfigMap of its own, for people. That one is deleted and made again where a copy
+    is planned anew, and a node may remember an immutable object by its name for as long as there
+    are pods that used it; this one's name is used once.
+    """
     child = request.child
-    name = pods_name(job_name(child.uid, request.attempt))
+    name = run_name(job_name(child.uid, request.attempt))
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": child.metadata(name, "pods", **{ATTEMPT_LABEL: str(request.attempt)}),
-        "data": {"executor.yaml": yaml.safe_dump(executor_template(request), sort_keys=False)},
+        "metadata": child.metadata(name, "run", **{ATTEMPT_LABEL: str(request.attempt)}),
+        "data": {
+            "plan.json": request.plan.model_dump_json(),
+            "executor.yaml": yaml.safe_dump(executor_template(request), sort_keys=False),
+        },
     }
 
 
@@ -260,8 +271,18 @@ def _arguments(request: JobRequest, executors: int) -> list[str]:
     return found + [f"--spark-conf={key}={value}" for key, value in profile.spark_conf.items()]
 
 
-def _environment(request: JobRequest) -> list[Object]:
+def _names(request: JobRequest) -> list[Object]:
+    """What drivers and executors are told alike: whose they are, and where things lie."""
     child = request.child
+    return [
+        {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
+        {"name": "SLUICE_RESOURCE", "value": f"StreamCopy/{child.namespace}/{child.name}"},
+        {"name": "SLUICE_ATTEMPT", "value": str(request.attempt)},
+        {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the pod's own emptyDir
+    ]
+
+
+def _environment(request: JobRequest) -> list[Object]:
     fields = {
         "POD_NAME": "metadata.name",
         "POD_UID": "metadata.uid",
@@ -269,11 +290,8 @@ def _environment(request: JobRequest) -> list[Object]:
         "POD_IP": "status.podIP",
     }
     return [
-        {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
-        {"name": "SLUICE_RESOURCE", "value": f"StreamCopy/{child.namespace}/{child.name}"},
-        {"name": "SLUICE_ATTEMPT", "value": str(request.attempt)},
+        *_names(request),
         {"name": "SLUICE_TERMINATION_LOG", "value": "/dev/termination-log"},
-        {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the pod's own emptyDir
         *(
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in fields.items()
@@ -287,12 +305,7 @@ def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
     volumes: list[Object] = [
         {
             "name": "run",
-            "projected": {
-                "sources": [
-                    {"configMap": {"name": plan_name(child.name, child.uid)}},
-                    {"configMap": {"name": pods_name(job_name(child.uid, request.attempt))}},
-                ]
-            },
+            "configMap": {"name": run_name(job_name(child.uid, request.attempt))},
         },
         {"name": "controls", "configMap": {"name": controls_name(child.name, child.uid)}},
     ]
@@ -309,8 +322,8 @@ def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
 def _credentials_and_scratch(plan: Plan, scratch: str) -> tuple[list[Object], list[Object]]:
     """What drivers and executors have alike: the stores' Secrets, and /tmp."""
     secrets = sorted({a.secret for a in (plan.source, plan.target) if a.secret is not None})
-    volumes: list[Object] = [{"name": "tmp", "emptyDir": {"sizeLimit": scratch}}]
-    mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 - as above
+    volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
+    mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - as above
     for number, secret in enumerate(secrets):
         volumes.append(
             {
@@ -353,10 +366,7 @@ def executor_template(request: JobRequest) -> Object:
                 _container(request.settings, profile)
                 | {
                     "name": "executor",
-                    "env": [
-                        {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
-                        {"name": "HOME", "value": "/tmp"},  # noqa: S108 - as above
-                    ],
+                    "env": _names(request),
                     "resources": _resources(profile.executor, request.spec.runtime.executor),
                     "volumeMounts": mounts,
                 }

@@ -97,7 +97,7 @@ class Performer:
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):
                 await self._api.delete(JOB, namespace, job)
-                await self._api.delete(CONFIG_MAP, namespace, manifests.pods_name(job))
+                await self._api.delete(CONFIG_MAP, namespace, manifests.run_name(job))
             case Abandon():
                 source, target = await self._observer.stores(situation)
                 request = situation.request
@@ -168,7 +168,7 @@ class Performer:
         """Make the Job, unless it is there: then it is the one that was meant."""
         request = self._request(situation, plan, attempt)
         namespace = situation.namespace
-        await self._api.apply(CONFIG_MAP, namespace, manifests.pods_config_map(request))
+        await self._api.apply(CONFIG_MAP, namespace, manifests.run_config_map(request))
         try:
             made = await self._api.create(JOB, namespace, manifests.job(request))
         except Refused as error:

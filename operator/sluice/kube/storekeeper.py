@@ -17,6 +17,7 @@ from sluice.errors import InvalidSpec
 from sluice.kube import finalizers
 from sluice.kube.client import SECRET, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import (
+    HELD_SECRET,
     IN_USE_FINALIZER,
     STAGING_FINALIZER,
     has_finalizer,
@@ -108,27 +109,38 @@ class StoreKeeper:
                 self._queue.add(Key(STREAM_COPY.name, key.namespace, copy["metadata"]["name"]))
 
     async def _hold(self, body: Object) -> None:
-        """Let neither the store nor its Secret go."""
+        """Let neither the store nor its Secret go; a Secret that it named before may go."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        secret = _secret(body)
+        secret, before = _secret(body), _held_secret(body)
         await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
         if secret is not None:
             await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
+        if before != secret:
+            await self._free_secret(namespace, name, before)
+            note = {"metadata": {"annotations": {HELD_SECRET: secret}}}
+            await self._api.patch(STREAM_STORE, namespace, name, note)
 
     async def _release(self, body: Object) -> None:
         """Let the store go, and its Secret if no other store in use needs it."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        secret = _secret(body)
+        for secret in {_secret(body), _held_secret(body)}:
+            await self._free_secret(namespace, name, secret)
+        if _held_secret(body) is not None:
+            note = {"metadata": {"annotations": {HELD_SECRET: None}}}
+            await self._api.patch(STREAM_STORE, namespace, name, note)
+        await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
+
+    async def _free_secret(self, namespace: str, store: str, secret: str | None) -> None:
+        """Let a Secret go that a store needs no more, unless another store in use needs it."""
         others = [
             other
             for other in self._mirror.all(STREAM_STORE, namespace)
-            if other["metadata"]["name"] != name
+            if other["metadata"]["name"] != store
             and has_finalizer(other, IN_USE_FINALIZER)
-            and _secret(other) == secret
+            and secret in {_secret(other), _held_secret(other)}
         ]
         if secret is not None and not others:
             await finalizers.remove(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
-        await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
 
 
 def stores_of(copy: Object) -> set[str]:
@@ -145,6 +157,12 @@ def _users(copies: Iterable[Object], store: str) -> list[str]:
         for copy in copies
         if has_finalizer(copy, STAGING_FINALIZER) and store in stores_of(copy)
     )
+
+
+def _held_secret(body: Object) -> str | None:
+    """The Secret that was held with a store."""
+    found: str | None = (body["metadata"].get("annotations") or {}).get(HELD_SECRET)
+    return found
 
 
 def _secret(body: Object) -> str | None:

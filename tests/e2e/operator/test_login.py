@@ -146,3 +146,21 @@ def test_credentials_are_nowhere_to_be_read(login: Tenant, sluice: Operator) -> 
     everything += login.run("logs", "--selector=app.kubernetes.io/component=driver", "--tail=-1")
     everything += sluice.run("logs", "deployment/sluice-operator", "--tail=-1")
     assert ADMIN.password not in everything
+
+
+def test_secret_exchanged_midway(login: Tenant, client: ForeignClient) -> None:
+    """A StreamStore that is given another Secret holds that one, and lets the old one go."""
+    login.apply(login.copy_resource("moves", "guarded/source", "guarded/moves", limits=SLOW))
+    login.until_staged("moves")
+    other = _secret(ADMIN.password) | {"metadata": {"name": "login-2"}}
+    login.apply(other, login.store_resource(secret="login-2"))  # noqa: S106
+    login.until("the new Secret is held", lambda: _held(login, "login-2"))
+    login.until("the old Secret is let go", lambda: not _held(login, "login"))
+    login.until_ready("moves")
+    login.until("the new Secret is let go", lambda: not _held(login, "login-2"))
+    assert client.read("guarded", "moves").events == EVENTS
+
+
+def _held(tenant: Tenant, secret: str) -> bool:
+    found = tenant.get("secret", secret)
+    return found is not None and "sluice.dev/in-use" in found["metadata"].get("finalizers", [])

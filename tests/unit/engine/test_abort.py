@@ -3,16 +3,14 @@ from contextlib import suppress
 import pytest
 
 from sluice.core import identity
-from sluice.core.copying import Configure, Publish, Transfer, Verify
+from sluice.core.copying import Configure, Publish
 from sluice.core.model import Scaling, StreamConfig
 from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import AbortRefused, StoreUnavailable
 from support.model import Fate, ModelStore, World, segment_name
 from support.plans import COPY, TARGET
-from support.sources import copy_all, planned, put_source, split
+from support.sources import BEFORE_PUBLISHING, copy_all, drive, planned, put_source
 
 
 @pytest.fixture
@@ -21,25 +19,6 @@ def world() -> World:
     made = World()
     put_source(made, [40, 40], [9])
     return made
-
-
-def drive(world: World, steps: int) -> StreamCopy:
-    """A driver that did so many steps and died; a look comes before each."""
-    store = ModelStore(world)
-    copy = StreamCopy(split(planned(store)), 0, store, store)
-    copy.plan = copy.ledger.begin(copy.plan)
-    for _ in range(steps):
-        step = copy.look()
-        if isinstance(step, Transfer | Verify):
-            work = copy.slices(step, Limits(), 1)
-            copy.absorb(step, InlineExecutor(store, store).run([work]))
-        else:
-            copy.perform(step)
-    return copy
-
-
-BEFORE_PUBLISHING = 6
-"""Claim, Bind, Stage, Transfer, Stitch, Verify: Publish comes next."""
 
 
 @pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))

@@ -260,12 +260,15 @@ def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]
     answer = world.answer
     assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
     written = world.plan
-    if written is None or answer.plan.hash == written.plan.hash:
-        # Written again as well: the ConfigMap may be gone since it was last seen.
+    if written is None:
         return answer, (WritePlan(answer.plan),)
-    if answer.recorded or status.value.plan_hash != written.plan.hash:
-        return answer, (DropPlan(), WritePlan(answer.plan))
-    return Planned(plan=written.plan), (WritePlan(written.plan),)
+    approved = not answer.recorded and status.value.plan_hash == written.plan.hash
+    # The bounds may be those of before; the stores are where their StreamStores say now.
+    streams = written.plan.streams if approved else answer.plan.streams
+    plan = answer.plan.model_copy(update={"streams": streams})
+    # Written again if it is the same: the ConfigMap may be gone since it was last seen.
+    anew = () if plan == written.plan else (DropPlan(),)
+    return Planned(plan=plan, recorded=answer.recorded), (*anew, WritePlan(plan))
 
 
 def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:

@@ -179,6 +179,7 @@ class CopyStatus:
         else:
             failures = self.value.failures
             verdict = judge(trouble, failures=self._row(trouble), limit=None)
+        self._stand()
         at = None if verdict.wait is None else self._now + timedelta(seconds=verdict.wait)
         self._set(
             failures=failures,
@@ -223,6 +224,7 @@ class CopyStatus:
     def suspended(self, world: World) -> StreamCopyStatus:
         """Nothing runs because somebody wants it so."""
         self._set(start_time=None)
+        self._stand()
         progress = self.value.progress
         done = text.size(progress.bytes) if progress else "0 B"
         total = f" of {text.size(progress.total_bytes)}" if progress else ""
@@ -277,6 +279,13 @@ class CopyStatus:
             f"What is published was read again and compared before; SHA-256 {complete.digest}.",
         )
         return self._say(conditions.succeeded(said, verified=verified))
+
+    def _stand(self) -> None:
+        """Nothing moves: a speed and the time left would be those of before."""
+        progress = self.value.progress
+        if progress is not None:
+            still = {"bytes_per_second": None, "rate": None, "eta_seconds": None}
+            self._set(progress=progress.model_copy(update=still))
 
     def next_attempt(self) -> int:
         """The number of the attempt to begin: the latest one's, until its end is written down."""

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.status import StreamCopyStatus
+from sluice.core.model import StoreAddress
 from sluice.core.reconcile.copy import questions, reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import (
@@ -47,6 +48,7 @@ from support.copies import (
     plan_seen,
     reason,
     said,
+    spec,
     trouble,
     world,
 )
@@ -217,3 +219,18 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
     deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
     assert deleted == [DeleteJob(job_name(UID, 1)), DeleteJob(job_name(UID, 2))]
     assert decision.actions[-1] == StartJob(4, PLAN)
+
+
+@pytest.mark.parametrize("answer", [PLANNED, RECORDED, Planned(plan=LONGER)])
+def test_a_plan_goes_along_when_its_store_moves(answer: Planned) -> None:
+    """The bounds stay; drivers get the address and the Secret that the StreamStore names now."""
+    there = StoreAddress(uri="tcp://127.0.0.2:9090", secret="another")  # noqa: S106 - a name
+    moved = answer.plan.model_copy(update={"source": there, "target": there})
+    seen = after(copy(suspend=True), reconcile(copy(suspend=True), world(answer=PLANNED)))
+    seen = replace(seen, generation=2, spec=spec())
+    decision = reconcile(seen, world(plan=plan_seen(), answer=replace(answer, plan=moved)))
+    written = PLAN.model_copy(update={"source": there, "target": there})
+    found = [type(action) for action in decision.actions]
+    assert found.index(DropPlan) < found.index(WritePlan)
+    assert WritePlan(written) in decision.actions
+    assert StartJob(1, written) in decision.actions
