@@ -68,8 +68,8 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
         digest=digest, bytes=plan.bytes, events=plan.events, segments=len(plan.segments)
     )
     stream = store.describe(plan.target)
-    if stream is None or stream.head != stream.tail:
-        return whole
+    if stream is None or stream.head != stream.tail or len(stream.head) != len(plan.segments):
+        return whole  # scaled since, and perhaps truncated to what it was scaled to
     names = [store.segment_name(plan.target, segment.id) for segment in stream.head]
     if any(info is None or info.start for info in store.infos(names)):
         return whole

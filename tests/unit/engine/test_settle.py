@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core import identity
+from sluice.core.model import KeyRange, Segment, StreamConfig
+from sluice.core.reconcile.world import Complete, Planned
+from sluice.engine import settle
+from sluice.engine.settle import abandon, ask
+from sluice.errors import (
+    InfrastructureError,
+    SourceNotFound,
+    StoreUnavailable,
+    TargetExists,
+    TargetReplaced,
+    TargetScopeNotFound,
+)
+from support.model import EVENT_COUNT, Fate, ModelSegment, ModelStore, World, segment_name
+from support.plans import ADDRESS, COPY, SOURCE, TARGET, whole_plan
+from support.sources import (
+    BEFORE_PUBLISHING,
+    REQUEST,
+    copy_all,
+    drive,
+    planned,
+    put_source,
+)
+
+if TYPE_CHECKING:
+    from sluice.core.plan import StreamPlan
+    from sluice.core.reconcile.world import Answer
+
+SHAPES = ([40, 40], [9])
+BYTES, EVENTS = 8 * 3 + 89, 3
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with a source of two segments."""
+    made = World()
+    put_source(made, *SHAPES)
+    return made
+
+
+def asked(world: World, known: StreamPlan | None = None) -> Answer:
+    """What the stores say of the copy; nothing is changed by asking."""
+    before = copy.deepcopy((world.streams, world.segments))
+    store = ModelStore(world)
+    try:
+        return ask(REQUEST, source=(ADDRESS, store), target=(ADDRESS, store), known=known)
+    finally:
+        assert (world.streams, world.segments) == before
+
+
+def dropped(world: World, *, source: bool = True) -> str:
+    """What abandoning the copy comes to."""
+    store = ModelStore(world)
+    return abandon(REQUEST, source=store if source else None, target=store)
+
+
+def copied(world: World) -> StreamPlan:
+    """The plan of the copy, which was carried out."""
+    store = ModelStore(world)
+    plan = planned(store)
+    copy_all(store, plan)
+    return plan
+
+
+def target_segment(world: World, index: int) -> str:
+    """The name of a segment of the target."""
+    return segment_name(TARGET, world.streams[TARGET].segments[index].id)
+
+
+# -- asking
+
+
+def test_a_copy_that_was_not_begun_has_a_plan() -> None:
+    """Its bounds are where the source is now."""
+    world = World()
+    put_source(world, *SHAPES)
+    first = asked(world)
+    assert first == Planned(plan=whole_plan(planned(ModelStore(world))), recorded=False)
+    assert first.plan.bytes == BYTES
+    put_source(world, [40, 40, 7], [9])
+    second = asked(world)
+    assert isinstance(second, Planned)
+    assert second.plan.bytes == BYTES + 8 + 7
+
+
+@pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))
+def test_a_copy_that_was_begun_has_the_plan_of_its_driver(world: World, steps: int) -> None:
+    """However far it came, and though the source has grown since."""
+    plan = drive(world, steps).plan
+    put_source(world, [40, 40, 7], [9])
+    assert asked(world) == Planned(plan=whole_plan(plan), recorded=True)
+
+
+def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
+    """Some segments are there and some are not: there is something to do."""
+    driver = drive(world, BEFORE_PUBLISHING)
+    driver._publish(0)
+    answer = asked(world, driver.plan)
+    assert isinstance(answer, Planned)
+    assert answer.recorded
+
+
+def test_a_whole_target_is_complete(world: World) -> None:
+    """Its segments hold what the plan asks for, by the marks that publishing leaves."""
+    plan = copied(world)
+    answer = asked(world, plan)
+    assert isinstance(answer, Complete)
+    assert (answer.bytes, answer.events, answer.segments) == (BYTES, EVENTS, 2)
+    assert len(answer.digest) == 64
+
+
+def test_a_whole_target_is_complete_though_nobody_knows_the_plan(world: World) -> None:
+    """What there is to tell is found in the target."""
+    digest = asked(world, copied(world))
+    assert asked(world) == digest
+
+
+def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -> None:
+    """They were counted while they were verified."""
+    plan = copied(world)
+    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
+    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    assert isinstance(answer, Complete)
+    assert answer.events == EVENTS
+
+
+def test_a_mark_that_somebody_forged_is_not_believed(world: World) -> None:
+    """A target that says that it is whole and holds nothing of the copy is an alarm."""
+    plan = planned(ModelStore(world))
+    mark = f"{identity.TAG_COMPLETE}{'d' * 64}"
+    config = StreamConfig(
+        scaling=plan.config.scaling.model_copy(update={"min_segments": 2}),
+        tags=(*identity.owner_tags(COPY), mark),
+    )
+    ModelStore(world).create_stream(TARGET, config)
+    with pytest.raises(TargetReplaced, match=r"hold \[None, None\]") as caught:
+        asked(world, plan)
+    assert caught.value.field == "spec.target.stream"
+
+
+def test_a_target_of_other_bounds_is_not_believed(world: World) -> None:
+    """A whole copy of something else is no copy of this."""
+    plan = copied(world)
+    longer = plan.segments[0].model_copy(update={"end": plan.segments[0].end + 1})
+    with pytest.raises(TargetReplaced):
+        asked(world, plan.model_copy(update={"segments": (longer, *plan.segments[1:])}))
+
+
+def test_a_target_that_lives_on_stays_complete(world: World) -> None:
+    """Writing to it, truncating and scaling it are its readers' and writers' own business."""
+    plan = copied(world)
+    complete = asked(world, plan)
+    world.segments[target_segment(world, 0)].data += b"more"
+    assert asked(world, plan) == complete
+    world.segments[target_segment(world, 1)].start = 5
+    assert asked(world, plan) == complete
+    world.segments[segment_name(TARGET, 99)] = ModelSegment()
+    world.streams[TARGET].segments = (Segment(id=99, keys=KeyRange(low=0, high=1)),)
+    assert asked(world, plan) == complete
+
+
+def test_events_of_a_target_that_lives_on_are_not_the_copys(world: World) -> None:
+    """Without the plan nobody can tell them apart any more."""
+    copied(world)
+    world.segments[target_segment(world, 0)].data += b"more"
+    world.segments[target_segment(world, 0)].attributes[EVENT_COUNT] += 1
+    answer = asked(world)
+    assert isinstance(answer, Complete)
+    assert (answer.bytes, answer.events) == (BYTES, None)
+
+
+def test_what_stands_in_the_way_is_said(world: World) -> None:
+    """A source that is not there, a target that is, and a scope that is not."""
+    ModelStore(world).create_stream(TARGET, StreamConfig())
+    with pytest.raises(TargetExists):
+        asked(world)
+    del world.streams[TARGET]
+    world.scopes.discard("out")
+    with pytest.raises(TargetScopeNotFound):
+        asked(world)
+    world.scopes.add("out")
+    del world.streams[SOURCE]
+    with pytest.raises(SourceNotFound):
+        asked(world)
+
+
+# -- abandoning
+
+
+def test_nothing_begun_is_nothing_to_abandon(world: World) -> None:
+    """A copy that has nothing in the store is let go as it is."""
+    before = copy.deepcopy((world.streams, world.segments))
+    assert dropped(world) == "nothing was left"
+    assert (world.streams, world.segments) == before
+
+
+@pytest.mark.parametrize("source", [True, False])
+@pytest.mark.parametrize("steps", range(BEFORE_PUBLISHING + 1))
+def test_what_is_unpublished_goes(world: World, steps: int, *, source: bool) -> None:
+    """Staging, journal and target, after any step, and though the source cannot be reached."""
+    drive(world, steps)
+    assert dropped(world, source=source) == "what was staged was dropped"
+    assert TARGET not in world.streams
+    assert world.staging() == []
+    assert dropped(world) == "nothing was left"
+
+
+@pytest.mark.parametrize("published", [1, 2])
+@pytest.mark.parametrize("source", [True, False])
+def test_what_is_being_published_is_finished(world: World, published: int, *, source: bool) -> None:
+    """Half a target is what nobody wants, and the rest moves no bytes."""
+    driver = drive(world, BEFORE_PUBLISHING)
+    for index in range(published):
+        driver._publish(index)
+    if not source:
+        for segment in world.streams.pop(SOURCE).segments:
+            del world.segments[segment_name(SOURCE, segment.id)]
+    assert dropped(world, source=source) == "publishing had begun and was finished"
+    answer = asked(world, driver.plan)
+    assert isinstance(answer, Complete)
+    assert world.staging() == []
+    assert dropped(world) == "nothing was left"
+
+
+def test_a_whole_target_stays(world: World) -> None:
+    """What late drivers left beside it goes."""
+    copied(world)
+    before = world.bytes_of(TARGET)
+    store = ModelStore(world)
+    number = world.streams[TARGET].segments[0].id
+    store.create(store.staging_name(TARGET, number, identity.staging_key(COPY, 0, 1)))
+    assert dropped(world) == "1 left-over segments were dropped"
+    assert dropped(world) == "nothing was left"
+    assert world.bytes_of(TARGET) == before
+    assert world.staging() == []
+
+
+def test_somebody_elses_target_stays(world: World) -> None:
+    """A stream in the target's place that this copy did not make is not touched."""
+    ModelStore(world).create_stream(TARGET, StreamConfig())
+    assert dropped(world) == "nothing was left"
+    assert TARGET in world.streams
+
+
+@pytest.mark.parametrize("published", [0, 1])
+@pytest.mark.parametrize("call", range(1, 30))
+def test_what_was_cut_off_anywhere_can_be_repeated(
+    world: World, monkeypatch: pytest.MonkeyPatch, call: int, published: int
+) -> None:
+    """Once the store answers again, nothing is left of the copy, or all of it is there."""
+    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
+    driver = drive(world, BEFORE_PUBLISHING)
+    for index in range(published):
+        driver._publish(index)
+    calls: list[str] = []
+
+    def gate(what: str) -> Fate:
+        calls.append(what)
+        return Fate.REPLY_LOST if len(calls) == call else Fate.DONE
+
+    broken = ModelStore(world, gate)
+    with suppress(StoreUnavailable, InfrastructureError):
+        abandon(REQUEST, source=broken, target=broken)
+    dropped(world)
+    assert world.staging() == []
+    assert (TARGET in world.streams) == (published > 0)
+    if published:
+        assert isinstance(asked(world, driver.plan), Complete)
+
+
+def test_publishing_that_would_have_to_move_bytes_is_no_matter_of_the_operator(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where somebody deleted what was staged, a driver has to copy it again."""
+    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
+    driver = drive(world, BEFORE_PUBLISHING)
+    driver._publish(0)
+    for name in world.staging():
+        if name != driver.ledger.name:
+            del world.segments[name]
+    with pytest.raises(InfrastructureError, match="publishing could not be finished"):
+        dropped(world)
