@@ -44,7 +44,6 @@ from sluice.errors import (
     ApiUnavailable,
     Category,
     CopyAborted,
-    PodRefused,
     ProfileNotFound,
     SluiceError,
     StoreNotFound,
@@ -69,7 +68,7 @@ class Driver:
 
     Attributes:
         attempt: its number.
-        running: whether it was started; until then it waits for a node, an image, a plan.
+        running: whether it was started; until then it waits for a node or an image.
         mounted: the plan that it was started with.
         epoch: of the staging that it works on; None before it has begun.
         stopping: whether it was told to end.
@@ -84,9 +83,10 @@ class Driver:
 
 @dataclass
 class Job:
-    """An attempt's Job."""
+    """An attempt's Job, and the plan that lies beside it."""
 
     attempt: int
+    plan: Plan
     started: datetime
     phase: JobPhase = JobPhase.PENDING
     trouble: Trouble | None = None
@@ -210,12 +210,10 @@ class Cluster:
         return None if driver.stopping else job
 
     def start(self, driver: Driver) -> None:
-        """The pod's containers start, if there is a plan to mount."""
+        """The pod's containers start."""
         job = self.job_of(driver)
-        if job is not None and self.plan is None:
-            job.trouble = Trouble.of(PodRefused('configmap "orders-plan" not found'))
-        elif job is not None:
-            driver.running, driver.mounted, job.phase = True, self.plan, JobPhase.RUNNING
+        if job is not None:
+            driver.running, driver.mounted, job.phase = True, job.plan, JobPhase.RUNNING
             job.trouble = None
 
     def work(self, driver: Driver) -> None:
@@ -456,11 +454,13 @@ class Operator:
             case WriteControls():
                 if cluster.copy is not None:
                     cluster.controls = cluster.copy.spec.limits.model_dump_json()
-            case StartJob(attempt, _):
+            case StartJob(attempt, plan):
                 name = job_name(copies.UID, attempt)
                 if cluster.copy is not None and name not in cluster.jobs:
-                    cluster.jobs[name] = Job(attempt, cluster.now, runtime=cluster.runtime)
+                    cluster.jobs[name] = Job(attempt, plan, cluster.now, runtime=cluster.runtime)
                     cluster.drivers.append(Driver(attempt))
+                elif cluster.copy is not None:
+                    cluster.jobs[name].plan = plan
             case DeleteJob(name):
                 cluster.remove_job(name)
             case Abandon():

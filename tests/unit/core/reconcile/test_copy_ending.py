@@ -302,6 +302,17 @@ def test_an_attempt_that_could_not_begin_is_the_same_attempt_later() -> None:
     assert again.actions[-1] == StartJob(1, PLAN)
 
 
+def test_a_speed_is_told_only_of_what_moves() -> None:
+    """A copy that has failed stands still, however fast it was."""
+    seen = begun()
+    running = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    seen = after(seen, reconcile(seen, running))
+    progress = ended(StoreUnavailable("no connection"), seen).status.progress
+    assert progress is not None
+    assert progress.bytes == 400
+    assert (progress.rate, progress.bytes_per_second, progress.eta_seconds) == (None, None, None)
+
+
 def test_what_keeps_an_attempt_from_beginning_is_tried_ever_more_slowly() -> None:
     """A quota that is used up is waited for without end, at longer and longer intervals."""
     seen, now, waits = begun(backoffLimit=0), 0.0, []

@@ -146,6 +146,18 @@ def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
     assert decision.status.end_cut == "0=2000"
 
 
+def test_a_written_plan_goes_by_the_stores_as_they_are_now() -> None:
+    """A store that moved, or has another login, is found; the bounds stay those of before."""
+    moved = STORE.address.model_copy(update={"uri": "tcp://there:9090"})
+    answer = Planned(plan=LONGER.model_copy(update={"target": moved}))
+    decision = reconcile(begun(), world(plan=plan_seen(), answer=answer))
+    expected = PLAN.model_copy(update={"target": moved})
+    assert expected != PLAN
+    assert decision.actions[2:4] == (DropPlan(), WritePlan(expected))
+    assert decision.actions[-1] == StartJob(1, expected)
+    assert decision.status.plan_hash == PLAN.hash
+
+
 def test_a_plan_that_the_status_does_not_know_is_made_anew() -> None:
     """A plan of which no status tells is of an earlier run."""
     decision = reconcile(copy(), world(plan=plan_seen(), answer=Planned(plan=LONGER)))
