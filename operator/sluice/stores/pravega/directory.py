@@ -14,9 +14,11 @@ import json
 import os
 import threading
 import weakref
+from concurrent.futures import CancelledError, wait
 from time import time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from sluice.errors import StoreUnavailable
 from sluice.stores.pravega.names import owner_of
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ _MARGIN: Final = 60.0
 
 _UNKNOWN_LIFE: Final = 300.0
 """Seconds for which a token without a readable expiry is used; the store's default is 600."""
+
+_WATCH: Final = 1.0
+"""Seconds between two looks whether somebody closed the loop that a call waits for."""
 
 _LOOKUPS: Final = 64
 """Owners asked for at a time."""
@@ -83,9 +88,27 @@ class Directory:
         self._tokens: dict[tuple[StreamName, Access], Token] = {}
 
     def run(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
-        """Run a call of the controller and wait for its outcome."""
+        """Run a call of the controller and wait for its outcome.
+
+        Raises:
+            StoreUnavailable: another thread closed the directory meanwhile.
+        """
         client = self._connect()
-        return asyncio.run_coroutine_threadsafe(call(client.controller), client.loop).result()
+        closed = StoreUnavailable(f"the connection to {self._endpoint} was closed")
+        coming = call(client.controller)
+        try:
+            outcome = asyncio.run_coroutine_threadsafe(coming, client.loop)
+        except RuntimeError:  # the loop is closed
+            coming.close()
+            raise closed from None
+        while not wait([outcome], timeout=_WATCH).done:
+            if client.loop.is_closed():  # and will not come to this call any more
+                coming.close()
+                raise closed
+        try:
+            return outcome.result()
+        except CancelledError:
+            raise closed from None
 
     def owners(self, names: Iterable[str]) -> list[Endpoint]:
         """The server of each segment, by full names; what is not known yet is asked in one go."""
@@ -166,10 +189,19 @@ class Directory:
 def _stop(client: _Client, process: int) -> None:
     if os.getpid() != process:
         return
-    asyncio.run_coroutine_threadsafe(client.controller.close(), client.loop).result()
+    asyncio.run_coroutine_threadsafe(_end(client.controller), client.loop).result()
     client.loop.call_soon_threadsafe(client.loop.stop)
     client.thread.join()
     client.loop.close()
+
+
+async def _end(controller: Controller) -> None:
+    """End all calls under way, and the client."""
+    calls = asyncio.all_tasks() - {asyncio.current_task()}
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    await controller.close()
 
 
 def expiry_of(token: str, now: float) -> float:

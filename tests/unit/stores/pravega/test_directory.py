@@ -1,10 +1,16 @@
+import asyncio
 import base64
 import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from sluice.config import StoreTimeouts
+from sluice.errors import StoreUnavailable
+from sluice.stores.pravega.controller import Controller
 from sluice.stores.pravega.directory import Directory, expiry_of
 from sluice.stores.pravega.names import Access, Endpoint
 
@@ -32,6 +38,35 @@ def test_owners_are_answered_although_they_are_forgotten_meanwhile(
     assert directory.owners([FIRST]) == [known]
     monkeypatch.setattr(directory, "run", run)
     assert directory.owners([SECOND, FIRST, SECOND]) == [new, known, new]
+
+
+def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
+    """Credentials change while calls are under way: each of them fails as a store that is away."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(4) as threads:
+        endpoint = Endpoint("127.0.0.1", silent.getsockname()[1])
+        directory = Directory(endpoint, credentials=None, timeouts=StoreTimeouts(call=60))
+        begun = threading.Barrier(5)
+
+        async def call(controller: Controller) -> bool:
+            await asyncio.to_thread(begun.wait, 60)
+            return await controller.scope_exists("scope")
+
+        waiting = [threads.submit(directory.run, call) for _ in range(4)]
+        begun.wait(60)
+        directory.close()
+        errors = [one.exception(timeout=60) for one in waiting]
+        assert [type(error) for error in errors] == [StoreUnavailable] * 4
+
+
+def test_a_call_of_a_loop_that_has_ended_is_one_to_try_again(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is one that came a moment too late."""
+    client = directory._connect()
+    directory.close()
+    monkeypatch.setattr(directory, "_connect", lambda: client)
+    with pytest.raises(StoreUnavailable):
+        directory.run(lambda controller: controller.scope_exists("scope"))
 
 
 def test_nobody_asks_for_a_token_without_credentials(directory: Directory) -> None:
