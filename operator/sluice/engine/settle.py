@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
-from sluice.core.reconcile.world import Complete, Planned
+from sluice.core.reconcile.world import UNVERIFIED, Complete, Planned
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
@@ -56,7 +56,7 @@ def ask(
     if found.plan is not None:
         plan = Plan(source=source[0], target=target[0], streams=(found.plan,))
         return Planned(plan=plan, recorded=found.recorded)
-    digest = found.digest or "unverified"
+    digest = found.digest or UNVERIFIED
     if known is None:
         return _facts(request, target[1], digest)
     return _compared(known, target[1], digest)

@@ -62,13 +62,17 @@ def ready(saying: Saying) -> dict[ConditionType, tuple[Tri, Saying]]:
     return {ConditionType.READY: ("True", saying)}
 
 
-def succeeded(saying: Saying, *, verified: Saying) -> dict[ConditionType, tuple[Tri, Saying]]:
-    """A bounded thing is done, and was verified."""
-    return {
+def succeeded(
+    saying: Saying, *, verified: Saying | None
+) -> dict[ConditionType, tuple[Tri, Saying]]:
+    """A bounded thing is done, and was verified if anybody can tell."""
+    found: dict[ConditionType, tuple[Tri, Saying]] = {
         ConditionType.READY: ("True", saying),
         ConditionType.SUCCEEDED: ("True", saying),
-        ConditionType.VERIFIED: ("True", verified),
     }
+    if verified is not None:
+        found[ConditionType.VERIFIED] = ("True", verified)
+    return found
 
 
 _ORDER: Final = list(ConditionType)

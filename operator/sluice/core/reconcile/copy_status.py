@@ -278,7 +278,9 @@ class CopyStatus:
             "DigestsMatch",
             f"What is published was read again and compared before; SHA-256 {complete.digest}.",
         )
-        return self._say(conditions.succeeded(said, verified=verified))
+        return self._say(
+            conditions.succeeded(said, verified=verified if complete.verified else None)
+        )
 
     def _stand(self) -> None:
         """Nothing moves: a speed and the time left would be those of before."""

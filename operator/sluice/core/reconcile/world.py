@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,6 +88,10 @@ class PlanSeen:
     name: str
 
 
+UNVERIFIED: Final = "unverified"
+"""The digest of a copy that nobody compared, or whose driver lost what it had hashed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
     """The target is whole.
@@ -101,6 +105,11 @@ class Complete:
     bytes: int | None = None
     events: int | None = None
     segments: int | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the digest is known of what was compared."""
+        return self.digest != UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

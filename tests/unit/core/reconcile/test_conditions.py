@@ -74,6 +74,7 @@ def test_merging_says_what_is_wanted_and_keeps_times(
         (conditions.suspended(SAYING), "InProgress"),
         (conditions.ready(SAYING), "Current"),
         (conditions.succeeded(SAYING, verified=OTHER), "Current"),
+        (conditions.succeeded(SAYING, verified=None), "Current"),
     ],
 )
 def test_tools_read_what_is_meant(

@@ -132,6 +132,14 @@ def test_a_copy_that_somebody_else_completed_is_done() -> None:
     assert decision.status.completion_time == NOW
 
 
+def test_a_copy_that_nobody_compared_is_not_said_to_be_verified() -> None:
+    """Its target is whole; more than that is not known of it."""
+    decision = reconcile(copy(), world(answer=replace(WHOLE, digest="unverified")))
+    assert said(decision) == {"Ready": "True", "Succeeded": "True"}
+    assert decision.status.verification is not None
+    assert decision.status.verification.digest == "unverified"
+
+
 def test_a_copy_that_is_done_is_left_alone() -> None:
     """Nothing is asked and nothing is done, whatever becomes of stores, Jobs and the spec."""
     seen = begun()
