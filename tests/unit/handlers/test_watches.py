@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.handlers.watches import Watches
+from sluice.handlers.watches import Watches, registry, settings
 from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.manifests import UID_LABEL
 from sluice.kube.mirror import Mirror
@@ -114,3 +114,26 @@ def test_a_job_or_a_pod_wakes_its_copy() -> None:
         assert bench.see(kind, child("u"), gone=True) == {ORDERS: Lane.NORMAL}
         assert bench.see(kind, child("former")) == {}
         assert bench.see(kind, child(None)) == {}
+
+
+def test_the_watches_write_nothing() -> None:
+    """No finalizers, no annotations, no events: that is all ours to do."""
+    handlers = registry(Bench().watches)
+    selectors = [handler.selector for handler in handlers._watching.get_all_handlers()]
+    watched = {str(selector.any_name) for selector in selectors if selector is not None}
+    assert watched == {"streamcopies", "streamstores", "jobs", "pods"}
+    assert not [*handlers._changing.get_all_handlers(), *handlers._spawning.get_all_handlers()]
+    found = settings()
+    assert found.posting.enabled is False
+    assert found.scanning.disabled is True
+
+
+def test_a_watch_that_hangs_is_ended() -> None:
+    """Every wait for the API server has an end."""
+    found = settings()
+    watching, networking = found.watching, found.networking
+    assert watching.server_timeout is not None
+    assert watching.client_timeout is not None
+    assert watching.server_timeout < watching.client_timeout < 600
+    assert networking.request_timeout is not None
+    assert networking.request_timeout <= 30

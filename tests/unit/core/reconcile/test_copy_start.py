@@ -190,6 +190,15 @@ def test_what_stands_in_the_way_of_a_plan_is_said_and_looked_at_again(
     assert decision.status.attempts == 0
 
 
+def test_a_copy_of_which_nothing_is_known_is_left_as_it_is() -> None:
+    """A status that said nothing of this generation would read as one that is well."""
+    decision = reconcile(copy(), world())
+    assert decision.status == copy().status
+    assert decision.status.observed_generation == -1
+    assert decision.actions == ()
+    assert decision.again is not None
+
+
 def test_nothing_is_asked_while_the_copy_waits_for_its_next_attempt() -> None:
     """Events in between do not shorten the wait, and do not cost the store a call."""
     seen = copy()

@@ -1,0 +1,88 @@
+"""What a profile allows a tenant, as the observer tells it. The rest of it is tried on a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.errors import Category
+from sluice.kube.copies import CopyObserver
+from sluice.kube.mirror import Mirror
+from sluice.kube.objects import parse_copy
+from sluice.kube.settings import OperatorSettings
+from support.resources import COPY, changed
+
+if TYPE_CHECKING:
+    from sluice.core.trouble import Trouble
+
+UNUSED = cast("Any", None)
+"""Nothing here makes a call."""
+
+
+def trouble(**runtime: Any) -> Trouble | None:
+    """Why the runtime that a copy asks for is not to be had."""
+    settings = OperatorSettings.model_validate(
+        {
+            "image": "i",
+            "executorNamespaces": ["default"],
+            "profiles": {
+                "default": {"maxExecutors": 3, "maxResources": {"cpu": "2", "memory": "4Gi"}},
+                "other": {},
+            },
+        }
+    )
+    observer = CopyObserver(
+        UNUSED, Mirror(), UNUSED, UNUSED, settings=settings, cluster="c", threads=UNUSED
+    )
+    copy = parse_copy(
+        changed(changed(COPY, "spec.runtime", runtime), "metadata.namespace", "default")
+    )
+    return observer._profile_trouble(copy, settings.profiles.get(copy.spec.runtime.profile))
+
+
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        {},
+        {"executors": 3},
+        {"driver": {"resources": {"cpu": "2", "memory": "4Gi"}}},
+        {"executors": 1, "executor": {"resources": {"cpu": "500m"}}},
+        {"profile": "other", "executors": 8},
+    ],
+)
+def test_what_the_profile_allows_is_to_be_had(runtime: dict[str, Any]) -> None:
+    """Up to its bounds, each of them included."""
+    assert trouble(**runtime) is None
+
+
+@pytest.mark.parametrize(
+    ("runtime", "field", "words"),
+    [
+        ({"executors": 4}, "spec.runtime.executors", "4 is more"),
+        (
+            {"driver": {"resources": {"cpu": "2001m"}}},
+            "spec.runtime.driver.resources.cpu",
+            "more than",
+        ),
+        (
+            {"driver": {"resources": {"memory": "5Gi"}}},
+            "spec.runtime.driver.resources.memory",
+            "more than",
+        ),
+        (
+            {"executor": {"resources": {"memory": "5Gi"}}},
+            "spec.runtime.executor.resources.memory",
+            "more than",
+        ),
+        ({"profile": "big"}, "spec.runtime.profile", "offered are: default, other"),
+    ],
+)
+def test_more_than_the_profile_allows_is_refused_by_the_field(
+    runtime: dict[str, Any], field: str, words: str
+) -> None:
+    """It is the tenant's to change, and what there is instead is said."""
+    found = trouble(**runtime)
+    assert found is not None
+    assert (found.field, found.category) == (field, Category.SPEC)
+    assert words in found.message
