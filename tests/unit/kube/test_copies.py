@@ -1,4 +1,4 @@
-"""What a profile allows a tenant, as the observer tells it. The rest of it is tried on a cluster."""
+"""What a profile allows a tenant; the rest of what the observer does is tried on a cluster."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def secret(**values: bytes) -> Object:
 
 
 def test_a_secret_gives_a_login() -> None:
-    """A newline at the end, as editors and `kubectl create` from a file leave it, does not count."""
+    """A newline at the end, as editors leave it, does not count."""
     found = _credentials("login", secret(username=b"me\n", password="p\u00e4ss\r\n".encode()))
     assert (found.username, found.password) == ("me", "p\u00e4ss")
 
