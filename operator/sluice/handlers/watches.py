@@ -11,7 +11,7 @@ import kopf
 
 from sluice.api.common import GROUP, VERSION
 from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import UID_LABEL
+from sluice.kube.manifests import MANAGED, UID_LABEL
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 from sluice.kube.storekeeper import stores_of
@@ -110,6 +110,8 @@ def settings() -> kopf.OperatorSettings:
     found.watching.connect_timeout = 10
     found.networking.request_timeout = 30
     found.networking.connect_timeout = 10
+    for kind in (JOB, POD):  # the server leaves out what others run in the cluster
+        found.watching.label_selectors[kind.group, kind.version, kind.plural] = MANAGED
     found.posting.enabled = False
     found.scanning.disabled = True
     found.persistence.finalizer = f"{GROUP}/unused"

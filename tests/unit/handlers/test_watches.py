@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kopf import Resource
 
 from sluice.handlers.watches import Watches, registry, settings
 from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import UID_LABEL
+from sluice.kube.manifests import MANAGED, UID_LABEL
 from sluice.kube.mirror import Mirror
 from sluice.kube.queue import Key, Lane, WorkQueue
 from support.resources import COPY, STORE
@@ -126,6 +127,16 @@ def test_the_watches_write_nothing() -> None:
     found = settings()
     assert found.posting.enabled is False
     assert found.scanning.disabled is True
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [(JOB, [MANAGED]), (POD, [MANAGED]), (STREAM_COPY, []), (STREAM_STORE, [])],
+)
+def test_the_server_leaves_out_what_others_run(kind: Kind, expected: list[str]) -> None:
+    """Of all pods and Jobs of a cluster the operator hears only of those that are its own."""
+    resource = Resource(kind.group, kind.version, kind.plural, preferred=True)
+    assert list(settings().watching.label_selectors.collect(resource)) == expected
 
 
 def test_a_watch_that_hangs_is_ended() -> None:
