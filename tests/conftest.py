@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
+import structlog
 
 import localcluster
 from localstore import Cluster, ForeignClient, Standalone, User
@@ -58,6 +59,13 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
         kubernetes.down(_line(request))
     else:
         yield kubernetes
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Lets no test log into a stream that an earlier one had configured and pytest has closed."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -163,9 +163,11 @@ def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> Non
     # A finalizer keeps the pod, so that its end can be read.
     held = '{"metadata": {"finalizers": ["sluice.dev/test"]}}'
     jobs.run("patch", "pod", name, "--type=merge", f"--patch={held}")
-    jobs.run("delete", "pod", name, "--wait=false")
-    end = job.ended(seconds=15)
-    jobs.run("patch", "pod", name, "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    try:
+        jobs.run("delete", "pod", name, "--wait=false")
+        end = job.ended(seconds=15, deleted=True)
+    finally:
+        jobs.run("patch", "pod", name, "--type=merge", '--patch={"metadata": {"finalizers": null}}')
     assert end.code == 143
     assert end.message["reason"] == "Interrupted"
 

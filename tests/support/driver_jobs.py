@@ -203,8 +203,13 @@ class DriverJob:
         name = pod["metadata"]["name"]
         self.jobs.run("delete", "pod", name, "--force", "--grace-period=0", "--wait=false")
 
-    def ended(self, *, seconds: float = 180) -> End:
-        """Wait for the end of the driver's container."""
+    def ended(self, *, seconds: float = 180, deleted: bool = False) -> End:
+        """Wait for the end of the driver's container.
+
+        Args:
+            seconds: deadline.
+            deleted: whether its pod was deleted; then the node may have thrown its log away.
+        """
 
         def check() -> Object | None:
             statuses = self.pod["status"].get("containerStatuses", [])
@@ -213,7 +218,9 @@ class DriverJob:
 
         state = self.until("the driver ends", check, seconds=seconds)
         return End(
-            code=state["exitCode"], message=json.loads(state.get("message", "{}")), log=self.log()
+            code=state["exitCode"],
+            message=json.loads(state.get("message", "{}")),
+            log=[] if deleted else self.log(),
         )
 
     def log(self) -> list[Object]:
