@@ -11,7 +11,7 @@ import structlog
 
 from sluice.errors import SluiceError
 from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import MANAGED
+from sluice.kube.names import MANAGED
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 

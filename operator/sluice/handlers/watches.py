@@ -11,7 +11,7 @@ import kopf
 
 from sluice.api.common import GROUP, VERSION
 from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import MANAGED, UID_LABEL
+from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 from sluice.kube.storekeeper import stores_of

@@ -56,7 +56,6 @@ CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
 EVENT: Final = Kind("", "v1", "events", "Event")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace")
-SERVICE_ACCOUNT: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 class Refused(ApiUnavailable):

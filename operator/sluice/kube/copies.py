@@ -22,7 +22,8 @@ from sluice.engine.settle import ask
 from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound
 from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD, STREAM_STORE
 from sluice.kube.jobs import attempt_of, is_gone, job_seen
-from sluice.kube.manifests import UID_LABEL, runtime_hash
+from sluice.kube.manifests import runtime_hash
+from sluice.kube.names import UID_LABEL
 from sluice.kube.objects import (
     IN_USE_FINALIZER,
     copy_seen,

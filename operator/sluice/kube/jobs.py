@@ -21,7 +21,7 @@ from sluice.errors import (
     SecretNotFound,
     Unschedulable,
 )
-from sluice.kube.manifests import ATTEMPT_LABEL, RUNTIME_ANNOTATION
+from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,18 +15,19 @@ import yaml
 from sluice.api.common import API_VERSION, GROUP
 from sluice.core import text
 from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.kube.names import (
+    ATTEMPT_LABEL,
+    RUNTIME_ANNOTATION,
+    child_labels,
+    controls_name,
+    run_name,
+)
 
 if TYPE_CHECKING:
     from sluice.api.streamcopy import PodSpec, StreamCopySpec
     from sluice.core.plan import Plan
     from sluice.kube.client import Object
     from sluice.kube.settings import OperatorSettings, PodSize, Profile
-
-UID_LABEL: Final = f"{GROUP}/copy-uid"
-ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
-CONTROLS_ANNOTATION: Final = f"{GROUP}/controls-of-generation"
-RUNTIME_ANNOTATION: Final = f"{GROUP}/runtime-hash"
-MANAGED: Final = "app.kubernetes.io/managed-by=sluice-operator"
 
 RUN_DIR: Final = "/etc/sluice/run"
 CONTROLS_DIR: Final = "/etc/sluice/controls"
@@ -76,16 +77,6 @@ class Child:
         }
 
 
-def child_labels(uid: str, component: str) -> dict[str, str]:
-    """Labels of whatever belongs to a copy."""
-    return {
-        "app.kubernetes.io/name": "sluice",
-        "app.kubernetes.io/managed-by": "sluice-operator",
-        "app.kubernetes.io/component": component,
-        UID_LABEL: uid,
-    }
-
-
 def executors_for(request: JobRequest) -> int:
     """Executor pods for a copy: what the spec says, or by the plan's size where it says nothing."""
     wanted = request.spec.runtime.executors
@@ -96,16 +87,6 @@ def executors_for(request: JobRequest) -> int:
     size = request.plan.bytes
     suitable = 0 if size < NO_EXECUTORS_BELOW else -(-size // BYTES_PER_EXECUTOR)
     return min(suitable, request.profile.max_executors)
-
-
-def run_name(job: str) -> str:
-    """The name of the ConfigMap that an attempt's driver runs from, by its Job's."""
-    return f"{job}-run"
-
-
-def controls_name(name: str, uid: str) -> str:
-    """The name of a copy's controls ConfigMap."""
-    return f"{name[:40].rstrip('-.')}-controls-{text.short_hash(uid)}"
 
 
 def plan_config_map(child: Child, plan: Plan) -> Object:

@@ -26,7 +26,7 @@ from sluice.core.reconcile.world import (
 )
 from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded, StoreNotReady
-from sluice.kube import finalizers, manifests
+from sluice.kube import finalizers, manifests, names
 from sluice.kube.client import CONFIG_MAP, JOB, POD, SECRET, STREAM_COPY, STREAM_STORE, Refused
 from sluice.kube.manifests import Child, JobRequest
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
@@ -97,7 +97,7 @@ class Performer:
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):
                 await self._api.delete(JOB, namespace, job)
-                await self._api.delete(CONFIG_MAP, namespace, manifests.run_name(job))
+                await self._api.delete(CONFIG_MAP, namespace, names.run_name(job))
             case Abandon():
                 source, target = await self._observer.stores(situation)
                 request = situation.request
@@ -158,10 +158,10 @@ class Performer:
         request = manifests.controls_config_map(_child(situation), spec)
         await self._api.apply(CONFIG_MAP, namespace, request)
         situation.memory.controls = spec.limits.model_dump_json()
-        label = f"{manifests.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
+        label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
         for pod in await self._api.list(POD, namespace, labels=label):
             version = str(situation.seen.generation)
-            note = {"metadata": {"annotations": {manifests.CONTROLS_ANNOTATION: version}}}
+            note = {"metadata": {"annotations": {names.CONTROLS_ANNOTATION: version}}}
             await self._api.patch(POD, namespace, pod["metadata"]["name"], note)
 
     async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:

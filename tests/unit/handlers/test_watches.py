@@ -7,8 +7,8 @@ from kopf import Resource
 
 from sluice.handlers.watches import Watches, registry, settings
 from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import MANAGED, UID_LABEL
 from sluice.kube.mirror import Mirror
+from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.queue import Key, Lane, WorkQueue
 from support.resources import COPY, STORE
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sluice.core.reconcile.world import JobPhase, JobSeen
 from sluice.errors import Category
 from sluice.kube.jobs import attempt_of, is_gone, job_seen, termination
-from sluice.kube.manifests import ATTEMPT_LABEL, RUNTIME_ANNOTATION
+from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 
 if TYPE_CHECKING:
     from sluice.kube.client import Object

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.kube import manifests
+from sluice.kube import manifests, names
 from sluice.kube.manifests import CREDENTIALS_DIR, Child, JobRequest
 from sluice.kube.settings import OperatorSettings, Profile
 from support.copies import PLAN, UID, spec
@@ -36,7 +36,7 @@ RICH = {
     "tolerations": [{"key": "batch", "operator": "Exists"}],
     "affinity": {"nodeAffinity": {}},
     "priorityClassName": "low",
-    "labels": {"team": "data", manifests.UID_LABEL: "mine", "app.kubernetes.io/name": "mine"},
+    "labels": {"team": "data", names.UID_LABEL: "mine", "app.kubernetes.io/name": "mine"},
     "annotations": {"mesh": "off"},
     "sparkConf": {"spark.executor.extraJavaOptions": "-Xss4m"},
 }
@@ -114,7 +114,7 @@ def test_no_two_copies_share_a_name(first: tuple[str, str], second: tuple[str, s
     """Neither do copies of one name that follow each other."""
     if first[1] != second[1]:
         assert plan_name(*first) != plan_name(*second)
-        assert manifests.controls_name(*first) != manifests.controls_name(*second)
+        assert names.controls_name(*first) != names.controls_name(*second)
         assert job_name(first[1], 1) != job_name(second[1], 1)
 
 
@@ -131,7 +131,7 @@ def test_children_go_with_their_copy() -> None:
         assert (owner["kind"], owner["name"], owner["uid"]) == ("StreamCopy", "orders", UID)
         assert owner["controller"] is True
         assert body["metadata"]["namespace"] == "team"
-        assert body["metadata"]["labels"][manifests.UID_LABEL] == UID
+        assert body["metadata"]["labels"][names.UID_LABEL] == UID
 
 
 def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
@@ -140,14 +140,14 @@ def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
     pods = manifests.job(made)["spec"]["template"]["metadata"], executor(made)["metadata"]
     for meta in pods:
         assert meta["labels"]["team"] == "data"
-        assert meta["labels"][manifests.UID_LABEL] == UID
+        assert meta["labels"][names.UID_LABEL] == UID
         assert meta["labels"]["app.kubernetes.io/name"] == "sluice"
         assert meta["annotations"] == {"mesh": "off"}
     assert [meta["labels"]["app.kubernetes.io/component"] for meta in pods] == [
         "driver",
         "executor",
     ]
-    assert pods[0]["labels"][manifests.ATTEMPT_LABEL] == "7"
+    assert pods[0]["labels"][names.ATTEMPT_LABEL] == "7"
 
 
 # -- the Job

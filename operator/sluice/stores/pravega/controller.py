@@ -194,12 +194,6 @@ class Controller:
             STREAM_NOT_SEALED=StreamNotSealed(f"the stream {name} is not sealed"),
         )
 
-    async def stream_exists(self, name: StreamName) -> bool:
-        """Whether there is such a stream."""
-        doing = f"look for the stream {name}"
-        reply = await self._call(self._stub.checkStreamExists, _info(name), doing)
-        return bool(reply.exists)
-
     async def configuration(self, name: StreamName) -> StreamConfig:
         """What a stream is configured with. StreamNotFound, for a missing scope too."""
         return policies.from_message(await self._configuration(name))
