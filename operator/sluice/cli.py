@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -26,7 +25,7 @@ from sluice import __version__, console, logs
 from sluice.api.load import load
 from sluice.api.quantities import Bytes
 from sluice.config import Settings
-from sluice.engine.report import Outcome, StreamReport
+from sluice.engine.report import StreamReport
 from sluice.errors import Category, InfrastructureError, InvalidSpec, SluiceError
 from sluice.pipelines.application import SparkLost, local_spark
 from sluice.pipelines.driver import DriverOptions, drive
@@ -163,7 +162,7 @@ def run(
             console.show_report(*result)
     if output == "json":
         _print_json([_report_json(*entry) for entry in ended])
-    console.err.print(f"{_summary(ended)} in {console.duration(time.monotonic() - began)}")
+    console.err.print(f"{console.summary(ended)} in {console.duration(time.monotonic() - began)}")
     sys.exit(_exit_code([report for _, report, _ in ended]))
 
 
@@ -362,17 +361,6 @@ def _read(file: str) -> Resources:
             f"{file} cannot be read: {error}", remedy="Name a YAML file that exists."
         ) from error
     return load(text)
-
-
-def _summary(ended: list[tuple[str, StreamReport, float]]) -> str:
-    """One line over all copies: `2 copied, 1 failed`."""
-    words = {
-        Outcome.COPIED: "copied",
-        Outcome.ALREADY_COMPLETE: "already complete",
-        Outcome.FAILED: "failed",
-    }
-    counts = Counter(report.outcome for _, report, _ in ended)
-    return ", ".join(f"{counts[o]} {words[o]}" for o in Outcome if counts[o]) or "nothing to do"
 
 
 def _exit_code(reports: list[StreamReport]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -229,3 +230,14 @@ class LiveProgress:
                 self._stop.wait(_POLL_SECONDS)
         finally:
             store.close()
+
+
+def summary(ended: list[tuple[str, StreamReport, float]]) -> str:
+    """One line over all copies: `2 copied, 1 failed`."""
+    words = {
+        Outcome.COPIED: "copied",
+        Outcome.ALREADY_COMPLETE: "already complete",
+        Outcome.FAILED: "failed",
+    }
+    counts = Counter(report.outcome for _, report, _ in ended)
+    return ", ".join(f"{counts[o]} {words[o]}" for o in Outcome if counts[o]) or "nothing to do"
