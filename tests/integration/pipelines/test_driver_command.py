@@ -135,8 +135,9 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     driver.limit(1 << 20)
     process = driver.start()
     until_logged(process, '"Transfer"')
-    time.sleep(1)  # into the round, whose tasks have started their processes
-    workers = workers_of(process.pid)
+    while not (workers := workers_of(process.pid)):  # into the round
+        assert process.poll() is None
+        time.sleep(0.05)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
