@@ -21,6 +21,10 @@ _TAIL_LINES = 30
 # happens to restart a server.
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="localstore-spawner")
 
+# What is meant to outlive us still has to be reaped if it ends before us, and Popen objects to
+# being dropped while its child runs. So the handles stay here; others know the process by its pid.
+_left_running: dict[int, subprocess.Popen[bytes]] = {}
+
 
 class Process:
     """One process with its group, known by its pid and the time it started.
@@ -64,14 +68,19 @@ class Process:
             The process.
         """
         child = spawn(command, log=log, tethered=tethered)
+        if not tethered:
+            _left_running[child.pid] = child
         return cls(name=name, pid=child.pid, started=_start(child.pid) or 0, log=log, child=child)
 
     @property
     def alive(self) -> bool:
         """Whether it runs."""
-        if self._child is not None:
-            return self._child.poll() is None
-        return self.started == _start(self.pid)
+        if self._child is None:
+            return self.started == _start(self.pid)
+        if self._child.poll() is None:
+            return True
+        _left_running.pop(self.pid, None)
+        return False
 
     def wait_ready(self, check: Callable[[], bool], *, seconds: float) -> None:
         """Waits until a check passes.

@@ -131,6 +131,7 @@ def _until(what: str, check: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(300)
 def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_path: Path) -> None:
     """Watches that hang while all other calls go through are noticed by comparing with lists."""
