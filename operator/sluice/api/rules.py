@@ -58,14 +58,19 @@ def immutable(what: str, remedy: str) -> JsonDict:
     )
 
 
-def one_of(what: str, *names: str) -> Callable[[dict[str, Any]], None]:
-    """The change to a model's schema by which exactly one of some fields has to be given."""
+def exactly_one(what: str, *names: str) -> Rule:
+    """The rule that exactly one of some optional fields has to be given."""
     given = ", ".join(f"has(self.{name})" for name in names)
-    rule = Rule(
+    return Rule(
         f"[{given}].filter(given, given).size() == 1",
         f"exactly one {what} is needed: {', '.join(names)}",
         path=f".{names[0]}",
     )
+
+
+def one_of(what: str, *names: str) -> Callable[[dict[str, Any]], None]:
+    """The change to a model's schema by which exactly one of some fields has to be given."""
+    rule = exactly_one(what, *names)
 
     def change(schema: dict[str, Any]) -> None:
         schema["required"] = [name for name in schema.get("required", []) if name not in names]

@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.common import GROUP, VERSION, Resource
+from sluice.api.ephemeral_status import EphemeralStreamStatus
+from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.rules import FROZEN, RULES, Rule
 from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus, StreamStoreStatus
 from sluice.api.streamcopy import StreamCopy
@@ -168,6 +170,32 @@ KINDS: Final = (
             "Absent otherwise.",
             ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
             ConditionType.VERIFIED: "The staged bytes were read again and are the source's.",
+        },
+    ),
+    Kind(
+        model=EphemeralStream,
+        status=EphemeralStreamStatus,
+        plural="ephemeralstreams",
+        short="eps",
+        columns=(
+            *_READY,
+            Column("Streams", ".status.streamCount", "integer"),
+            Column("Owners", ".status.ownersSummary"),
+            _AGE,
+            Column("Scope", ".spec.scope", wide=True),
+            Column("Stream", ".spec.stream", wide=True),
+            Column("Prefix", ".spec.streamPrefix", wide=True),
+            Column("Store", ".spec.storeRef.name", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The streams are there, or were released as wanted.",
+            ConditionType.RECONCILING: "Something is waited for, made or deleted. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to change nothing.",
+            ConditionType.DRIFTED: "Somebody else changed the stream: it is not as the spec has "
+            "it. Absent otherwise.",
         },
     ),
 )

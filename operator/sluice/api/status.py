@@ -94,6 +94,7 @@ class ConditionType(StrEnum):
     STALLED = "Stalled"
     SUSPENDED = "Suspended"
     VERIFIED = "Verified"
+    DRIFTED = "Drifted"
 
 
 class StatusModel(BaseModel):
@@ -128,7 +129,7 @@ class Condition(StatusModel):
             max_length=64,
             pattern=r"^[A-Za-z]([A-Za-z0-9]*)$",
             description="What the condition is about: Ready, Succeeded, Reconciling, Stalled, "
-            "Suspended or Verified.",
+            "Suspended, Verified or Drifted.",
         ),
     ]
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
