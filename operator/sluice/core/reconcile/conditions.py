@@ -48,13 +48,15 @@ def stalled(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tupl
     return found
 
 
-def suspended(saying: Saying) -> dict[ConditionType, tuple[Tri, Saying]]:
+def suspended(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
     """Somebody wants it to wait."""
-    return {
+    found: dict[ConditionType, tuple[Tri, Saying]] = {
         ConditionType.READY: ("Unknown", saying),
-        ConditionType.SUCCEEDED: ("Unknown", saying),
         ConditionType.SUSPENDED: ("True", saying),
     }
+    if bounded:
+        found[ConditionType.SUCCEEDED] = ("Unknown", saying)
+    return found
 
 
 def ready(saying: Saying) -> dict[ConditionType, tuple[Tri, Saying]]:
