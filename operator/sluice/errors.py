@@ -14,6 +14,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
+    │   ├── AccessDenied              the StreamStore's access does not allow it
     │   └── AbortRefused              publishing has begun, the copy can only be finished
     ├── BackendError              the store answered, and the answer was no
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
@@ -151,6 +152,12 @@ class ProfileNotFound(SpecError):
     """The administrator offers no such runtime profile."""
 
     default_remedy = "Name one of the profiles that the message lists, or ask for a new one."
+
+
+class AccessDenied(SpecError):
+    """The StreamStore's `access` does not allow it."""
+
+    default_remedy = "Ask whoever has the StreamStore to extend spec.access."
 
 
 class AbortRefused(SpecError):

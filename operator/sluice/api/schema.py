@@ -46,11 +46,13 @@ _KEPT: Final = (
     "required",
     "properties",
     "items",
+    "minProperties",
+    "maxProperties",
     RULES,
 )
 """What a structural schema takes as it is, in the order in which it is written."""
 
-_DROPPED: Final = ("$defs", "title", "additionalProperties", FROZEN)
+_DROPPED: Final = ("$defs", "title", "additionalProperties", "propertyNames", FROZEN)
 """What it does without: Kubernetes prunes unknown fields, `kubectl` refuses them."""
 
 _NAME_RULES = (
@@ -278,6 +280,10 @@ def _convert(node: Schema, path: str, models: Schema, *, operator_defaults: bool
     if node.get(FROZEN) or (operator_defaults and isinstance(default, str | int) and default != ""):
         result["default"] = default
     match node.get("type"):
+        case "object" if "properties" not in node:
+            result["additionalProperties"] = _convert(
+                node["additionalProperties"], f"{path}[]", models, operator_defaults=False
+            )
         case "object":
             result["properties"] = {
                 name: _convert(value, f"{path}.{name}", models, operator_defaults=operator_defaults)
@@ -295,7 +301,7 @@ def _convert(node: Schema, path: str, models: Schema, *, operator_defaults: bool
         case "string" if node.get("format") == "date-time":
             result["maxLength"] = _TIME_LENGTH
     _check(result, path)
-    return {key: result[key] for key in _KEPT if key in result}
+    return {key: result[key] for key in (*_KEPT, "additionalProperties") if key in result}
 
 
 def _resolved(node: Schema, path: str, models: Schema) -> Schema:
@@ -330,6 +336,8 @@ def _check(node: Schema, path: str) -> None:
         wanted |= {"maxItems"}
     elif kind == "quantity" or (kind == "string" and "enum" not in node):
         wanted |= {"maxLength"}
+    elif "additionalProperties" in node:
+        wanted |= {"maxProperties"}
     elif kind not in {"object", "boolean", "string"}:
         raise ValueError(f"{path}: the API has no fields of type {kind}")
     if path.endswith("[]"):

@@ -1,0 +1,70 @@
+"""What a StreamStore's `access` allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.errors import AccessDenied
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sluice.api.streamstore import Access, Operation
+
+
+def check(
+    access: Access | None, *, store: str, scope: str, operations: Iterable[Operation]
+) -> None:
+    """Check that a scope may be used so.
+
+    Args:
+        access: the StreamStore's; None allows everything.
+        store: its name, for the message.
+        scope: the scope.
+        operations: all that is going to be done there.
+
+    Raises:
+        AccessDenied: it may not.
+    """
+    if access is None:
+        return
+    if access.scopes is not None and not any(_takes(one, scope) for one in access.scopes):
+        raise AccessDenied(
+            f"StreamStore {store!r} may be used for these scopes only: {', '.join(access.scopes)}",
+            field="spec.scope",
+        )
+    if access.operations is not None:
+        missing = sorted(set(operations) - set(access.operations))
+        if missing:
+            raise AccessDenied(
+                f"StreamStore {store!r} does not allow to {' and '.join(missing)}",
+                field="spec.storeRef.name",
+            )
+
+
+def check_namespace(
+    access: Access | None, *, store: str, namespace: str, labels: Mapping[str, str] | None
+) -> None:
+    """Check that workloads of another namespace may own streams here.
+
+    Args:
+        access: the StreamStore's.
+        store: its name, for the message.
+        namespace: the other namespace.
+        labels: its labels; None when there is no such namespace.
+
+    Raises:
+        AccessDenied: they may not.
+    """
+    wanted = access.selector.match_labels.items() if access and access.selector else None
+    if wanted is None or labels is None or not wanted <= labels.items():
+        raise AccessDenied(
+            f"StreamStore {store!r} does not admit owners of namespace {namespace!r}",
+            field="spec.owners",
+        )
+
+
+def _takes(pattern: str, scope: str) -> bool:
+    if pattern.endswith("*"):
+        return scope.startswith(pattern[:-1])
+    return scope == pattern
