@@ -317,6 +317,10 @@ class InfrastructureError(SluiceError):
     default_remedy = "Run again: the copy goes on where it stopped."
 
 
+class ResourceChanged(InfrastructureError):
+    """Somebody changed or deleted a resource while it was worked on; it is looked at again."""
+
+
 class ApiUnavailable(InfrastructureError):
     """The Kubernetes API refused a call of the operator, or did not answer."""
 

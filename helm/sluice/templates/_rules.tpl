@@ -4,10 +4,10 @@ Tests compare the two, and both with what the operator's code calls.
 */ -}}
 {{- define "sluice.operatorRules" -}}
 - apiGroups: [sluice.dev]
-  resources: [streamcopies, streamstores]
+  resources: [ephemeralstreams, streamcopies, streamstores]
   verbs: [get, list, watch, patch]
 - apiGroups: [sluice.dev]
-  resources: [streamcopies/status, streamstores/status]
+  resources: [ephemeralstreams/status, streamcopies/status, streamstores/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
@@ -24,6 +24,28 @@ Tests compare the two, and both with what the operator's code calls.
 - apiGroups: [""]
   resources: [events]
   verbs: [get, list, create, patch]
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
+{{- end }}
+
+{{- /* The usual owners of EphemeralStreams; others are added by ClusterRoles with the label below. */ -}}
+{{- define "sluice.ownerRules" -}}
+- apiGroups: [apps]
+  resources: [daemonsets, deployments, replicasets, statefulsets]
+  verbs: [get, list, watch]
+- apiGroups: [batch]
+  resources: [cronjobs, jobs]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+- apiGroups: [flink.apache.org]
+  resources: [flinkdeployments, flinksessionjobs]
+  verbs: [get, list, watch]
+- apiGroups: [sparkoperator.k8s.io, spark.apache.org]
+  resources: [sparkapplications, scheduledsparkapplications]
+  verbs: [get, list, watch]
 {{- end }}
 
 {{- /* What a driver with executors may do in its own namespace. */ -}}

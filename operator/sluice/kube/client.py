@@ -50,6 +50,7 @@ class Kind(NamedTuple):
 
 STREAM_COPY: Final = Kind(GROUP, VERSION, "streamcopies", "StreamCopy")
 STREAM_STORE: Final = Kind(GROUP, VERSION, "streamstores", "StreamStore")
+EPHEMERAL_STREAM: Final = Kind(GROUP, VERSION, "ephemeralstreams", "EphemeralStream")
 JOB: Final = Kind("batch", "v1", "jobs", "Job")
 POD: Final = Kind("", "v1", "pods", "Pod")
 CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")

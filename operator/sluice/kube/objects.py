@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from sluice.api.common import GROUP
+from sluice.api.ephemeral_status import EphemeralStreamStatus
+from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import invalid
 from sluice.api.status import MOST_TOKEN, StreamCopyStatus
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.core.reconcile.copy_seen import CopySeen
+from sluice.core.reconcile.ephemeral_world import EphemeralSeen
 
 if TYPE_CHECKING:
     from sluice.kube.client import Object
 
 STAGING_FINALIZER: Final = f"{GROUP}/staging"
+STREAMS_FINALIZER: Final = f"{GROUP}/streams"
 IN_USE_FINALIZER: Final = f"{GROUP}/in-use"
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 HELD_SECRET: Final = f"{GROUP}/held-secret"
@@ -42,14 +46,36 @@ def parse_store(body: Object) -> StreamStore:
         raise invalid(error, "StreamStore") from error
 
 
+def parse_ephemeral(body: Object) -> EphemeralStream:
+    """An EphemeralStream from its object. InvalidSpec where it is none that this version knows."""
+    try:
+        return EphemeralStream.model_validate(body)
+    except ValidationError as error:
+        raise invalid(error, "EphemeralStream") from error
+
+
+def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
+    """An EphemeralStream as its reconcile function takes it."""
+    meta = body["metadata"]
+    return EphemeralSeen(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        created=datetime.fromisoformat(meta["creationTimestamp"]),
+        spec=resource.spec,
+        status=EphemeralStreamStatus.read(body.get("status")),
+        references=frozenset(one["uid"] for one in meta.get("ownerReferences") or ()),
+        finalizer=has_finalizer(body, STREAMS_FINALIZER),
+        deleted=_deleted_for(meta),
+        force_orphan=wants_orphan(body),
+    )
+
+
 def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
     """A StreamCopy as `reconcile` takes it."""
     meta = body["metadata"]
     annotations = meta.get("annotations") or {}
-    deleted = meta.get("deletionTimestamp")
-    since = None
-    if deleted is not None:
-        since = (datetime.now(UTC) - datetime.fromisoformat(deleted)).total_seconds()
     return CopySeen(
         name=meta["name"],
         uid=meta["uid"],
@@ -59,9 +85,18 @@ def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
         status=StreamCopyStatus.read(body.get("status")),
         requested_at=str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None,
         finalizer=has_finalizer(body, STAGING_FINALIZER),
-        deleted=None if since is None else max(0.0, since),
+        deleted=_deleted_for(meta),
         force_orphan=wants_orphan(body),
     )
+
+
+def _deleted_for(meta: Object) -> float | None:
+    """For how many seconds an object is being deleted; None if it is not."""
+    deleted = meta.get("deletionTimestamp")
+    if deleted is None:
+        return None
+    since = (datetime.now(UTC) - datetime.fromisoformat(deleted)).total_seconds()
+    return max(0.0, since)
 
 
 def wants_orphan(body: Object) -> bool:

@@ -122,19 +122,7 @@ class Performer:
         for side, store in (("source", situation.world.source), ("target", situation.world.target)):
             if store is None or store.held:
                 continue
-            field = f"spec.{side}.storeRef.name"
-            if not await finalizers.add(
-                self._api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER
-            ):
-                raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)
-            secret = store.address.secret
-            if secret is not None and not await finalizers.add(
-                self._api, SECRET, namespace, secret, IN_USE_FINALIZER
-            ):
-                raise StoreNotReady(
-                    f"the Secret {secret!r} of StreamStore {store.name!r} is being deleted",
-                    field=field,
-                )
+            await hold(self._api, namespace, store, field=f"spec.{side}.storeRef.name")
 
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec

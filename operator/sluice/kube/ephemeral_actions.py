@@ -1,0 +1,159 @@
+"""Doing what was decided about an EphemeralStream. Every action may be done twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.ephemeral_world import (
+    Abandon,
+    Adopt,
+    Configure,
+    Make,
+    Protect,
+    Refer,
+    Release,
+    Unprotect,
+)
+from sluice.engine import claims
+from sluice.errors import ResourceChanged
+from sluice.kube import finalizers
+from sluice.kube.client import EPHEMERAL_STREAM
+from sluice.kube.holding import hold
+from sluice.kube.objects import STREAMS_FINALIZER
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.ephemeral_world import EphemeralAction
+    from sluice.kube.client import Api
+    from sluice.kube.ephemerals import EphemeralObserver, EphemeralSituation
+    from sluice.kube.events import Recorder
+    from sluice.metrics import Metrics
+
+_log = structlog.get_logger()
+
+
+class EphemeralPerformer:
+    """Carries out actions.
+
+    Args:
+        api: the API server.
+        observer: the way to the store.
+        recorder: for events.
+        metrics: counts what is released and orphaned.
+    """
+
+    def __init__(
+        self, api: Api, observer: EphemeralObserver, recorder: Recorder, metrics: Metrics
+    ) -> None:
+        self._api = api
+        self._observer = observer
+        self._recorder = recorder
+        self._metrics = metrics
+
+    async def perform(self, situation: EphemeralSituation, action: EphemeralAction) -> None:
+        """Do one thing.
+
+        Raises:
+            SluiceError: it could not be done; what was done before it stays.
+        """
+        seen = situation.seen
+        match action:
+            case Protect():
+                await self._protect(situation)
+            case Unprotect():
+                await finalizers.remove(
+                    self._api,
+                    EPHEMERAL_STREAM,
+                    seen.namespace,
+                    seen.name,
+                    STREAMS_FINALIZER,
+                    uid=seen.uid,
+                )
+            case Refer(owners):
+                await self._refer(situation, owners)
+            case Abandon(why):
+                await self._abandon(situation, why)
+            case Make() | Adopt() | Configure() | Release():
+                await self._change(situation, action)
+
+    async def _change(
+        self, situation: EphemeralSituation, action: Make | Adopt | Configure | Release
+    ) -> None:
+        """Change something in the store."""
+        store, claim = await self._observer.store(situation), situation.claim
+        self._observer.forget_holding(situation)
+        match action:
+            case Make():
+                now = round(time.time() * 1000)
+                await self._observer.blocking(lambda: claims.make(claim, store, now))
+            case Adopt(predecessor):
+                await self._observer.blocking(lambda: claims.adopt(claim, store, predecessor))
+            case Configure():
+                await self._observer.blocking(lambda: claims.configure(claim, store))
+            case Release(delete):
+                count = await self._observer.blocking(
+                    lambda: claims.release(claim, store, delete=delete)
+                )
+                _log.info("released", streams=count, deleted=delete)
+                if delete:
+                    self._metrics.count("sluice_streams_deleted_total", count)
+
+    async def _protect(self, situation: EphemeralSituation) -> None:
+        """Let neither the resource nor its store go while it has a stream."""
+        seen, store = situation.seen, situation.world.store
+        if not await finalizers.add(
+            self._api,
+            EPHEMERAL_STREAM,
+            seen.namespace,
+            seen.name,
+            STREAMS_FINALIZER,
+            uid=seen.uid,
+        ):
+            raise ResourceChanged(f"EphemeralStream {seen.name!r} was deleted meanwhile")
+        if store is not None and not store.held:
+            await hold(self._api, seen.namespace, store, field="spec.storeRef.name")
+
+    async def _refer(
+        self, situation: EphemeralSituation, owners: tuple[tuple[int, str], ...]
+    ) -> None:
+        """Make owners own the resource, beside those that do already."""
+        meta, spec = situation.body["metadata"], situation.seen.spec
+        wanted = list(meta.get("ownerReferences") or [])
+        there = {reference["uid"] for reference in wanted}
+        for index, uid in owners:
+            if uid not in there:
+                owner = spec.owners[index]
+                wanted.append(
+                    {
+                        "apiVersion": owner.api_version,
+                        "kind": owner.kind,
+                        "name": owner.name,
+                        "uid": uid,
+                        "blockOwnerDeletion": False,
+                    }
+                )
+        # Writing the status has given the resource a new version, so this one is compared by hand.
+        found = await self._api.get(EPHEMERAL_STREAM, meta["namespace"], meta["name"])
+        now = found["metadata"] if found else {}
+        before = meta.get("ownerReferences")
+        if now.get("uid") != meta["uid"] or now.get("ownerReferences") != before:
+            return  # the next look knows
+        change = {"resourceVersion": now["resourceVersion"], "ownerReferences": wanted}
+        await self._api.patch(
+            EPHEMERAL_STREAM, meta["namespace"], meta["name"], {"metadata": change}
+        )
+
+    async def _abandon(self, situation: EphemeralSituation, why: str) -> None:
+        """Say what is left behind, where nobody can overlook it."""
+        spec, status = situation.seen.spec, situation.seen.status
+        names = ", ".join(status.streams) or spec.stream or f"{spec.stream_prefix}*"
+        message = (
+            f"In StreamStore {spec.store_ref.name!r}, scope {spec.scope!r}, these streams are left "
+            f"behind: {names}. {why}"
+        )
+        _log.error("orphaned", left=message)
+        self._metrics.count("sluice_orphaned_total", kind="EphemeralStream")
+        await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")

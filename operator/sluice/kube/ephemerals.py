@@ -1,0 +1,281 @@
+"""Looking at an EphemeralStream: from objects and its store to the world that is decided on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from sluice.core import access
+from sluice.core.claim import Claim, Claimant
+from sluice.core.model import (
+    Retention,
+    RetentionType,
+    ScaleType,
+    Scaling,
+    StreamConfig,
+)
+from sluice.core.reconcile.ephemeral import DRIFT_SECONDS, NEWS_SECONDS, asks_store
+from sluice.core.reconcile.ephemeral_world import EphemeralWorld
+from sluice.core.trouble import Trouble
+from sluice.engine import claims
+from sluice.errors import SluiceError, StoreNotFound
+from sluice.kube import rivals
+from sluice.kube.client import NAMESPACE
+from sluice.kube.objects import ephemeral_seen, parse_ephemeral
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+    from typing import TypeVar
+
+    from sluice.api.ephemeralstream import EphemeralStream, EphemeralStreamSpec, Owner
+    from sluice.api.streamstore import Operation, StreamStore
+    from sluice.core.claim import Holding
+    from sluice.core.model import StoreAddress
+    from sluice.core.reconcile.ephemeral_world import EphemeralSeen, OwnerSeen
+    from sluice.core.reconcile.world import StoreSeen
+    from sluice.kube.client import Api, Object
+    from sluice.kube.mirror import Mirror
+    from sluice.kube.owners import Owners
+    from sluice.kube.stores import Connections
+    from sluice.kube.storeview import StoreView
+    from sluice.stores.base import Store
+
+    _T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is kept of a resource between two looks, only to spare calls.
+
+    Attributes:
+        uid: of the resource.
+        address: where its store was last seen, for the time when its StreamStore is gone.
+        holding: what the store said, and when and about which generation.
+    """
+
+    uid: str
+    address: StoreAddress | None = None
+    holding: tuple[Holding, float, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EphemeralSituation:
+    """An EphemeralStream and everything around it.
+
+    Attributes:
+        body: the object.
+        resource: it, as a model.
+        seen: it, as its reconcile function takes it.
+        world: its surroundings.
+        claim: what it claims.
+    """
+
+    body: Object
+    resource: EphemeralStream
+    seen: EphemeralSeen
+    world: EphemeralWorld
+    claim: Claim
+
+
+class EphemeralObserver:
+    """Looks at EphemeralStreams.
+
+    Args:
+        api: the API server.
+        mirror: what the watches told.
+        owners: what is known of owners.
+        stores: the StreamStores.
+        connections: the stores themselves.
+        cluster: the cluster's identity.
+        threads: where blocking calls to stores are made.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        mirror: Mirror,
+        owners: Owners,
+        stores: StoreView,
+        connections: Connections,
+        *,
+        cluster: str,
+        threads: Executor,
+    ) -> None:
+        self._api = api
+        self._mirror = mirror
+        self._owners = owners
+        self._stores = stores
+        self._connections = connections
+        self._cluster = cluster
+        self._threads = threads
+        self._memories: dict[tuple[str, str], _Memory] = {}
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The resource is gone."""
+        self._memories.pop((namespace, name), None)
+
+    def forget_holding(self, situation: EphemeralSituation) -> None:
+        """Something was changed in the store: it is asked again."""
+        self._memory(situation.seen).holding = None
+
+    async def look(self, body: Object) -> EphemeralSituation:
+        """Look at a resource's surroundings. Nothing is changed.
+
+        Raises:
+            InvalidSpec: the object is none that this version understands.
+            ApiUnavailable: the API server could not be asked.
+        """
+        resource = parse_ephemeral(body)
+        seen = ephemeral_seen(body, resource)
+        found = await self._stores.look(seen.namespace, seen.spec.store_ref.name)
+        memory = self._memory(seen)
+        if found is not None and found.seen is not None:
+            memory.address = found.seen.address
+        world = EphemeralWorld(
+            now=datetime.now(UTC),
+            store=found.seen if found else None,
+            owners=await self._look_at_owners(seen),
+            rival=None if seen.deleted is not None else rivals.rival(self._mirror, body),
+            readers=rivals.readers(self._mirror, body),
+            refused=await self._refused(seen, found.resource if found else None),
+        )
+        claim = claim_of(resource, seen, cluster=self._cluster)
+        situation = EphemeralSituation(
+            body=body, resource=resource, seen=seen, world=world, claim=claim
+        )
+        return await self._ask(situation) if asks_store(seen, world) else situation
+
+    async def store(self, situation: EphemeralSituation) -> Store:
+        """The store, also when its StreamStore is gone and a connection is still open.
+
+        Raises:
+            StoreNotFound, SecretNotFound: there is no way to it.
+        """
+        address = self._memory(situation.seen).address
+        if address is None:
+            name = situation.seen.spec.store_ref.name
+            raise StoreNotFound(f"there is no StreamStore {name!r} any more")
+        return await self._connections.get(situation.seen.namespace, address)
+
+    async def blocking(self, call: Callable[[], _T]) -> _T:
+        """Make a blocking call in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _memory(self, seen: EphemeralSeen) -> _Memory:
+        """What is kept of a resource; nothing of another one that had its name."""
+        known = self._memories.get((seen.namespace, seen.name))
+        if known is None or known.uid != seen.uid:
+            known = self._memories[seen.namespace, seen.name] = _Memory(seen.uid)
+        return known
+
+    async def _look_at_owners(self, seen: EphemeralSeen) -> tuple[OwnerSeen, ...]:
+        if seen.deleted is not None:
+            return ()
+        return tuple([await self._look_at_owner(seen, owner) for owner in seen.spec.owners])
+
+    async def _look_at_owner(self, seen: EphemeralSeen, owner: Owner) -> OwnerSeen:
+        """An owner; one whose absence would release something is looked for once more."""
+        namespace = owner.namespace or seen.namespace
+        found = await self._owners.look(owner, namespace)
+        if found.trouble is None and (found.uid is None or found.finished):
+            return await self._owners.confirm(owner, namespace)
+        return found
+
+    async def _refused(self, seen: EphemeralSeen, store: StreamStore | None) -> Trouble | None:
+        """Why the StreamStore's access forbids what the spec asks for."""
+        if store is None or seen.deleted is not None:
+            return None
+        name = store.metadata.name
+        try:
+            access.check(
+                store.spec.access, store=name, scope=seen.spec.scope, operations=_needs(seen.spec)
+            )
+            for owner in seen.spec.owners:
+                if owner.namespace not in {None, seen.namespace}:
+                    found = await self._api.get(NAMESPACE, None, str(owner.namespace))
+                    access.check_namespace(
+                        store.spec.access,
+                        store=name,
+                        namespace=str(owner.namespace),
+                        labels=None if found is None else found["metadata"].get("labels", {}),
+                    )
+        except SluiceError as error:
+            return Trouble.of(error)
+        return None
+
+    async def _ask(self, situation: EphemeralSituation) -> EphemeralSituation:
+        """Ask the store, unless it was asked lately; why it could not be is part of the answer."""
+        seen, memory = situation.seen, self._memory(situation.seen)
+        if memory.holding is not None:
+            holding, at, generation = memory.holding
+            fresh = DRIFT_SECONDS if seen.spec.stream is not None else NEWS_SECONDS
+            if generation == seen.generation and time.monotonic() - at < fresh - 1:
+                return replace(situation, world=replace(situation.world, holding=holding))
+        try:
+            store = await self.store(situation)
+            claim = situation.claim
+            holding = await self.blocking(lambda: claims.look(claim, store))
+        except SluiceError as error:
+            return replace(situation, world=replace(situation.world, trouble=Trouble.of(error)))
+        memory.holding = (holding, time.monotonic(), seen.generation)
+        return replace(situation, world=replace(situation.world, holding=holding))
+
+
+def claim_of(resource: EphemeralStream, seen: EphemeralSeen, *, cluster: str) -> Claim:
+    """What a resource claims."""
+    spec = resource.spec
+    claimant = Claimant(
+        cluster=cluster,
+        namespace=seen.namespace,
+        name=seen.name,
+        uid=seen.uid,
+        created=round(seen.created.timestamp() * 1000),
+    )
+    return Claim(
+        claimant=claimant,
+        scope=spec.scope,
+        make_scope=spec.scope_policy == "CreateIfAbsent",
+        stream=spec.stream,
+        prefix=spec.stream_prefix,
+        config=stream_config(spec),
+        existing=spec.claim == "ExistingAndNew",
+        known=seen.status.created_milliseconds,
+    )
+
+
+def stream_config(spec: EphemeralStreamSpec) -> StreamConfig:
+    """A stream's configuration as the store knows it."""
+    if spec.config is None:
+        return StreamConfig()
+    scaling, retention = spec.config.scaling, spec.config.retention
+    kept = Retention()
+    if retention is not None and retention.seconds is not None:
+        kept = Retention(type=RetentionType.TIME, minimum=retention.seconds * 1000)
+    elif retention is not None and retention.bytes is not None:
+        kept = Retention(type=RetentionType.SIZE, minimum=retention.bytes)
+    return StreamConfig(
+        scaling=Scaling(
+            type=ScaleType(scaling.type),
+            target_rate=scaling.target_rate or 0,
+            scale_factor=scaling.scale_factor or 0,
+            min_segments=scaling.min_segments,
+        ),
+        retention=kept,
+        tags=spec.config.tags,
+    )
+
+
+def _needs(spec: EphemeralStreamSpec) -> set[Operation]:
+    """What a resource does in its store."""
+    needed: set[Operation] = set()
+    if spec.stream is not None:
+        needed.add("Create")
+    if spec.adopt == "IfUnowned":
+        needed.add("Append")
+    if spec.on_release == "Delete":
+        needed.add("Delete")
+    return needed

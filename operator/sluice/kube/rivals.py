@@ -1,0 +1,101 @@
+"""Who else wants the same streams: other EphemeralStreams, and copies that still read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sluice.core.reconcile.ephemeral_world import Rival
+from sluice.core.request import store_address
+from sluice.errors import InvalidSpec
+from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.objects import STAGING_FINALIZER, has_finalizer, is_deleting, parse_store
+
+if TYPE_CHECKING:
+    from sluice.core.model import StoreAddress
+    from sluice.kube.client import Object
+    from sluice.kube.mirror import Mirror
+
+
+def rival(mirror: Mirror, body: Object) -> Rival | None:
+    """The oldest EphemeralStream that claims what this one does and is older, if there is one.
+
+    Of two that were made in one second, the one with the lower uid counts as older.
+    """
+    meta, spec = body["metadata"], body["spec"]
+    here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
+    older = [
+        other
+        for other in mirror.all(EPHEMERAL_STREAM)
+        if _age(other) < _age(body)
+        and "release" not in other.get("status", {})
+        and _overlap(other.get("spec", {}), spec)
+        and here is not None
+        and here == _address(mirror, other["metadata"]["namespace"], _store(other["spec"]))
+    ]
+    if not older:
+        return None
+    found = min(older, key=_age)
+    return Rival(
+        name=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
+        uid=found["metadata"]["uid"],
+        grace=_grace(found) if is_deleting(found) else None,
+    )
+
+
+def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
+    """The copies that are not done and read what an EphemeralStream claims, sorted."""
+    meta, spec = body["metadata"], body["spec"]
+    here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
+    return tuple(
+        sorted(
+            f"StreamCopy {copy['metadata']['namespace']}/{copy['metadata']['name']}"
+            for copy in mirror.all(STREAM_COPY)
+            if has_finalizer(copy, STAGING_FINALIZER)
+            and _overlap(copy.get("spec", {}).get("source", {}), spec)
+            and here is not None
+            and here
+            == _address(mirror, copy["metadata"]["namespace"], _store(copy["spec"]["source"]))
+        )
+    )
+
+
+def _overlap(one: Object, other: Object) -> bool:
+    """Whether two specs, each with a scope and a stream or a prefix, mean a stream in common."""
+    if one.get("scope") != other.get("scope"):
+        return False
+    names = [spec.get("stream") or spec.get("streamPrefix") or "" for spec in (one, other)]
+    exact = ["stream" in spec for spec in (one, other)]
+    if all(exact):
+        return names[0] == names[1]
+    if exact[0]:
+        return names[0].startswith(names[1])
+    if exact[1]:
+        return names[1].startswith(names[0])
+    return names[0].startswith(names[1]) or names[1].startswith(names[0])
+
+
+def _store(spec: Object) -> str:
+    return str(spec.get("storeRef", {}).get("name", ""))
+
+
+def _address(mirror: Mirror, namespace: str, name: str) -> StoreAddress | None:
+    """Where a StreamStore is, whatever it is called and whoever logs in."""
+    body = mirror.get(STREAM_STORE, namespace, name)
+    if body is None:
+        return None
+    try:
+        return store_address(parse_store(body)).model_copy(update={"secret": None})
+    except InvalidSpec:
+        return None
+
+
+def _age(body: Object) -> tuple[str, str]:
+    return str(body["metadata"].get("creationTimestamp")), str(body["metadata"]["uid"])
+
+
+def _grace(body: Object) -> float:
+    """Seconds for which a resource that is being deleted still leaves its stream alone."""
+    since = datetime.fromisoformat(body["metadata"]["deletionTimestamp"])
+    gone = (datetime.now(UTC) - since).total_seconds()
+    return max(0.0, float(body["spec"].get("gracePeriodSeconds", 0)) - gone)
