@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.status import ConditionType
 from sluice.core.claim import Ownership
 from sluice.core.reconcile import ephemeral_deletion
 from sluice.core.reconcile.conditions import Saying
@@ -63,11 +64,11 @@ _NOT_ASKED: Final = Trouble.of(StoreUnavailable("the store was not asked yet"))
 
 def asks_store(seen: EphemeralSeen, world: EphemeralWorld) -> bool:
     """Whether `reconcile_ephemeral` can decide only when the store was asked."""
-    if seen.deleted is not None or seen.spec.suspend or world.refused is not None:
+    if seen.deleted is not None or seen.spec.suspend:
         return False
     if seen.status.release is not None:
-        return seen.status.release.completed is None
-    if world.store is None or not world.store.ready:
+        return seen.finalizer
+    if world.refused is not None or world.store is None or not world.store.ready:
         return False
     return not seen.spec.owners or judge(seen, world, in_grace=True).bound
 
@@ -79,11 +80,12 @@ def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> Ephemeral
     status = EphemeralStatus(seen, world.now)
     owners = judge(seen, world, in_grace=_in_grace(seen, world.now))
     status.owned_by(owners)
-    if seen.status.release is not None:
-        return _released(seen, world, status)
-    if seen.spec.suspend:
+    released = seen.status.release is not None
+    if seen.spec.suspend and not (released and not seen.finalizer):
         said = Saying("Suspended", "Nothing is made, changed or released.")
         return EphemeralDecision(status=status.suspended(said))
+    if released:
+        return _released(seen, world, status)
     if world.refused is not None:
         return _stalled(status, world.refused)
     decision = _alive(seen, world, status, owners)
@@ -129,7 +131,7 @@ def _alive(
     spec, now = seen.spec, world.now
     age = (now - seen.created).total_seconds()
     if spec.max_age_seconds is not None and age >= spec.max_age_seconds:
-        return _release(seen, status, "MaxAgeReached")
+        return _release(status, "MaxAgeReached")
     if spec.owners and not owners.bound:
         return _unowned(status, owners)
     finished = spec.release_when == "OwnersFinished" and owners.alive > 0 and not owners.working
@@ -144,7 +146,7 @@ def _alive(
 def _unowned(status: EphemeralStatus, owners: Owners) -> EphemeralDecision:
     """No owner was ever there."""
     if owners.trouble is not None and not owners.refer:
-        return _stalled(status, owners.trouble)
+        return _failed(status, owners.trouble)
     names = ", ".join(f"{owner.kind} {owner.name}" for owner in owners.statuses)
     said = Saying("WaitingForOwner", f"No stream is made before an owner is there: {names}.")
     return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
@@ -173,7 +175,7 @@ def _unneeded(
     status.owners_gone(since)
     end = since + timedelta(seconds=seen.spec.grace_period_seconds)
     if now >= end:
-        return _release(seen, status, reason)
+        return _release(status, reason)
     said = Saying(
         "GracePeriod",
         "No owner needs the streams any more; they are released at "
@@ -182,45 +184,40 @@ def _unneeded(
     return EphemeralDecision(status=status.working(said), again=(end - now).total_seconds())
 
 
-def _release(seen: EphemeralSeen, status: EphemeralStatus, reason: str) -> EphemeralDecision:
-    """Let the streams go and keep the resource."""
+def _release(status: EphemeralStatus, reason: str) -> EphemeralDecision:
+    """Let the streams go and keep the resource. That it was decided is written down first."""
     status.release(reason)
     said = Saying("Releasing", f"The streams are released: {reason}.")
-    actions = (_letting_go(seen),) if seen.finalizer else ()
-    return EphemeralDecision(status=status.working(said), actions=actions, again=0.0)
+    return EphemeralDecision(status=status.working(said), again=0.0)
 
 
 def _released(
     seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus
 ) -> EphemeralDecision:
-    """The streams were let go, or are being."""
+    """The streams were let go, or are being: as long as the finalizer stands, some may be left."""
     release = seen.status.release
     assert release is not None  # noqa: S101 - for the type checker: the caller looked
-    done = release.completed is not None or not seen.finalizer
-    if not done and world.readers:
+    delete = seen.spec.on_release == "Delete"
+    if seen.finalizer:
         waited = (world.now - release.time).total_seconds()
-        if waited < ephemeral_deletion.READERS_PATIENCE:
+        if delete and world.readers and waited < ephemeral_deletion.READERS_PATIENCE:
+            said = ephemeral_deletion.in_use(world.readers)
+            return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+        if world.trouble is not None or world.holding is None:
+            return _failed(status, world.trouble or _NOT_ASKED)
+        if not world.holding.empty:
+            if not delete:
+                status.left_alone()
+            said = Saying("Releasing", f"The streams are released: {release.reason}.")
+            again = min(max(0.0, waited / 4), STALLED_SECONDS)
             return EphemeralDecision(
-                status=status.working(ephemeral_deletion.in_use(world.readers)), again=WAIT_SECONDS
+                status=status.working(said), actions=(Release(delete=delete),), again=again
             )
-    if not done and world.trouble is not None:
-        return _failed(status, world.trouble)
-    gone = world.holding is not None and world.holding.empty
-    if not done and not gone:
-        said = Saying("Releasing", f"The streams are released: {release.reason}.")
-        again = 0.0 if world.holding is not None else RETRY_SECONDS
-        return EphemeralDecision(
-            status=status.working(said), actions=(_letting_go(seen),), again=again
-        )
     status.released()
-    how = "were deleted" if seen.spec.on_release == "Delete" else "were left to you"
+    how = "were deleted" if delete else "were left to you"
     said = Saying("Released", f"The streams {how}: {release.reason}. This resource can be deleted.")
     actions = (Unprotect(),) if seen.finalizer else ()
     return EphemeralDecision(status=status.ready(said), actions=actions)
-
-
-def _letting_go(seen: EphemeralSeen) -> Release:
-    return Release(delete=seen.spec.on_release == "Delete")
 
 
 def _needed(
@@ -237,11 +234,11 @@ def _needed(
     status.holds(holding)
     match holding.ownership:
         case Ownership.OURS:
-            return _there(seen, holding, status)
+            return _there(seen, holding, world.rival, status)
         case Ownership.ABSENT:
             return _absent(seen, holding, world.rival, status)
         case Ownership.UNOWNED:
-            return _found(seen, status)
+            return _found(seen, world.rival, status)
         case Ownership.OTHERS:
             return _taken(seen, holding, world.rival, status)
 
@@ -258,8 +255,14 @@ def _store_trouble(seen: EphemeralSeen, world: EphemeralWorld) -> SluiceError | 
     return None
 
 
-def _there(seen: EphemeralSeen, holding: Holding, status: EphemeralStatus) -> EphemeralDecision:
+def _there(
+    seen: EphemeralSeen, holding: Holding, rival: Rival | None, status: EphemeralStatus
+) -> EphemeralDecision:
     """The streams are there and ours."""
+    if seen.spec.stream is None and rival is not None and rival.grace is None:
+        # An older one was seen only now. A stream has one holder, a prefix could have two.
+        decision = _conflict(status, f"EphemeralStream {rival.name}")
+        return replace(decision, actions=(Release(delete=False),))
     actions = () if seen.finalizer else (Protect(),)
     drift = ""
     if not holding.drift:
@@ -267,7 +270,9 @@ def _there(seen: EphemeralSeen, holding: Holding, status: EphemeralStatus) -> Ep
     elif seen.status.config_hash != config_hash(seen.spec):
         said = Saying("Configuring", "The stream is given the configuration of the spec.")
         return EphemeralDecision(
-            status=status.working(said), actions=(*actions, Configure()), again=0.0
+            status=status.working(said),
+            actions=(*actions, Configure()),
+            again=_soon(seen, said, status.now),
         )
     else:
         drift = (
@@ -309,13 +314,31 @@ def _absent(
     else:
         text = "The stream was deleted by somebody else, with what was in it. It is made again."
         said = Saying("StreamMissing", text)
-    return EphemeralDecision(status=status.working(said), actions=(Protect(), Make()), again=0.0)
+    return EphemeralDecision(
+        status=status.working(said),
+        actions=(Protect(), Make()),
+        again=_soon(seen, said, status.now),
+    )
 
 
-def _found(seen: EphemeralSeen, status: EphemeralStatus) -> EphemeralDecision:
+def _soon(seen: EphemeralSeen, said: Saying, now: datetime) -> float:
+    """Seconds until it shows whether something that is done now has come about.
+
+    At once, but not for ever: what is done again and again without avail is done more and more
+    seldom.
+    """
+    before = seen.status.condition(ConditionType.READY)
+    if before is None or before.reason != said.reason:
+        return 0.0
+    return min(max(0.0, (now - before.last_transition_time).total_seconds() / 4), DRIFT_SECONDS)
+
+
+def _found(seen: EphemeralSeen, rival: Rival | None, status: EphemeralStatus) -> EphemeralDecision:
     """A stream of the name is there, and no resource has it."""
+    if rival is not None:
+        return _conflict(status, f"EphemeralStream {rival.name}")
     if seen.spec.adopt == "IfUnowned":
-        return _adopt(status, Adopt())
+        return _adopt(seen, status, Adopt())
     said = Saying(
         "StreamExists",
         f"spec.stream: {seen.spec.scope}/{seen.spec.stream} exists, and Sluice did not make it. "
@@ -334,13 +357,17 @@ def _taken(
         and rival.uid == holding.holder_uid
         and (rival.grace or 0.0) > SUCCESSOR_SECONDS
     ):
-        return _adopt(status, Adopt(holding.holder_uid))
+        return _adopt(seen, status, Adopt(holding.holder_uid))
     return _conflict(status, holding.holder)
 
 
-def _adopt(status: EphemeralStatus, adopt: Adopt) -> EphemeralDecision:
+def _adopt(seen: EphemeralSeen, status: EphemeralStatus, adopt: Adopt) -> EphemeralDecision:
     said = Saying("Making", "The stream that is there is adopted.")
-    return EphemeralDecision(status=status.working(said), actions=(Protect(), adopt), again=0.0)
+    return EphemeralDecision(
+        status=status.working(said),
+        actions=(Protect(), adopt),
+        again=_soon(seen, said, status.now),
+    )
 
 
 def _conflict(status: EphemeralStatus, holder: str) -> EphemeralDecision:

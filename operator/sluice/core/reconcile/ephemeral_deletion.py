@@ -55,8 +55,8 @@ def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralD
         why = "the annotation sluice.dev/force-orphan asks for it"
         return EphemeralDecision(status=status.unchanged(), actions=(Abandon(why), Unprotect()))
     delete = seen.spec.on_release == "Delete"
-    grace = seen.spec.grace_period_seconds
-    if delete and deleted < grace:
+    grace = _grace(seen)
+    if deleted < grace:
         said = Saying("GracePeriod", f"The streams stay for {grace} s; a successor may take over.")
         return EphemeralDecision(status=status.working(said), again=grace - deleted)
     if delete and world.readers and deleted < grace + READERS_PATIENCE:
@@ -73,15 +73,26 @@ def deletion_failed(
     """What to do when the streams could not be let go."""
     status = EphemeralStatus(seen, world.now)
     deleted = seen.deleted or 0.0
+    tried = max(0.0, deleted - _grace(seen))  # before, nobody asked the store
     limit = seen.spec.deletion_timeout_seconds
-    out_of_time = limit is not None and deleted >= limit
-    if out_of_time or (trouble.reason in _GONE and deleted > GONE_PATIENCE):
+    out_of_time = limit is not None and tried >= limit
+    if out_of_time or (trouble.reason in _GONE and tried > GONE_PATIENCE):
         why = f"{trouble} ({deleted:.0f} s after the deletion)"
         return EphemeralDecision(status=status.unchanged(), actions=(Abandon(why), Unprotect()))
     hint = "To leave them behind, annotate the resource with sluice.dev/force-orphan=true."
     said = Saying(trouble.reason, f"The streams cannot be let go yet. {trouble} {hint}")
     first, most = RETRY_SECONDS
-    again = min(max(first, deleted / 4), most)
+    again = min(max(first, tried / 4), most)
     if limit is not None:
-        again = min(again, max(first, limit - deleted))
+        again = min(again, max(first, limit - tried))
     return EphemeralDecision(status=status.working(said), again=again)
+
+
+def _grace(seen: EphemeralSeen) -> int:
+    """Seconds after the deletion in which a successor may take the streams over.
+
+    Streams that stay, and those that were released before, have no need of them.
+    """
+    if seen.spec.on_release == "Retain" or seen.status.release is not None:
+        return 0
+    return seen.spec.grace_period_seconds

@@ -63,7 +63,8 @@ def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owne
     found = []
     for owner, now in zip(seen.spec.owners, world.owners, strict=True):
         was = before.get(_key(owner))
-        if was is None and now.uid is not None and (observe or now.uid in seen.references):
+        comes = observe and not now.deleting
+        if was is None and now.uid is not None and (comes or now.uid in seen.references):
             was = now.uid
         found.append((owner, now, was))
     alive = sum(_lives(now, was) for _, now, was in found)
@@ -74,13 +75,17 @@ def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owne
     statuses, refer = [], []
     for index, (owner, now, was) in enumerate(found):
         bound = was
-        if now.uid is not None and not _lives(now, was) and (was is None or successors):
-            if observe or now.uid in seen.references:
+        if now.uid is None or now.trouble is not None:
+            pass
+        elif not _lives(now, was) and (was is None or successors):
+            if now.uid in seen.references or (observe and not now.deleting):
                 bound = now.uid
-            else:
+            elif not now.deleting:
                 refer.append((index, now.uid))
-        elif not observe and now.uid is not None and now.uid == was not in seen.references:
-            refer.append((index, now.uid))  # somebody took it away
+        elif not observe and now.uid == was not in seen.references and not now.deleting:
+            # Somebody took it away. From an owner that is being deleted, that is --cascade=orphan,
+            # and a reference to it would have Kubernetes delete this resource after all.
+            refer.append((index, now.uid))
         statuses.append(_status(owner, now, bound))
     return Owners(
         statuses=tuple(statuses),

@@ -67,6 +67,10 @@ class EphemeralStatus:
         """Say that the streams are let go, and why."""
         self._change["release"] = Release(reason=reason, time=self.now)
 
+    def left_alone(self) -> None:
+        """Forget which stream it was, so one without our tags is not taken for ours any more."""
+        self._change["created_milliseconds"] = None
+
     def released(self) -> None:
         """Say that nothing is left of them."""
         before = self._seen.status.release

@@ -22,18 +22,23 @@ class OwnerSeen:
     Attributes:
         uid: of the object of that name; None when there is none.
         finished: whether its work is over, as its kind says it.
+        deleting: whether it was deleted and is still there. It has to be read after the resource:
+            who deletes an owner with --cascade=orphan takes the references away in between.
         trouble: why it cannot be looked at (OwnerForbidden, OwnerKindNotFound, ...); then the rest
             says nothing.
     """
 
     uid: str | None = None
     finished: bool = False
+    deleting: bool = False
     trouble: Trouble | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
     """Another EphemeralStream, older than this one, that claims the same streams.
+
+    One that was released claims nothing any more.
 
     Attributes:
         name: `namespace/name`.
