@@ -31,6 +31,7 @@ NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue.py: cha
 PLACES = {
     Place.READY: "conditions, event",
     Place.VERIFIED: "`Verified`",
+    Place.DRIFTED: "`Drifted`",
     Place.EVENT: "event",
     Place.HISTORY: "`status.history`",
 }
@@ -58,7 +59,7 @@ latest spec yet.
 {conditions()}
 ## Reasons
 
-Each state has one reason, the same in all conditions of a resource but `Verified`.
+Each state has one reason, the same in all conditions of a resource but `Verified` and `Drifted`.
 
 {table(("reason", "kind", "said in", "meaning", "what to do"), map(reason_row, NORMAL))}
 An attempt in `status.history` has an outcome:
@@ -94,14 +95,20 @@ while it is not, whatever the failure. It says `Reconciling` where that may help
 ## Events
 
 An event is written when the reason of `Ready` changes, with the same reason and message; saying the
-same again counts it up. Failures are of type `Warning`, as is `Orphaned`, which no condition says
-since the resource is gone then.
+same again counts it up. Failures are of type `Warning`, as are {warnings()}.
+No condition says `Orphaned`, since the resource is gone then.
 
 ## Metrics
 
 Served by the operator under `/metrics`.
 
 {table(("metric", "type", "labels", "meaning"), metric_rows())}"""
+
+
+def warnings() -> str:
+    """The states that events say as warnings."""
+    *most, last = (f"`{one.name}`" for one in NORMAL if one.warning)
+    return f"{', '.join(most)} and {last}"
 
 
 def conditions() -> str:

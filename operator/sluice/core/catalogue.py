@@ -24,6 +24,8 @@ class Place(StrEnum):
     """In the condition Ready and those that go with it, and in an event when it is news."""
     VERIFIED = "Verified"
     """In the condition Verified."""
+    DRIFTED = "Drifted"
+    """In the condition Drifted."""
     EVENT = "event"
     """In an event only."""
     HISTORY = "history"
@@ -72,7 +74,7 @@ class Failure(NamedTuple):
     waits: bool = False
 
 
-_COPY, _STORE = ("StreamCopy",), ("StreamStore",)
+_COPY, _STORE, _EPHEMERAL = ("StreamCopy",), ("StreamStore",), ("EphemeralStream",)
 
 NORMAL: Final = (
     Reason("Reachable", _STORE, "The store answers, and knows the user."),
@@ -90,8 +92,8 @@ NORMAL: Final = (
     ),
     Reason(
         "Suspended",
-        _COPY,
-        "Nothing runs; the plan can be looked at, and what is staged stays.",
+        (*_COPY, *_EPHEMERAL),
+        "Nothing runs, is made or released; what is staged, and each stream, stays.",
         "Set spec.suspend to false to go on.",
     ),
     Reason("Stopping", _COPY, "The driver is being stopped; what is staged stays."),
@@ -101,14 +103,85 @@ NORMAL: Final = (
         "spec.runtime was changed before the attempt's driver ran: another attempt took its place.",
         place=Place.HISTORY,
     ),
-    Reason("Deleting", _COPY, "The copy was deleted: its driver stops, its staging is dropped."),
+    Reason(
+        "Deleting",
+        (*_COPY, *_EPHEMERAL),
+        "It was deleted: a copy's driver stops and its staging is dropped, streams are let go.",
+    ),
     Reason(
         "Orphaned",
-        _COPY,
-        "The copy was let go, and what it had staged is left in a store.",
-        "Drop it with `sluice abort`, when the store can be reached again.",
+        (*_COPY, *_EPHEMERAL),
+        "It was let go, and what it had is left in a store: what was staged, or the streams.",
+        "When the store can be reached again, drop what a copy staged with `sluice abort`, and "
+        "streams with `sluice streams stale --delete`.",
         warning=True,
         place=Place.EVENT,
+    ),
+    Reason(
+        "WaitingForOwner",
+        _EPHEMERAL,
+        "None of the owners was there yet, so no stream is made.",
+        "Apply an owner, or correct spec.owners.",
+    ),
+    Reason("Making", _EPHEMERAL, "The stream is made or adopted, or a prefix is marked."),
+    Reason("Configuring", _EPHEMERAL, "The stream is given the configuration of the spec."),
+    Reason("Claimed", _EPHEMERAL, "The streams that are there are owned."),
+    Reason(
+        "StreamMissing",
+        _EPHEMERAL,
+        "Somebody else deleted the stream, with what was in it. It is made again.",
+        "Find out who deletes streams of Sluice.",
+        warning=True,
+    ),
+    Reason(
+        "ConfigDrifted",
+        _EPHEMERAL,
+        "Somebody else changed the configuration of the stream.",
+        "Change spec.config, or the stream back.",
+        place=Place.DRIFTED,
+    ),
+    Reason(
+        "StreamExists",
+        _EPHEMERAL,
+        "A stream of the name is there, and Sluice did not make it.",
+        "Name another stream, or set spec.adopt to IfUnowned.",
+        warning=True,
+    ),
+    Reason(
+        "Conflict",
+        _EPHEMERAL,
+        "An older resource, or another one that has the stream, claims the same.",
+        "Delete one of the two, or name other streams.",
+        warning=True,
+    ),
+    Reason(
+        "OwnersDeleted",
+        _EPHEMERAL,
+        "The owners are gone, and Kubernetes' garbage collector deletes the resource next.",
+    ),
+    Reason(
+        "OwnerOrphaned",
+        _EPHEMERAL,
+        "The owners were deleted with --cascade=orphan, so the streams stay.",
+        "Make an owner again, which takes the streams over, or delete the resource.",
+        warning=True,
+    ),
+    Reason(
+        "GracePeriod",
+        _EPHEMERAL,
+        "Nobody needs the streams any more, and a successor may still take them over.",
+    ),
+    Reason(
+        "StillRead",
+        _EPHEMERAL,
+        "The streams are released when copies have read them, or after an hour.",
+    ),
+    Reason("Releasing", _EPHEMERAL, "The streams are let go, and the resource stays."),
+    Reason(
+        "Released",
+        _EPHEMERAL,
+        "The streams were let go for good. No stream is made again.",
+        "Nothing; the resource can be deleted.",
     ),
 )
 
@@ -152,6 +225,20 @@ _SAID_BY_STORES: Final = frozenset(
 )
 """What asking a StreamStore whether it is there can come to."""
 
+_SAID_BY_EPHEMERALS: Final = _SAID_BY_STORES | {
+    "AccessDenied",
+    "StoreNotFound",
+    "StoreNotReady",
+    "ScopeNotFound",
+    "ResourceChanged",
+    "OwnerForbidden",
+    "OwnerKindNotFound",
+}
+"""What keeps an EphemeralStream from making, changing or releasing streams."""
+
+_OF_EPHEMERALS: Final = frozenset({"ResourceChanged", "OwnerForbidden", "OwnerKindNotFound"})
+"""What nothing else says."""
+
 _WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady"})
 """What a copy is woken up for when it has passed."""
 
@@ -170,13 +257,22 @@ _ERRORS: Final = {
 }
 
 
+def _kinds(name: str) -> tuple[str, ...]:
+    """The kinds that can say a failure."""
+    return (
+        *(_STORE if name in _SAID_BY_STORES else ()),
+        *(_COPY if name not in _OF_EPHEMERALS else ()),
+        *(_EPHEMERAL if name in _SAID_BY_EPHEMERALS else ()),
+    )
+
+
 def failures() -> tuple[Failure, ...]:
     """The reasons that are failures: errors in the order of their tree, then the driver's own."""
     return (
         *(
             Failure(
                 name,
-                (*_STORE, *_COPY) if name in _SAID_BY_STORES else _COPY,
+                _kinds(name),
                 _PLAINLY.get(name) or " ".join((cls.__doc__ or "").strip().splitlines()[0].split()),
                 cls.default_remedy,
                 cls.category,
