@@ -22,6 +22,12 @@ COPY: dict[str, Any] = {
         "target": {"storeRef": {"name": "local"}, "scope": "out", "stream": "orders"},
     },
 }
+EPHEMERAL: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "EphemeralStream",
+    "metadata": {"name": "helper"},
+    "spec": {"storeRef": {"name": "local"}, "scope": "in", "stream": "helper"},
+}
 REMOVED = object()
 
 

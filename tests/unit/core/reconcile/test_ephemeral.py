@@ -1,0 +1,323 @@
+from dataclasses import replace
+
+import pytest
+
+from sluice.api.status import ConditionType
+from sluice.core.claim import Holding
+from sluice.core.reconcile.ephemeral import (
+    DRIFT_SECONDS,
+    NEWS_SECONDS,
+    RETRY_SECONDS,
+    STALLED_SECONDS,
+    SUCCESSOR_SECONDS,
+    WAIT_SECONDS,
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral_world import (
+    Adopt,
+    Configure,
+    EphemeralWorld,
+    Make,
+    Protect,
+    Release,
+    Rival,
+)
+from sluice.errors import AccessDenied, PermissionDenied, SecretNotFound, StoreUnavailable
+from support.copies import NOW, later
+from support.ephemerals import (
+    ABSENT,
+    AWAY,
+    CREATED,
+    FOREIGN,
+    MARKED,
+    NO_SCOPE,
+    OURS,
+    OWNER,
+    PRESENT,
+    TAKEN,
+    after,
+    claimed,
+    ephemeral,
+    message,
+    prefixed,
+    ready,
+    said,
+    stands,
+    trouble,
+    world,
+)
+
+RIVAL = Rival(name="team/older", uid="uid-of-older")
+LEAVING = replace(RIVAL, grace=60.0)
+
+
+def test_a_stream_is_made_under_a_finalizer() -> None:
+    """The finalizer stands before the stream is made, so no crash leaves one behind."""
+    decision = reconcile_ephemeral(ephemeral(), world())
+    assert decision.actions == (Protect(), Make())
+    assert said(decision) == ("Unknown", "Making")
+    assert decision.again == 0.0
+
+
+def test_a_stream_that_was_made_is_claimed() -> None:
+    """The status tells which stream it is, and that it is as the spec has it."""
+    seen = after(ephemeral(), reconcile_ephemeral(ephemeral(), world()))
+    decision = reconcile_ephemeral(seen, world(holding=OURS))
+    assert decision.actions == ()
+    assert said(decision) == ("True", "Claimed")
+    assert decision.again == DRIFT_SECONDS
+    assert decision.status.streams == ("helper",)
+    assert (decision.status.stream_count, decision.status.created_milliseconds) == (1, CREATED)
+    assert decision.status.config_hash is not None
+    assert decision.status.observed_generation == 1
+    assert message(decision) == "in/helper is there."
+
+
+def test_a_prefix_is_marked_and_looked_at_often() -> None:
+    """What an application makes itself is claimed by a marker, and counted."""
+    decision = reconcile_ephemeral(prefixed(), world())
+    assert decision.actions == (Protect(), Make())
+    seen = after(prefixed(), decision)
+    decision = reconcile_ephemeral(seen, world(holding=replace(MARKED, left_alone=3)))
+    assert (decision.status.stream_count, decision.again) == (2, NEWS_SECONDS)
+    assert "2 streams under 'app-' are owned. 3 that are older" in message(decision)
+
+
+def test_a_status_names_some_streams_and_counts_all() -> None:
+    """A thousand streams under a prefix do not make the object large."""
+    many = tuple(f"app-{number:04}" for number in range(1000))
+    status = reconcile_ephemeral(prefixed(), world(holding=replace(MARKED, streams=many))).status
+    assert (status.stream_count, len(status.streams)) == (1000, 50)
+
+
+def test_a_finalizer_that_somebody_took_away_is_put_back() -> None:
+    """A stream that is there is never without one."""
+    decision = reconcile_ephemeral(claimed(ephemeral(), finalizer=False), world(holding=OURS))
+    assert decision.actions == (Protect(),)
+    assert said(decision) == ("True", "Claimed")
+
+
+@pytest.mark.parametrize(
+    ("around", "reason", "again"),
+    [
+        (world(store=None), "StoreNotFound", WAIT_SECONDS),
+        (world(store=AWAY), "StoreNotReady", WAIT_SECONDS),
+        (world(holding=NO_SCOPE), "ScopeNotFound", WAIT_SECONDS),
+        (world(holding=None), "StoreUnavailable", RETRY_SECONDS),
+        (world(trouble=trouble(StoreUnavailable("a"))), "StoreUnavailable", RETRY_SECONDS),
+    ],
+)
+def test_a_store_is_waited_for(around: EphemeralWorld, reason: str, again: float) -> None:
+    """Without a store, or its scope, nothing is made; the condition says what is missing."""
+    decision = reconcile_ephemeral(ephemeral(), around)
+    assert decision.actions == ()
+    assert said(decision) == ("Unknown", reason)
+    assert decision.again == again
+
+
+@pytest.mark.parametrize("around", [world(store=None), world(store=AWAY)])
+def test_a_store_that_is_away_is_not_asked(around: EphemeralWorld) -> None:
+    """Asking it would only cost time."""
+    assert not asks_store(ephemeral(), around)
+    assert asks_store(ephemeral(), world())
+
+
+def test_a_scope_is_made_where_that_is_wanted() -> None:
+    """CreateIfAbsent makes the scope with the stream."""
+    seen = ephemeral(scopePolicy="CreateIfAbsent")
+    assert Make() in reconcile_ephemeral(seen, world(holding=NO_SCOPE)).actions
+
+
+@pytest.mark.parametrize(
+    ("around", "reason"),
+    [
+        (world(refused=trouble(AccessDenied("not this scope"))), "AccessDenied"),
+        (world(trouble=trouble(PermissionDenied("no"))), "PermissionDenied"),
+        (world(trouble=trouble(SecretNotFound("no"))), "SecretNotFound"),
+    ],
+)
+def test_what_a_person_has_to_mend_stalls(around: EphemeralWorld, reason: str) -> None:
+    """What does not pass by itself says Stalled, and is looked at again seldom."""
+    decision = reconcile_ephemeral(ephemeral(), around)
+    assert decision.actions == ()
+    assert said(decision) == ("False", reason)
+    assert stands(decision, "Stalled")
+    assert decision.again == STALLED_SECONDS
+
+
+def test_a_foreign_stream_is_refused() -> None:
+    """A stream that Sluice did not make stays as it is; the message says what to do."""
+    decision = reconcile_ephemeral(ephemeral(), world(holding=FOREIGN))
+    assert decision.actions == ()
+    assert said(decision) == ("False", "StreamExists")
+    assert "in/helper exists" in message(decision)
+    assert decision.status.streams == ()
+    assert decision.status.created_milliseconds is None
+
+
+def test_a_foreign_stream_is_adopted_where_that_is_wanted() -> None:
+    """Adopting begins with the finalizer, as making does."""
+    decision = reconcile_ephemeral(ephemeral(adopt="IfUnowned"), world(holding=FOREIGN))
+    assert decision.actions == (Protect(), Adopt())
+    assert said(decision) == ("Unknown", "Making")
+
+
+def test_an_adopted_stream_is_given_the_configuration() -> None:
+    """What was there before follows the spec."""
+    seen = ephemeral(adopt="IfUnowned")
+    seen = after(seen, reconcile_ephemeral(seen, world(holding=FOREIGN)))
+    drifted = replace(OURS, drift=("scaling is Fixed/1, not Fixed/2",))
+    decision = reconcile_ephemeral(seen, world(holding=drifted))
+    assert decision.actions == (Configure(),)
+    assert said(decision) == ("Unknown", "Configuring")
+
+
+@pytest.mark.parametrize("holding", [ABSENT, FOREIGN])
+@pytest.mark.parametrize("adopt", ["Never", "IfUnowned"])
+def test_the_younger_of_two_says_conflict(holding: Holding, adopt: str) -> None:
+    """As long as an older resource claims the stream, a younger one neither makes nor adopts it."""
+    decision = reconcile_ephemeral(ephemeral(adopt=adopt), world(holding=holding, rival=RIVAL))
+    assert decision.actions == ()
+    assert said(decision) == ("False", "Conflict")
+    assert "EphemeralStream team/older has these streams" in message(decision)
+    assert decision.again == WAIT_SECONDS
+
+
+def test_who_has_a_stream_keeps_it() -> None:
+    """The older of two that is late says Conflict: nobody's stream is taken away."""
+    assert said(reconcile_ephemeral(ephemeral(), world(holding=TAKEN))) == ("False", "Conflict")
+    decision = reconcile_ephemeral(claimed(ephemeral()), world(holding=OURS, rival=RIVAL))
+    assert said(decision) == ("True", "Claimed")
+
+
+def test_a_prefix_is_given_up_for_an_older_resource() -> None:
+    """Two made in one second may both mark a prefix: the younger one leaves its streams alone."""
+    decision = reconcile_ephemeral(claimed(prefixed()), world(holding=MARKED, rival=RIVAL))
+    assert decision.actions == (Release(delete=False),)
+    assert said(decision) == ("False", "Conflict")
+
+
+def test_a_predecessor_in_grace_leaves_its_stream() -> None:
+    """While it waits to be deleted, the next one takes the stream over, with what is in it."""
+    seen = ephemeral(adopt="IfUnowned")
+    decision = reconcile_ephemeral(seen, world(holding=TAKEN, rival=LEAVING))
+    assert decision.actions == (Protect(), Adopt("uid-of-older"))
+
+
+@pytest.mark.parametrize(
+    ("adopt", "rival"),
+    [
+        ("Never", LEAVING),
+        ("IfUnowned", RIVAL),
+        ("IfUnowned", replace(LEAVING, grace=SUCCESSOR_SECONDS)),
+        ("IfUnowned", replace(LEAVING, uid="uid-of-a-third")),
+        ("IfUnowned", None),
+    ],
+)
+def test_a_predecessors_stream_is_not_snatched(adopt: str, rival: Rival | None) -> None:
+    """Only who is going, has the stream and has time left gives it away, and only if asked."""
+    decision = reconcile_ephemeral(ephemeral(adopt=adopt), world(holding=TAKEN, rival=rival))
+    assert decision.actions == ()
+    assert said(decision) == ("False", "Conflict")
+
+
+def test_a_changed_spec_reaches_the_stream() -> None:
+    """A config that was edited is given to the stream."""
+    seen = claimed(ephemeral())
+    changed = ephemeral(config={"scaling": {"minSegments": 2}}, generation=2)
+    seen = replace(seen, spec=changed.spec, generation=2)
+    drifted = replace(OURS, drift=("scaling is Fixed/1, not Fixed/2",))
+    decision = reconcile_ephemeral(seen, world(holding=drifted))
+    assert decision.actions == (Configure(),)
+    seen = after(seen, decision)
+    assert (
+        seen.status.config_hash != reconcile_ephemeral(seen, world(holding=OURS)).status.config_hash
+    )
+
+
+def test_a_configuration_that_does_not_hold_is_tried_more_and_more_seldom() -> None:
+    """A store that makes something else of it is not asked in a loop."""
+    drifted = replace(OURS, drift=("retention is 60000, not 1",))
+    seen = replace(claimed(ephemeral()), spec=ephemeral(config={"retention": {"seconds": 1}}).spec)
+    waits = []
+    for seconds in (0, 0, 40, 400):
+        decision = reconcile_ephemeral(seen, world(holding=drifted, now=later(seconds)))
+        assert decision.actions == (Configure(),)
+        seen = after(seen, decision)
+        waits.append(decision.again)
+    assert waits == [0.0, 0.0, 10.0, 100.0]
+
+
+def test_a_configuration_changed_behind_our_back_is_reported() -> None:
+    """It is not changed back: somebody may know better. The stream is there, so it is ready."""
+    drifted = replace(OURS, drift=("retention is Bytes/1, not None/0",))
+    decision = reconcile_ephemeral(claimed(ephemeral()), world(holding=drifted))
+    assert decision.actions == ()
+    assert said(decision) == ("True", "Claimed")
+    found = decision.status.condition(ConditionType.DRIFTED)
+    assert found is not None
+    assert (found.status, found.reason) == ("True", "ConfigDrifted")
+    assert "in/helper: retention is Bytes/1, not None/0" in found.message
+    gone = reconcile_ephemeral(after(claimed(ephemeral()), decision), world(holding=OURS))
+    assert not stands(gone, "Drifted")
+
+
+def test_a_missing_stream_is_made_again_and_said() -> None:
+    """What was in it is lost; that is no secret."""
+    decision = reconcile_ephemeral(claimed(ephemeral()), world())
+    assert decision.actions == (Protect(), Make())
+    assert said(decision) == ("Unknown", "StreamMissing")
+    assert decision.status.streams == ()
+
+
+def test_another_stream_in_its_place_is_not_ours() -> None:
+    """Somebody deleted the stream and made another under the name: that one is left alone."""
+    decision = reconcile_ephemeral(claimed(ephemeral()), world(holding=FOREIGN))
+    assert decision.actions == ()
+    assert said(decision) == ("False", "StreamExists")
+
+
+def test_suspending_holds_everything() -> None:
+    """A suspended resource makes nothing, and asks nobody."""
+    for seen in (ephemeral(suspend=True), claimed(ephemeral(suspend=False))):
+        held = replace(seen, spec=ephemeral(suspend=True, maxAgeSeconds=1).spec)
+        decision = reconcile_ephemeral(held, world(now=later(100)))
+        assert (decision.actions, decision.again) == ((), None)
+        assert said(decision) == ("Unknown", "Suspended")
+        assert stands(decision, "Suspended")
+        assert not asks_store(held, world())
+
+
+def test_what_cannot_be_done_is_tried_again() -> None:
+    """A store that fails at making is asked again in a moment, and what was written stays."""
+    decision = reconcile_ephemeral(ephemeral(), world())
+    failed = after_ephemeral_failure(
+        after(ephemeral(), decision), world(), trouble(StoreUnavailable("broke"))
+    )
+    assert (failed.actions, failed.again) == ((), RETRY_SECONDS)
+    assert ready(failed.status) == ("Unknown", "StoreUnavailable")
+    denied = after_ephemeral_failure(ephemeral(), world(), trouble(PermissionDenied("no")))
+    assert (ready(denied.status), denied.again) == (("False", "PermissionDenied"), STALLED_SECONDS)
+
+
+def test_a_failure_keeps_the_owners() -> None:
+    """Which owner it was is written before something fails, and not forgotten by that."""
+    seen = ephemeral(owners=[OWNER], references=frozenset({"owner-1"}))
+    seen = after(seen, reconcile_ephemeral(seen, world(PRESENT)))
+    failed = after_ephemeral_failure(seen, world(PRESENT), trouble(StoreUnavailable("a")))
+    assert [owner.uid for owner in failed.status.owners] == ["owner-1"]
+
+
+def test_a_claim_ends_with_its_age_in_sight() -> None:
+    """The look at which the age is reached is not missed."""
+    seen = claimed(ephemeral(maxAgeSeconds=100))
+    decision = reconcile_ephemeral(seen, world(holding=OURS, now=later(40)))
+    assert decision.again == 60
+
+
+def test_the_creation_is_counted_from_the_resource() -> None:
+    """Nothing depends on when the operator first saw it."""
+    seen = ephemeral(maxAgeSeconds=100, created=NOW)
+    assert reconcile_ephemeral(seen, world(now=later(100))).status.release is not None

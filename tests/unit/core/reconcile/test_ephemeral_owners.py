@@ -1,0 +1,260 @@
+from dataclasses import replace
+
+import pytest
+
+from sluice.api.ephemeral_status import EphemeralStreamStatus
+from sluice.core.reconcile.ephemeral import (
+    REFER_SECONDS,
+    RETRY_SECONDS,
+    STALLED_SECONDS,
+    WAIT_SECONDS,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral_world import Make, OwnerSeen, Protect, Refer
+from sluice.core.trouble import Trouble
+from sluice.errors import ApiUnavailable, Category
+from support.copies import later
+from support.ephemerals import (
+    ABSENT_OWNER,
+    ANOTHER,
+    OURS,
+    OWNER,
+    PRESENT,
+    SECOND,
+    after,
+    claimed,
+    ephemeral,
+    message,
+    said,
+    stands,
+    states,
+    trouble,
+    world,
+)
+
+ONE = ephemeral(owners=[OWNER])
+TWO = ephemeral(owners=[OWNER, SECOND])
+FAR = ephemeral(owners=[OWNER | {"namespace": "other"}], tracking="Observe", gracePeriodSeconds=60)
+FORBIDDEN = OwnerSeen(
+    trouble=Trouble(
+        reason="OwnerForbidden",
+        category=Category.SPEC,
+        message="deployments.apps cannot be read",
+        remedy="Give the operator the right.",
+        field="spec.owners[0]",
+    )
+)
+REFERS = frozenset({"owner-1"})
+
+
+def test_an_owner_that_does_not_exist_yet_is_waited_for() -> None:
+    """No owner, no stream: the store is not even asked."""
+    decision = reconcile_ephemeral(ONE, world(ABSENT_OWNER, holding=None))
+    assert (decision.actions, decision.again) == ((), WAIT_SECONDS)
+    assert said(decision) == ("Unknown", "WaitingForOwner")
+    assert "Deployment app" in message(decision)
+    assert states(decision) == ["Absent"]
+    assert decision.status.owners_summary == "0/1"
+    assert not asks_store(ONE, world(ABSENT_OWNER))
+
+
+def test_an_owner_is_bound_once_its_reference_stands() -> None:
+    """First the reference, then the stream: what we remember is what the collector goes by."""
+    decision = reconcile_ephemeral(ONE, world(PRESENT, holding=None))
+    assert decision.actions == (Refer(((0, "owner-1"),)),)
+    assert decision.again == REFER_SECONDS
+    assert said(decision) == ("Unknown", "WaitingForOwner")
+    assert decision.status.owners[0].uid is None
+    seen = after(ONE, decision, references=REFERS)
+    assert asks_store(seen, world(PRESENT))
+    decision = reconcile_ephemeral(seen, world(PRESENT))
+    assert decision.actions == (Protect(), Make())
+    assert decision.status.owners[0].uid == "owner-1"
+    assert decision.status.owners_summary == "1/1"
+
+
+def test_observing_sets_no_reference() -> None:
+    """An owner in another namespace is remembered in the status alone."""
+    decision = reconcile_ephemeral(FAR, world(PRESENT))
+    assert decision.actions == (Protect(), Make())
+    assert decision.status.owners[0].uid == "owner-1"
+    assert decision.status.owners[0].namespace == "other"
+
+
+def test_several_owners_share_a_stream() -> None:
+    """The second is attached when it comes, while the stream is there for the first."""
+    seen = claimed(TWO, PRESENT, ABSENT_OWNER)
+    decision = reconcile_ephemeral(seen, world(PRESENT, ANOTHER, holding=OURS))
+    assert decision.actions == (Refer(((1, "owner-2"),)),)
+    assert said(decision) == ("True", "Claimed")
+    seen = after(seen, decision, references=frozenset({"owner-1", "owner-2"}))
+    both = reconcile_ephemeral(seen, world(PRESENT, ANOTHER, holding=OURS))
+    assert both.actions == ()
+    assert both.status.owners_summary == "2/2"
+
+
+def test_the_stream_stays_with_the_last_owner() -> None:
+    """One of two owners that goes detaches itself."""
+    seen = claimed(TWO, PRESENT, ANOTHER)
+    for references in (seen.references, frozenset({"owner-2"})):  # before the collector, and after
+        left = replace(seen, references=references)
+        decision = reconcile_ephemeral(left, world(ABSENT_OWNER, ANOTHER, holding=OURS))
+        assert decision.actions == ()
+        assert said(decision) == ("True", "Claimed")
+        assert states(decision) == ["Gone", "Present"]
+
+
+def test_one_of_two_owners_that_is_made_again_is_attached_again() -> None:
+    """It is another owner under the old name, and is welcome while the stream is there."""
+    seen = claimed(TWO, PRESENT, ANOTHER)
+    decision = reconcile_ephemeral(seen, world(OwnerSeen(uid="owner-3"), ANOTHER, holding=OURS))
+    assert decision.actions == (Refer(((0, "owner-3"),)),)
+    assert states(decision) == ["Gone", "Present"]
+
+
+def test_the_collector_deletes_what_its_last_owner_left() -> None:
+    """Nothing is done here: Kubernetes deletes the resource, and with it the stream."""
+    seen = claimed(ONE, PRESENT)
+    decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
+    assert (decision.actions, decision.again) == ((), WAIT_SECONDS)
+    assert said(decision) == ("Unknown", "OwnersDeleted")
+    assert states(decision) == ["Gone"]
+
+
+def test_an_owner_made_again_is_another_one() -> None:
+    """While the collector is about to delete the resource, no reference gets in its way."""
+    seen = claimed(ONE, PRESENT)
+    decision = reconcile_ephemeral(seen, world(ANOTHER, holding=OURS))
+    assert decision.actions == ()
+    assert said(decision) == ("Unknown", "OwnersDeleted")
+    assert states(decision) == ["Gone"]
+
+
+def test_an_orphaned_stream_stays() -> None:
+    """--cascade=orphan took the reference away: the stream is retained, and that is said."""
+    seen = claimed(ONE, PRESENT, references=frozenset())
+    decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
+    assert (decision.actions, decision.again) == ((), STALLED_SECONDS)
+    assert said(decision) == ("True", "OwnerOrphaned")
+    assert "--cascade=orphan" in message(decision)
+
+
+def test_a_successor_takes_an_orphaned_stream_over() -> None:
+    """A new owner of the name is bound as the first one was."""
+    seen = claimed(ONE, PRESENT, references=frozenset())
+    decision = reconcile_ephemeral(seen, world(ANOTHER, holding=OURS))
+    assert decision.actions == (Refer(((0, "owner-2"),)),)
+    seen = after(seen, decision, references=frozenset({"owner-2"}))
+    decision = reconcile_ephemeral(seen, world(ANOTHER, holding=OURS))
+    assert (said(decision), decision.actions) == (("True", "Claimed"), ())
+    assert decision.status.owners[0].uid == "owner-2"
+
+
+def test_a_reference_that_somebody_took_away_is_set_again() -> None:
+    """A tool that rewrites the metadata does not cut the owner off."""
+    seen = claimed(ONE, PRESENT, references=frozenset())
+    decision = reconcile_ephemeral(seen, world(PRESENT, holding=OURS))
+    assert decision.actions == (Refer(((0, "owner-1"),)),)
+    assert said(decision) == ("True", "Claimed")
+    assert decision.again == REFER_SECONDS
+
+
+def test_an_owner_that_is_being_deleted_gets_no_reference() -> None:
+    """With --cascade=orphan it is there still when the reference goes: setting it would collect."""
+    going = replace(PRESENT, deleting=True)
+    seen = claimed(ONE, PRESENT, references=frozenset())
+    decision = reconcile_ephemeral(seen, world(going, holding=OURS))
+    assert (said(decision), decision.actions) == (("True", "Claimed"), ())
+    for new in (ONE, FAR):
+        decision = reconcile_ephemeral(new, world(going))
+        assert (said(decision), decision.actions) == (("Unknown", "WaitingForOwner"), ())
+
+
+def test_an_owner_in_foreground_deletion_needs_its_stream() -> None:
+    """Its pods may write until they are gone."""
+    decision = reconcile_ephemeral(
+        claimed(ONE, PRESENT), world(replace(PRESENT, deleting=True), holding=OURS)
+    )
+    assert said(decision) == ("True", "Claimed")
+
+
+@pytest.mark.parametrize("spec", [ONE.spec, FAR.spec])
+def test_an_owner_that_cannot_be_read_is_no_storm(spec: object) -> None:
+    """A missing right is said with its remedy, and looked at again seldom."""
+    seen = replace(ONE, spec=spec)
+    decision = reconcile_ephemeral(seen, world(FORBIDDEN, holding=None))
+    assert (decision.actions, decision.again) == ((), STALLED_SECONDS)
+    assert said(decision) == ("False", "OwnerForbidden")
+    assert stands(decision, "Stalled")
+    assert "spec.owners[0]: deployments.apps cannot be read. Give" in message(decision)
+    assert states(decision) == ["Unknown"]
+
+
+def test_an_api_server_that_does_not_answer_stalls_nothing() -> None:
+    """That passes by itself."""
+    away = OwnerSeen(trouble=trouble(ApiUnavailable("no answer")))
+    decision = reconcile_ephemeral(ONE, world(away, holding=None))
+    assert said(decision) == ("Unknown", "ApiUnavailable")
+    assert decision.again == RETRY_SECONDS
+
+
+@pytest.mark.parametrize("new", [ONE, FAR])
+def test_an_owner_that_cannot_be_read_any_more_counts_as_there(new: object) -> None:
+    """A right that was taken away deletes no stream."""
+    assert isinstance(new, type(ONE))
+    decision = reconcile_ephemeral(claimed(new, PRESENT), world(FORBIDDEN, holding=OURS))
+    assert (said(decision), decision.actions) == (("True", "Claimed"), ())
+    assert decision.status.owners[0].uid == "owner-1"
+    assert states(decision) == ["Unknown"]
+
+
+def test_an_observed_owner_that_goes_leaves_a_grace_period() -> None:
+    """Its end is said, and the resource is looked at then."""
+    seen = claimed(FAR, PRESENT)
+    decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
+    assert (decision.actions, decision.again) == ((), 60)
+    assert said(decision) == ("Unknown", "GracePeriod")
+    assert "released at 2026-01-02T03:05:05Z" in message(decision)
+    seen = after(seen, decision)
+    decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS, now=later(20)))
+    assert (decision.again, decision.status.release) == (40, None)
+    decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS, now=later(60)))
+    assert decision.status.release is not None
+    assert decision.status.release.reason == "OwnersDeleted"
+
+
+def test_a_successor_is_adopted_within_grace() -> None:
+    """`kubectl replace --force` within the grace period costs no event."""
+    seen = claimed(FAR, PRESENT)
+    seen = after(seen, reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS)))
+    decision = reconcile_ephemeral(seen, world(ANOTHER, holding=OURS, now=later(59)))
+    assert (said(decision), decision.actions) == (("True", "Claimed"), ())
+    assert decision.status.owners[0].uid == "owner-2"
+    assert decision.status.owners_gone_time is None
+
+
+def test_a_successor_that_was_never_missed_is_adopted_as_well() -> None:
+    """It may come between two looks."""
+    decision = reconcile_ephemeral(claimed(FAR, PRESENT), world(ANOTHER, holding=OURS))
+    assert said(decision) == ("True", "Claimed")
+    assert decision.status.owners[0].uid == "owner-2"
+
+
+def test_a_successor_comes_too_late() -> None:
+    """After the grace period, and without one, an owner made again is a new owner."""
+    seen = claimed(FAR, PRESENT)
+    seen = after(seen, reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS)))
+    late = reconcile_ephemeral(seen, world(ANOTHER, holding=OURS, now=later(60)))
+    assert late.status.release is not None
+    hasty = replace(FAR, spec=FAR.spec.model_copy(update={"grace_period_seconds": 0}))
+    decision = reconcile_ephemeral(claimed(hasty, PRESENT), world(ANOTHER, holding=OURS))
+    assert decision.status.release is not None
+
+
+def test_a_lost_status_binds_referenced_owners_again() -> None:
+    """The references tell which owners there were."""
+    seen = claimed(ONE, PRESENT, status=EphemeralStreamStatus())
+    decision = reconcile_ephemeral(seen, world(PRESENT, holding=OURS))
+    assert said(decision) == ("True", "Claimed")
+    assert decision.status.owners[0].uid == "owner-1"
