@@ -91,6 +91,7 @@ public final class ForeignClient {
             case "seal" -> streams.seal(command);
             case "delete" -> streams.delete(command);
             case "deleteScope" -> streams.deleteScope(command);
+            case "list" -> streams.list(command);
             case "truncate" -> streams.truncate(command);
             case "scale" -> streams.scale(command);
             case "info" -> streams.info(command);

@@ -13,6 +13,7 @@ import io.pravega.client.stream.impl.StreamSegments;
 import io.pravega.shared.security.auth.AccessOperation;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -57,6 +58,19 @@ final class Streams {
     /** Deletes a scope with all its streams. */
     Map<String, Object> deleteScope(Command command) throws DeleteScopeFailedException {
         return Map.of("changed", session.streams.deleteScopeRecursive(command.scope()));
+    }
+
+    /** The store's own listing: every stream of a scope, the store's internal ones included. */
+    Map<String, Object> list(Command command) {
+        if (!session.streams.checkScopeExists(command.scope())) {
+            return Map.of("scope", false, "streams", List.of());
+        }
+        List<String> names = new ArrayList<>();
+        session.streams
+                .listStreams(command.scope())
+                .forEachRemaining(stream -> names.add(stream.getStreamName()));
+        Collections.sort(names);
+        return Map.of("scope", true, "streams", names);
     }
 
     /** Truncates at the tail, at a cut's text, or at {@code offsets=segment:offset,...}. */

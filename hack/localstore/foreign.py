@@ -79,6 +79,11 @@ class ForeignClient:
         """Deletes a scope and all that is in it."""
         return self._changed("deleteScope", {"scope": scope})
 
+    def streams(self, scope: str) -> list[str] | None:
+        """Lists a scope's streams, the store's internal ones too; None when there is no scope."""
+        answer = self._call("list", {"scope": scope})
+        return list(answer["streams"]) if answer["scope"] else None
+
     def truncate(
         self,
         scope: str,
