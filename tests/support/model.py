@@ -14,14 +14,24 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from sluice.core.model import Health, KeyRange, Segment, SegmentInfo, StreamConfig, StreamName
+from sluice.core.model import (
+    Health,
+    KeyRange,
+    ScaleType,
+    Segment,
+    SegmentInfo,
+    StreamConfig,
+    StreamName,
+)
 from sluice.errors import (
     ConditionFailed,
     InvalidEventNumber,
     NoSuchSegment,
+    ScopeNotEmpty,
     ScopeNotFound,
     SegmentSealed,
     SegmentTruncated,
+    StoreRejected,
     StoreUnavailable,
     StreamNotFound,
     StreamNotSealed,
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
 
 EVENT_COUNT = UUID(int=1)
 CREATION_TIME = UUID(int=2)
+_EPOCH = 1 << 32
 
 T = TypeVar("T")
 
@@ -60,11 +71,13 @@ class ModelSegment:
 
 @dataclass
 class ModelStream:
-    """A stream's configuration and segments."""
+    """A stream's configuration and segments; `before` are older ones that are readable still."""
 
     config: StreamConfig
     segments: tuple[Segment, ...]
     sealed: bool = False
+    epoch: int = 0
+    before: tuple[Segment, ...] = ()
 
 
 class World:
@@ -78,6 +91,8 @@ class World:
         self.time = 1_000
         self.history: list[str] = []
         self.merged: set[str] = set()
+        self.rescales = False  # whether an update brings a fixed number of segments about
+        self.refusals = 0  # to delete a scope, which damage the real store
         self.kept: set[str] = set()  # deleted names, which the store gives back only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
@@ -87,12 +102,40 @@ class World:
             bytes(self.segments[segment_name(name, segment.id)].data) for segment in stream.segments
         ]
 
+    def scale(self, name: StreamName, count: int, *, truncate: bool = False) -> None:
+        """Give a stream so many new segments, and drop the old ones if it is truncated as well."""
+        stream = self.streams[name]
+        stream.epoch += 1
+        old = stream.segments
+        stream.segments = self.new_segments(name, count, epoch=stream.epoch)
+        if truncate:
+            for segment in (*stream.before, *old):
+                self.segments.pop(segment_name(name, segment.id), None)
+            stream.before = ()
+        else:
+            stream.before = stream.before or old
+
+    def new_segments(self, name: StreamName, count: int, *, epoch: int) -> tuple[Segment, ...]:
+        """Segments with uniform key ranges."""
+        first = epoch * _EPOCH + self.numbers[name]
+        self.numbers[name] += count
+        segments = tuple(
+            Segment(id=first + i, keys=KeyRange(low=i / count, high=(i + 1) / count))
+            for i in range(count)
+        )
+        for segment in segments:
+            self.time += 1
+            self.segments[segment_name(name, segment.id)] = ModelSegment(
+                attributes={CREATION_TIME: self.time, EVENT_COUNT: 0}
+            )
+        return segments
+
     def staging(self) -> list[str]:
         """Names of all segments that belong to no stream."""
         owned = {
             segment_name(name, segment.id)
             for name, stream in self.streams.items()
-            for segment in stream.segments
+            for segment in (*stream.before, *stream.segments)
         }
         return sorted(set(self.segments) - owned)
 
@@ -144,6 +187,10 @@ class ModelStore:
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """See Store."""
         return f"{segment_name(stream, segment)}#{key}"
+
+    def is_original(self, segment: int) -> bool:
+        """See Store."""
+        return segment < _EPOCH
 
     def probe(self) -> Health:
         """See Store."""
@@ -297,13 +344,60 @@ class ModelStore:
             there = self._world.streams.get(name)
             if there is None:
                 return None
-            return Stream(there.config, there.segments, there.segments, there.sealed)
+            return Stream(
+                there.config, there.before or there.segments, there.segments, there.sealed
+            )
 
         return self._call(f"describe {name}", act)
 
     def scope_exists(self, scope: str) -> bool:
         """See Catalog."""
         return self._call(f"scope_exists {scope}", lambda: scope in self._world.scopes)
+
+    def create_scope(self, scope: str) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            new = scope not in self._world.scopes
+            self._world.scopes.add(scope)
+            return new
+
+        return self._call(f"create_scope {scope}", act)
+
+    def delete_scope(self, scope: str) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            if any(name.scope == scope for name in self._world.streams):
+                self._world.refusals += 1
+                raise ScopeNotEmpty(scope)
+            there = scope in self._world.scopes
+            self._world.scopes.discard(scope)
+            return there
+
+        return self._call(f"delete_scope {scope}", act)
+
+    def list_scopes(self) -> list[str]:
+        """See Catalog."""
+        return self._call("list_scopes", lambda: sorted(self._world.scopes))
+
+    def list_streams(
+        self, scope: str, tag: str | None = None, *, internal: bool = False
+    ) -> list[str]:
+        """See Catalog."""
+
+        def act() -> list[str]:
+            if scope not in self._world.scopes:
+                raise ScopeNotFound(scope)
+            return sorted(
+                name.stream
+                for name, stream in self._world.streams.items()
+                if name.scope == scope
+                and (tag is None or tag in stream.config.tags)
+                and ((internal and tag is None) or not name.stream.startswith("_"))
+            )
+
+        return self._call(f"list_streams {scope} {tag}", act)
 
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
         """See Catalog."""
@@ -313,19 +407,8 @@ class ModelStore:
                 raise ScopeNotFound(name.scope)
             if name in self._world.streams:
                 return False
-            count = config.scaling.min_segments
-            first = self._world.numbers[name]
-            self._world.numbers[name] += count
-            segments = tuple(
-                Segment(id=first + i, keys=KeyRange(low=i / count, high=(i + 1) / count))
-                for i in range(count)
-            )
+            segments = self._world.new_segments(name, config.scaling.min_segments, epoch=0)
             self._world.streams[name] = ModelStream(config, segments)
-            for segment in segments:
-                self._world.time += 1
-                self._world.segments[segment_name(name, segment.id)] = ModelSegment(
-                    attributes={CREATION_TIME: self._world.time, EVENT_COUNT: 0}
-                )
             return True
 
         return self._call(f"create_stream {name}", act)
@@ -336,7 +419,14 @@ class ModelStore:
         def act() -> None:
             if name not in self._world.streams:
                 raise StreamNotFound(str(name))
-            self._world.streams[name].config = config
+            stream = self._world.streams[name]
+            if stream.sealed:
+                raise StoreRejected(f"{name}: STREAM_SEALED")
+            stream.config = config
+            count = config.scaling.min_segments
+            fixed = config.scaling.type is ScaleType.FIXED
+            if self._world.rescales and fixed and len(stream.segments) != count:
+                self._world.scale(name, count)
 
         self._call(f"update_stream {name}", act)
 
@@ -348,7 +438,7 @@ class ModelStore:
                 raise StreamNotFound(str(name))
             stream = self._world.streams[name]
             stream.sealed = True
-            for segment in stream.segments:
+            for segment in (*stream.before, *stream.segments):
                 self._world.segments[segment_name(name, segment.id)].sealed = True
 
         self._call(f"seal_stream {name}", act)
@@ -362,7 +452,7 @@ class ModelStore:
                 return False
             if not stream.sealed:
                 raise StreamNotSealed(str(name))
-            for segment in stream.segments:
+            for segment in (*stream.before, *stream.segments):
                 del self._world.segments[segment_name(name, segment.id)]
             del self._world.streams[name]
             return True

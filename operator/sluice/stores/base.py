@@ -156,12 +156,50 @@ class Catalog(Protocol):
         """Whether there is such a scope."""
         ...
 
+    def create_scope(self, scope: str) -> bool:
+        """Make a scope; False when it exists."""
+        ...
+
+    def delete_scope(self, scope: str) -> bool:
+        """Delete an empty scope; False when there is none.
+
+        A store may be damaged by a refusal that it gives itself: look for streams before.
+
+        Raises:
+            ScopeNotEmpty: there are streams in it, internal ones perhaps.
+        """
+        ...
+
+    def list_scopes(self) -> list[str]:
+        """Names of all scopes, sorted, without the store's own."""
+        ...
+
+    def list_streams(
+        self, scope: str, tag: str | None = None, *, internal: bool = False
+    ) -> list[str]:
+        """Names of a scope's streams, sorted.
+
+        Args:
+            scope: the scope.
+            tag: what they have; internal streams are never found by it.
+            internal: whether internal streams, whose names begin with `_`, count too; except for
+                those that the store makes and deletes together with another stream.
+
+        Raises:
+            ScopeNotFound: there is no such scope.
+        """
+        ...
+
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
         """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""
         ...
 
     def update_stream(self, name: StreamName, config: StreamConfig) -> None:
-        """Replace the whole configuration, tags included. StreamNotFound."""
+        """Replace the whole configuration, tags included. StreamNotFound.
+
+        A stream with a fixed number of segments that has another number of them is scaled to it, if
+        need be by a change of tags. A sealed stream is refused.
+        """
         ...
 
     def seal_stream(self, name: StreamName) -> None:
@@ -192,6 +230,13 @@ class Store(Catalog, Segments, Protocol):
     @property
     def creation_time(self) -> UUID:
         """The attribute that holds a segment's creation time."""
+        ...
+
+    def is_original(self, segment: int) -> bool:
+        """Whether a stream was made with this segment, rather than scaled to it.
+
+        Only such a segment's creation time is that of its stream.
+        """
         ...
 
     def segment_name(self, stream: StreamName, segment: int) -> str:

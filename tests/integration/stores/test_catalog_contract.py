@@ -293,6 +293,49 @@ def test_streams_are_listed_without_internal_ones(store: PravegaStore, scope: st
         store.list_streams("no-such-scope")
 
 
+def test_internal_streams_are_listed_on_request(store: PravegaStore) -> None:
+    """They can have tags, which no index has; what comes and goes with a stream is left out.
+
+    The store keeps the watermarks of each stream in another one.
+    """
+    own = f"list-{uuid4().hex[:8]}"
+    store.create_scope(own)
+    for stream in ("_internal", "s"):
+        store.create_stream(StreamName(scope=own, stream=stream), StreamConfig(tags=("tag",)))
+    assert store.list_streams(own) == ["s"]
+    assert store.list_streams(own, internal=True) == ["_internal", "s"]
+    assert store.list_streams(own, "tag", internal=True) == ["s"]
+    described = store.describe(StreamName(scope=own, stream="_internal"))
+    assert described is not None
+    assert described.config.tags == ("tag",)
+
+
+def test_scopes_are_listed_without_internal_ones(store: PravegaStore, scope: str) -> None:
+    """Each by its name, sorted; the store's own scope is not among them."""
+    scopes = store.list_scopes()
+    assert scope in scopes
+    assert scopes == sorted(scopes)
+    assert store.scope_exists("_system")
+    assert "_system" not in scopes
+
+
+def test_only_segments_that_a_stream_was_made_with_are_original(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """Also of a stream that was made again, whose segments go on counting."""
+    store.scale(stream, [0, 1], [keys(0, 0.3), keys(0.3, 1)])
+    described = store.describe(stream)
+    assert described is not None
+    assert [store.is_original(segment.id) for segment in described.head] == [True, True]
+    assert [store.is_original(segment.id) for segment in described.tail] == [False, False]
+    store.seal_stream(stream)
+    store.delete_stream(stream)
+    store.create_stream(stream, ONE)
+    again = store.describe(stream)
+    assert again is not None
+    assert [store.is_original(segment.id) for segment in again.head] == [True]
+
+
 def test_a_controller_that_is_not_there_is_unavailable() -> None:
     """The error comes before the deadline and has the address."""
     store = PravegaStore(

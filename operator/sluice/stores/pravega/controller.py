@@ -29,7 +29,7 @@ from sluice.errors import (
     StreamNotSealed,
 )
 from sluice.stores.pravega import policies
-from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.names import INTERNAL, Endpoint, visible
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.proto.controller_pb2_grpc import ControllerServiceStub
 
@@ -119,8 +119,27 @@ class Controller:
         reply = await self._call(self._stub.checkScopeExists, pb.ScopeInfo(scope=scope), doing)
         return bool(reply.exists)
 
-    async def list_streams(self, scope: str, tag: str | None = None) -> list[str]:
-        """Names of a scope's streams, sorted, without internal ones; with `tag` if given.
+    async def list_scopes(self) -> list[str]:
+        """Names of all scopes, sorted, without internal ones."""
+        names, token = set[str](), ""
+        while True:
+            request = pb.ScopesRequest(continuationToken=pb.ContinuationToken(token=token))
+            reply = await self._call(self._stub.listScopes, request, "list the scopes")
+            if not reply.scopes:
+                return sorted(name for name in names if not name.startswith(INTERNAL))
+            names.update(reply.scopes)
+            token = reply.continuationToken.token
+
+    async def list_streams(
+        self, scope: str, tag: str | None = None, *, internal: bool = False
+    ) -> list[str]:
+        """Names of a scope's streams, sorted; with `tag` if given, which internal ones never are.
+
+        Args:
+            scope: the scope.
+            tag: what the streams have; None for all.
+            internal: whether internal streams count too. Those are left out still in which the
+                store keeps the marks of another stream that is there, and which go with it.
 
         Raises:
             ScopeNotFound: there is no such scope.
@@ -137,8 +156,8 @@ class Controller:
                 reply = await self._call(self._stub.listStreamsInScopeForTag, tagged, doing)
             _settle(reply, doing, SCOPE_NOT_FOUND=_no_scope(scope))
             if not reply.streams:
-                return sorted(names)
-            names.update(s.stream for s in reply.streams if not s.stream.startswith("_"))
+                return sorted(visible(names, internal=internal))
+            names.update(stream.stream for stream in reply.streams)
             token = reply.continuationToken.token
 
     # Streams

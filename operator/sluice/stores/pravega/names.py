@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from sluice.core.model import StreamName
 from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 EVENT_COUNT: Final = UUID("80000000-0000-0000-0000-000000000001")
 """The attribute that counts a segment's events: the longs minimum and 1."""
 
 CREATION_TIME: Final = UUID("80000000-0000-0000-0000-000000000000")
 """The attribute with a segment's creation time: the longs minimum and 0."""
+
+INTERNAL: Final = "_"
+"""How the names of internal streams and scopes begin."""
+
+_MARKS: Final = "_MARK"
+"""Followed by a stream's name: where the store keeps the watermarks of that stream. It makes and
+deletes the two together."""
 
 _NAME: Final = re.compile(
     r"(?P<scope>[^/]+)/(?P<stream>[^/]+)/(?P<number>\d+)\.#epoch\.(?P<epoch>\d+)"
@@ -76,6 +86,19 @@ class Owner(NamedTuple):
 def epoch_of(segment: int) -> int:
     """The epoch in which the segment with this id was made."""
     return segment >> _HIGH
+
+
+def visible(streams: Collection[str], *, internal: bool) -> list[str]:
+    """Those of a scope's streams that count: with `internal` the internal ones too.
+
+    The streams in which the store keeps the marks of another one that is there never count.
+    """
+    return [
+        name
+        for name in streams
+        if not name.startswith(INTERNAL)
+        or (internal and not (name.startswith(_MARKS) and name.removeprefix(_MARKS) in streams))
+    ]
 
 
 def segment_name(stream: StreamName, segment: int) -> str:

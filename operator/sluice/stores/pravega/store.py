@@ -76,6 +76,10 @@ class PravegaStore(PravegaSegments):
         """The name of a segment of our own that can be merged into that one."""
         return names.staging_name(stream, segment, key)
 
+    def is_original(self, segment: int) -> bool:
+        """Whether a stream was made with this segment, rather than scaled to it."""
+        return names.epoch_of(segment) == 0
+
     def probe(self) -> Health:
         """Whether the cluster is there: its controller, and a segment store to shake hands with.
 
@@ -125,9 +129,17 @@ class PravegaStore(PravegaSegments):
         """Delete an empty scope; False when there is none. ScopeNotEmpty."""
         return self._directory.run(lambda controller: controller.delete_scope(scope))
 
-    def list_streams(self, scope: str, tag: str | None = None) -> list[str]:
-        """Names of a scope's streams, sorted, with `tag` if given. ScopeNotFound."""
-        return self._directory.run(lambda controller: controller.list_streams(scope, tag))
+    def list_scopes(self) -> list[str]:
+        """Names of all scopes, sorted, without the store's own."""
+        return self._directory.run(lambda controller: controller.list_scopes())
+
+    def list_streams(
+        self, scope: str, tag: str | None = None, *, internal: bool = False
+    ) -> list[str]:
+        """Names of a scope's streams, sorted; with `tag`, or internal ones too. ScopeNotFound."""
+        return self._directory.run(
+            lambda controller: controller.list_streams(scope, tag, internal=internal)
+        )
 
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
         """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""

@@ -12,6 +12,7 @@ from sluice.stores.pravega.names import (
     owner_of,
     segment_name,
     staging_name,
+    visible,
 )
 
 STREAM = StreamName(scope="plant", stream="sensors")
@@ -77,3 +78,10 @@ def test_an_address_of_another_form_is_refused_with_a_remedy(uri: str) -> None:
         Endpoint.parse(uri)
     assert caught.value.field == "uri"
     assert "tcp://host:port" in caught.value.remedy
+
+
+def test_streams_of_the_store_count_on_request_unless_they_belong_to_another() -> None:
+    """The marks of a stream that is there go with it; marks without one are like any other."""
+    streams = ["a", "_MARKa", "_MARKb", "_RGg", "_MARK_RGg", "_MARK"]
+    assert visible(streams, internal=False) == ["a"]
+    assert visible(streams, internal=True) == ["a", "_MARKb", "_RGg", "_MARK"]

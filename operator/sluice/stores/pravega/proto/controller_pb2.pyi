@@ -256,6 +256,20 @@ class ContinuationToken(_message.Message):
     token: str
     def __init__(self, token: _Optional[str] = ...) -> None: ...
 
+class ScopesRequest(_message.Message):
+    __slots__ = ("continuationToken",)
+    CONTINUATIONTOKEN_FIELD_NUMBER: _ClassVar[int]
+    continuationToken: ContinuationToken
+    def __init__(self, continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ...) -> None: ...
+
+class ScopesResponse(_message.Message):
+    __slots__ = ("scopes", "continuationToken")
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATIONTOKEN_FIELD_NUMBER: _ClassVar[int]
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    continuationToken: ContinuationToken
+    def __init__(self, scopes: _Optional[_Iterable[str]] = ..., continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ...) -> None: ...
+
 class StreamsInScopeRequest(_message.Message):
     __slots__ = ("scope", "continuationToken")
     SCOPE_FIELD_NUMBER: _ClassVar[int]

@@ -49,6 +49,11 @@ class ControllerServiceStub:
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopeInfo.SerializeToString,
                 response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ExistsResponse.FromString,
                 _registered_method=True)
+        self.listScopes = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/listScopes',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopesRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopesResponse.FromString,
+                _registered_method=True)
         self.listStreamsInScope = channel.unary_unary(
                 '/io.pravega.controller.stream.api.grpc.v1.ControllerService/listStreamsInScope',
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeRequest.SerializeToString,
@@ -153,9 +158,15 @@ class ControllerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def listStreamsInScope(self, request, context):
-        """An empty page ends both listings; internal streams are listed too.
+    def listScopes(self, request, context):
+        """An empty page ends each listing; internal scopes and streams are listed too.
         """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def listStreamsInScope(self, request, context):
+        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -270,6 +281,11 @@ def add_ControllerServiceServicer_to_server(servicer, server):
                     servicer.checkScopeExists,
                     request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopeInfo.FromString,
                     response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ExistsResponse.SerializeToString,
+            ),
+            'listScopes': grpc.unary_unary_rpc_method_handler(
+                    servicer.listScopes,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopesRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopesResponse.SerializeToString,
             ),
             'listStreamsInScope': grpc.unary_unary_rpc_method_handler(
                     servicer.listStreamsInScope,
@@ -433,6 +449,33 @@ class ControllerService:
             '/io.pravega.controller.stream.api.grpc.v1.ControllerService/checkScopeExists',
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopeInfo.SerializeToString,
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ExistsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def listScopes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/listScopes',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopesRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScopesResponse.FromString,
             options,
             channel_credentials,
             insecure,
