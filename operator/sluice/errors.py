@@ -10,6 +10,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── SourceNotFound            no such scope or stream to copy from
     │   ├── TargetScopeNotFound       no such scope to copy to
     │   ├── TargetExists              the target is there and is not ours
+    │   ├── StreamExists              the stream to own is there and is not ours
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
@@ -130,6 +131,12 @@ class TargetExists(SpecError):
     """The target stream is there and this copy did not make it."""
 
     default_remedy = "Name another target, or delete the stream if it is not needed."
+
+
+class StreamExists(SpecError):
+    """The stream to own is there, and it is somebody else's."""
+
+    default_remedy = "Name another stream, or let the one who has it release it."
 
 
 class SourceUnsupported(SpecError):

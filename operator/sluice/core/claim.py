@@ -28,6 +28,9 @@ OURS: Final = "sluice.dev/"
 _CLUSTER, _UID, _OWNER = f"{OURS}cluster=", f"{OURS}ephemeral=", f"{OURS}resource="
 _PREFIX, _MARKED = f"{OURS}prefix=", f"{OURS}marked="
 
+MARKER: Final = "_sluice-"
+"""How the names of markers begin, followed by the uid of the resource that claims a prefix."""
+
 SCOPE_MARKER: Final = "_sluice-scope"
 """The stream in a scope that Sluice made. Scopes have no tags."""
 
@@ -98,7 +101,7 @@ class Claim:
     @property
     def marker(self) -> StreamName:
         """The stream that remembers a claim to a prefix."""
-        return StreamName(scope=self.scope, stream=f"_sluice-{self.claimant.uid}")
+        return StreamName(scope=self.scope, stream=f"{MARKER}{self.claimant.uid}")
 
     def marker_tags(self, now: int) -> tuple[str, ...]:
         """The marker's tags; `now` is the operator's time in milliseconds, before it is made."""
@@ -162,6 +165,11 @@ def cluster_tag(cluster: str) -> str:
     return _CLUSTER + cluster_mark(cluster)
 
 
+def scope_tags(cluster: str) -> tuple[str, ...]:
+    """The tags of the stream that marks a scope as made by this cluster's Sluice."""
+    return (TAG_MANAGED, cluster_tag(cluster))
+
+
 def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
     """The `namespace/name` and uid of the EphemeralStream that tags name."""
     found = {tag.partition("=")[0] + "=": tag.partition("=")[2] for tag in tags}
@@ -173,6 +181,12 @@ def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
 def prefix_of(tags: Iterable[str]) -> str | None:
     """The prefix that a marker's tags claim."""
     return next((tag.removeprefix(_PREFIX) for tag in tags if tag.startswith(_PREFIX)), None)
+
+
+def marked_at(tags: Iterable[str]) -> int | None:
+    """The operator's time, in milliseconds, when the marker with these tags was made."""
+    told = next((tag.removeprefix(_MARKED) for tag in tags if tag.startswith(_MARKED)), "")
+    return int(told) if told.isdigit() else None
 
 
 def is_owned(tags: Iterable[str]) -> bool:
@@ -206,10 +220,10 @@ def is_new(created: int | None, claim: Claim, *, marker_tags: Iterable[str], mar
         marked: when the store made the marker, in the store's milliseconds. The difference of the
             two is how far the store's clock is ahead, and at most a call's length too much.
     """
-    told = next((tag.removeprefix(_MARKED) for tag in marker_tags if tag.startswith(_MARKED)), "")
-    if created is None or not told.isdigit():
+    told = marked_at(marker_tags)
+    if created is None or told is None:
         return False
-    ahead = marked - int(told)
+    ahead = marked - told
     return created >= claim.claimant.created + ahead + IN_DOUBT
 
 

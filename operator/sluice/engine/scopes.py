@@ -1,0 +1,163 @@
+"""Scopes that Sluice makes, and removes when nothing is in them any more.
+
+A scope has no tags. One that we made has a stream of ours in it, the scope marker, and only such a
+scope is removed. Three things cannot be had from a store, and each is decided for the safe side:
+
+- A scope and its marker are not made, nor deleted, in one step. A process that dies in between
+  leaves an empty scope that nobody knows to be ours: it stays.
+- A store may refuse to delete a scope that is in use, and damage it all the same: Pravega 0.13
+  drops the scope's index of tags, after which no tagged stream can be made there. So it is looked
+  for streams directly before, and within a process nobody makes a stream of ours there meanwhile.
+  What remains is a stream that another process makes in the few milliseconds between the store's
+  listing and its deletion, in a scope that was empty until then.
+- A refusal means that the scope is in use again: its marker is put back.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.claim import SCOPE_MARKER, scope_tags
+from sluice.core.model import StreamConfig, StreamName
+from sluice.errors import ScopeNotEmpty, ScopeNotFound, StreamNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.stores.base import Store
+
+
+class _Gate:
+    """Many may use a scope at a time, or one may remove it.
+
+    Attributes:
+        unmarked: whether the scope is ours though its marker is not there: the process was kept
+            from making it, or from deleting the scope after it.
+    """
+
+    def __init__(self) -> None:
+        self.unmarked = False
+        self._changed = threading.Condition()
+        self._users = 0
+        self._removing = False
+
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Nobody removes the scope meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._removing)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def removing(self) -> Iterator[None]:
+        """Nobody uses the scope meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._removing)
+            self._removing = True
+            self._changed.wait_for(lambda: self._users == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._removing = False
+                self._changed.notify_all()
+
+
+_gates: Final[dict[tuple[str, str], _Gate]] = {}
+_lock: Final = threading.Lock()
+
+
+def _gate(store: Store, scope: str) -> _Gate:
+    """The gate of a scope. Two connections to one address, which their text has, share it."""
+    with _lock:
+        return _gates.setdefault((repr(store), scope), _Gate())
+
+
+def _marker(scope: str) -> StreamName:
+    return StreamName(scope=scope, stream=SCOPE_MARKER)
+
+
+@contextmanager
+def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None]:
+    """A scope in which a stream is about to be made: it is not removed meanwhile.
+
+    Args:
+        scope: the scope.
+        store: where it is.
+        cluster: tells clusters apart that share the store.
+        make: whether it is made if there is none.
+    """
+    gate = _gate(store, scope)
+    with gate.using():
+        if make and (gate.unmarked or not store.scope_exists(scope)):
+            gate.unmarked = store.create_scope(scope) or gate.unmarked
+            if gate.unmarked:
+                _mark(scope, store, cluster, gate)
+        yield
+
+
+def _mark(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
+    """Say in a scope that it is ours."""
+    store.create_stream(_marker(scope), StreamConfig(tags=scope_tags(cluster)))
+    gate.unmarked = False
+
+
+def remove(scope: str, store: Store, *, cluster: str) -> bool:
+    """Delete a scope if this cluster's Sluice made it and nothing is in it.
+
+    Internal streams count as something: a reader group's, for example, is in use.
+
+    Returns:
+        Whether it was deleted.
+    """
+    gate = _gate(store, scope)
+    try:
+        if not gate.unmarked and not _only_ours(scope, store, cluster):
+            return False  # as it mostly is; nobody had to wait for this look
+        with gate.removing():
+            return _remove(scope, store, cluster, gate)
+    except ScopeNotFound:
+        gate.unmarked = False
+        return False
+
+
+def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
+    if _only_ours(scope, store, cluster):
+        gate.unmarked = True
+        _delete_marker(scope, store)
+    if not gate.unmarked:
+        return False
+    if store.list_streams(scope, internal=True):
+        _mark(scope, store, cluster, gate)
+        return False
+    try:
+        deleted = store.delete_scope(scope)
+    except ScopeNotEmpty:
+        _mark(scope, store, cluster, gate)
+        return False
+    gate.unmarked = False
+    return deleted
+
+
+def _only_ours(scope: str, store: Store, cluster: str) -> bool:
+    """Whether a scope has our marker and nothing else. ScopeNotFound."""
+    marker = store.describe(_marker(scope))
+    if marker is None or not set(scope_tags(cluster)) <= set(marker.config.tags):
+        return False
+    return store.list_streams(scope, internal=True) == [SCOPE_MARKER]
+
+
+def _delete_marker(scope: str, store: Store) -> None:
+    try:
+        store.seal_stream(_marker(scope))
+    except StreamNotFound:
+        return
+    store.delete_stream(_marker(scope))

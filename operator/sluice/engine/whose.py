@@ -1,0 +1,173 @@
+"""Whose streams are: what a store says about a claim. Nothing is changed here."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from sluice.core.claim import OURS, Ownership, is_new, is_owned
+from sluice.core.model import StreamName
+from sluice.errors import ScopeNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.core.claim import Claim
+    from sluice.stores.base import Store, Stream
+
+AT_ONCE: Final = 8
+"""Streams under a prefix that are looked at, or let go, at a time."""
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+
+
+class One(NamedTuple):
+    """The one stream of a claim; None where there is none of its name.
+
+    `created` is in the store's milliseconds, None where nobody knows.
+    """
+
+    stream: Stream | None
+    ownership: Ownership
+    created: int | None
+
+
+class Marker(NamedTuple):
+    """What remembers a claim to a prefix: the full name of its segment, and when that was made."""
+
+    tags: tuple[str, ...]
+    sealed: bool
+    segment: str
+    created: int | None
+
+
+class Under(NamedTuple):
+    """What is under a prefix.
+
+    Attributes:
+        marker: what remembers the claim, if it is remembered.
+        claimed: the streams that are ours, sorted.
+        news: those of them that the marker does not know yet, and when they were made.
+        left_alone: how many others there are.
+    """
+
+    marker: Marker | None
+    claimed: tuple[str, ...] = ()
+    news: tuple[tuple[str, int | None], ...] = ()
+    left_alone: int = 0
+
+
+def name_of(claim: Claim) -> StreamName:
+    """The one stream that is claimed."""
+    return StreamName(scope=claim.scope, stream=claim.stream or "")
+
+
+def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
+    """Call for several at a time. Each is tried, also where another one raises."""
+    if not these:
+        return []
+    with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="streams") as pool:
+        return list(pool.map(call, these))
+
+
+def made_at(name: StreamName, stream: Stream, store: Store) -> int | None:
+    """When a stream was made, in the store's milliseconds.
+
+    Only the segments it was made with tell. Once it was scaled and they were truncated away,
+    nobody knows any more.
+    """
+    asked = [
+        (store.segment_name(name, segment.id), store.creation_time)
+        for segment in stream.head
+        if store.is_original(segment.id)
+    ]
+    values = store.attributes(asked) if asked else []
+    return next((value for value in values if value is not None), None)
+
+
+def one(claim: Claim, store: Store) -> One:
+    """The one stream of a claim, and whose it is."""
+    name = name_of(claim)
+    stream = store.describe(name)
+    if stream is None:
+        return One(None, Ownership.ABSENT, None)
+    created = made_at(name, stream, store)
+    return One(stream, _ownership(claim, stream.config.tags, created), created)
+
+
+def _ownership(claim: Claim, tags: tuple[str, ...], created: int | None) -> Ownership:
+    if claim.claimant.owns(tags):
+        return Ownership.OURS
+    # Tags of ours may have been taken away, all or some; those of another resource speak for it.
+    others = {tag for tag in tags if tag.startswith(OURS)} - set(claim.claimant.tags())
+    if not others and created is not None and created == claim.known:
+        return Ownership.OURS
+    return Ownership.OTHERS if is_owned(tags) else Ownership.UNOWNED
+
+
+def marker(claim: Claim, store: Store) -> Marker | None:
+    """What remembers a claim to a prefix; None where nothing of ours does."""
+    stream = store.describe(claim.marker)
+    if stream is None or not claim.claimant.owns(stream.config.tags):
+        return None
+    return Marker(
+        tags=stream.config.tags,
+        sealed=stream.sealed,
+        segment=store.segment_name(claim.marker, stream.tail[0].id),
+        created=made_at(claim.marker, stream, store),
+    )
+
+
+def under(claim: Claim, store: Store) -> Under:
+    """What is under the prefix of a claim. Without a marker, nothing is ours.
+
+    A stream with a tag of any Sluice has an owner of its own, whatever its name is.
+    """
+    found = marker(claim, store)
+    try:
+        names = [name for name in store.list_streams(claim.scope) if _is_under(name, claim)]
+    except ScopeNotFound:
+        names = []
+    if found is None:
+        return Under(None, left_alone=len(names))
+    marks = store.attributes([(found.segment, claim.mark(name)) for name in names]) if names else []
+    known = {name for name, mark in zip(names, marks, strict=True) if mark is not None}
+    claimed, news, left_alone = [], [], 0
+    for name, stream in zip(names, each(partial(_look, claim, store, known), names), strict=True):
+        if stream is None:
+            continue  # it was deleted meanwhile
+        if is_owned(stream.tags) or not (
+            name in known or claim.existing or _is_new(stream.created, claim, found)
+        ):
+            left_alone += 1
+            continue
+        claimed.append(name)
+        if name not in known:
+            news.append((name, stream.created))
+    return Under(found, tuple(claimed), tuple(news), left_alone)
+
+
+def _is_under(name: str, claim: Claim) -> bool:
+    return claim.prefix is not None and name.startswith(claim.prefix)
+
+
+def _is_new(created: int | None, claim: Claim, found: Marker) -> bool:
+    return found.created is not None and is_new(
+        created, claim, marker_tags=found.tags, marked=found.created
+    )
+
+
+class _Seen(NamedTuple):
+    tags: tuple[str, ...]
+    created: int | None
+
+
+def _look(claim: Claim, store: Store, known: set[str], stream: str) -> _Seen | None:
+    """A stream under a prefix; when it was made matters only if it is not known yet."""
+    name = StreamName(scope=claim.scope, stream=stream)
+    found = store.describe(name)
+    if found is None:
+        return None
+    return _Seen(found.config.tags, None if stream in known else made_at(name, found, store))

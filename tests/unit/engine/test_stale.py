@@ -1,0 +1,94 @@
+"""Streams whose resource is gone, on a model of a store."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.core.claim import Claim, Claimant
+from sluice.core.model import StreamConfig, StreamName
+from sluice.engine import claims, scopes
+from sluice.engine.stale import Tagged, drop, stale, tagged
+from support.model import ModelStore, World
+
+UIDS = [f"0b1d9c8e-0000-4000-8000-00000000000{n}" for n in range(4)]
+CLAIMANTS = [
+    Claimant(cluster="here", namespace="team", name=f"r{n}", uid=uid, created=1000)
+    for n, uid in enumerate(UIDS)
+]
+NOW = 103_000
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "_gates", {})
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a store with two streams, a prefix with streams of all ages, and another cluster's."""
+    made = World()
+    made.time = NOW
+    store = ModelStore(made)
+    prefix = Claim(claimant=CLAIMANTS[2], scope="out", prefix="app-")
+    put(made, "app-older")
+    put(made, "app-noted")
+    claims.make(Claim(claimant=CLAIMANTS[0], scope="in", stream="a"), store, NOW)
+    claims.make(Claim(claimant=CLAIMANTS[1], scope="in", stream="b"), store, NOW)
+    other = replace(CLAIMANTS[3], cluster="there")
+    claims.make(Claim(claimant=other, scope="in", stream="c"), store, NOW)
+    claims.make(prefix, store, NOW)
+    store.create_stream(prefix.marker.model_copy(update={"scope": "in"}), StreamConfig())
+    noted = replace(prefix, existing=True, prefix="app-n")
+    claims.look(noted, store)
+    made.time += 2000
+    put(made, "app-newer")
+    put(made, "app-bob", tags=CLAIMANTS[1].tags())
+    return made
+
+
+def put(world: World, stream: str, *, tags: tuple[str, ...] = ()) -> None:
+    """A stream that an application makes."""
+    name = StreamName(scope="out", stream=stream)
+    assert ModelStore(world).create_stream(name, StreamConfig(tags=tags))
+
+
+def test_what_is_ours_is_found_by_its_tags(world: World) -> None:
+    """In all scopes; of a prefix, what was noted or is newer; nothing of another cluster."""
+    marker = f"_sluice-{UIDS[2]}"
+    assert tagged(ModelStore(world), "here") == [
+        Tagged("in", "a", None, "team/r0", UIDS[0], ("a",)),
+        Tagged("in", "b", None, "team/r1", UIDS[1], ("b",)),
+        Tagged("out", marker, "app-", "team/r2", UIDS[2], ("app-newer", "app-noted")),
+        Tagged("out", "app-bob", None, "team/r1", UIDS[1], ("app-bob",)),
+    ]
+
+
+def test_only_what_has_no_resource_is_stale_and_dropped(world: World) -> None:
+    """Living resources keep theirs; dropping is repeatable and leaves everybody else's."""
+    store = ModelStore(world)
+    found = stale(store, "here", {UIDS[1]})
+    assert [entry.uid for entry in found] == [UIDS[0], UIDS[2]]
+    assert [drop(entry, store, "here") for entry in found] == [1, 2]
+    assert [drop(entry, store, "here") for entry in found] == [0, 0]
+    assert stale(store, "here", {UIDS[1]}) == []
+    left = {name.stream for name in world.streams}
+    assert left == {"b", "c", "app-older", "app-bob", f"_sluice-{UIDS[2]}"}
+
+
+def test_what_has_another_owner_by_now_is_left_alone(world: World) -> None:
+    """Between finding and dropping a successor may have adopted it."""
+    store = ModelStore(world)
+    (found, *_) = stale(store, "here", ())
+    claims.adopt(Claim(claimant=CLAIMANTS[3], scope="in", stream="a"), store, UIDS[0])
+    assert drop(found, store, "here") == 0
+    assert StreamName(scope="in", stream="a") in world.streams
+
+
+def test_a_copy_of_a_markers_tags_claims_nothing(world: World) -> None:
+    """Only the marker of the uid itself stands for a prefix."""
+    put(
+        world,
+        "_sluice-x",
+        tags=Claim(claimant=CLAIMANTS[2], scope="out", prefix="b").marker_tags(1),
+    )
+    assert "_sluice-x" not in {found.stream for found in tagged(ModelStore(world), "here")}
