@@ -1,0 +1,455 @@
+"""A cluster and a store in memory, in which operators look after EphemeralStreams step by step.
+
+As little as the decisions can notice: EphemeralStreams `a` and `b` that may claim the same, owners
+that come and go, Kubernetes' garbage collector, and streams with tags and creation times. Each step
+of an operator is one call of the API server or the store; a crash or another operator may come
+between any two. What an action does in a store is taken from the contract of `sluice.core.claim`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice.api.ephemeral_status import EphemeralStreamStatus
+from sluice.core.claim import Holding, Ownership
+from sluice.core.reconcile.ephemeral import (
+    SUCCESSOR_SECONDS,
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral_world import (
+    Abandon,
+    Adopt,
+    Configure,
+    EphemeralSeen,
+    EphemeralWorld,
+    Make,
+    OwnerSeen,
+    Protect,
+    Refer,
+    Release,
+    Rival,
+    Unprotect,
+)
+from sluice.core.trouble import Trouble
+from sluice.errors import (
+    ApiUnavailable,
+    InfrastructureError,
+    SluiceError,
+    StoreRejected,
+    StoreUnavailable,
+)
+from support.copies import NOW
+from support.ephemerals import AWAY, STORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sluice.api.ephemeralstream import EphemeralStreamSpec
+    from sluice.core.reconcile.ephemeral_world import EphemeralAction, EphemeralDecision
+
+PREFIX = "app-"
+HELPER = "app-helper"
+MOST_HASTE = 12
+"""Looks in a row without a pause that are no endless loop yet."""
+
+
+@dataclass
+class Stream:
+    """A stream: who has it, when it was made, by a counter that is its time, and by whom."""
+
+    created: int
+    holder: str | None = None
+    foreign: bool = False
+    sealed: bool = False
+    drifted: bool = False
+
+
+@dataclass
+class Owner:
+    """A workload; `deleting` says how it is deleted while it is there still."""
+
+    uid: str
+    finished: bool = False
+    deleting: str = ""
+
+
+@dataclass
+class Cluster:
+    """The API server's objects, the store, and what was said of what was left behind."""
+
+    seen: dict[str, EphemeralSeen] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    deleted: dict[str, float] = field(default_factory=dict)
+    owners: dict[str, Owner] = field(default_factory=dict)
+    streams: dict[str, Stream] = field(default_factory=dict)
+    markers: dict[str, int] = field(default_factory=dict)
+    orphaned: set[str] = field(default_factory=set)
+    rows: dict[str, int] = field(default_factory=dict)
+    up: bool = True
+    there: bool = True
+    clock: float = 0.0
+    number: int = 0
+
+    def unique(self, what: str) -> str:
+        """A uid."""
+        self.number += 1
+        return f"{what}-{self.number}"
+
+    def tick(self) -> int:
+        """The store's time, which is never the same twice."""
+        self.number += 1
+        return self.number
+
+    # -- the API server
+
+    def create(self, name: str, spec: EphemeralStreamSpec) -> None:
+        """Somebody applies a resource."""
+        if name not in self.seen:
+            self.seen[name] = EphemeralSeen(
+                name=name,
+                namespace="team",
+                uid=self.unique(name),
+                generation=1,
+                created=NOW + timedelta(seconds=int(self.clock)),
+                spec=spec,
+                status=EphemeralStreamStatus(),
+            )
+            self.versions[name] = self.tick()
+
+    def edit(self, name: str, **changes: object) -> None:
+        """Something about a resource changes; it goes when it is deleted and nothing holds it."""
+        if name in self.seen:
+            self.seen[name] = replace(self.seen[name], **changes)  # type: ignore[arg-type]
+            self.versions[name] = self.tick()
+            if name in self.deleted and not self.seen[name].finalizer:
+                del self.seen[name], self.versions[name], self.deleted[name]
+
+    def delete(self, name: str) -> None:
+        """Somebody, or the garbage collector, deletes a resource."""
+        if name in self.seen and name not in self.deleted:
+            self.deleted[name] = self.clock
+            self.edit(name)
+
+    def collect(self) -> None:
+        """Kubernetes' garbage collector goes around once."""
+        for owner in list(self.owners):
+            how = self.owners[owner].deleting
+            if how == "foreground":
+                del self.owners[owner]
+            elif how == "orphan":
+                uid = self.owners[owner].uid
+                held = [name for name, one in self.seen.items() if uid in one.references]
+                for name in held[:1]:
+                    self.edit(name, references=self.seen[name].references - {uid})
+                if not held:
+                    del self.owners[owner]
+        alive = {owner.uid for owner in self.owners.values()}
+        for name, one in list(self.seen.items()):
+            if one.references & alive and one.references - alive:
+                self.edit(name, references=one.references & alive)
+            elif one.references - alive:
+                self.delete(name)
+
+    def of(self, uid: str) -> EphemeralSeen | None:
+        """The resource of a uid, with its status."""
+        return next((one for one in self.seen.values() if one.uid == uid), None)
+
+    def needed(self, one: EphemeralSeen) -> bool:
+        """Whether an owner that was bound is there and at work, or none is wanted."""
+        bound = {owner.uid for owner in one.status.owners}
+        working = [
+            owner
+            for owner in self.owners.values()
+            if owner.uid in bound
+            and not (owner.finished and one.spec.release_when == "OwnersFinished")
+        ]
+        return not one.spec.owners or bool(working)
+
+    def aged(self, one: EphemeralSeen) -> bool:
+        """Whether a resource has reached its age."""
+        age = self.clock - (one.created - NOW).total_seconds()
+        return one.spec.max_age_seconds is not None and age >= one.spec.max_age_seconds
+
+    # -- the store
+
+    def ours(self, one: EphemeralSeen) -> list[str]:
+        """The streams that are a resource's."""
+        if one.spec.stream is not None:
+            found = self.streams.get(one.spec.stream)
+            known = one.status.created_milliseconds
+            mine = found is not None and (
+                found.holder == one.uid or (found.holder is None and found.created == known)
+            )
+            return [one.spec.stream] if mine else []
+        if one.uid not in self.markers:
+            return []
+        since = 0 if one.spec.claim == "ExistingAndNew" else int(one.uid.split("-")[1])
+        return sorted(
+            name
+            for name, stream in self.streams.items()
+            if stream.holder is None and stream.created > since
+        )
+
+    def ask(self, one: EphemeralSeen) -> Holding:
+        """What the store says about a claim."""
+        mine = tuple(self.ours(one))
+        if one.spec.stream is None:
+            marked = one.uid in self.markers
+            whose = Ownership.OURS if marked else Ownership.ABSENT
+            return Holding(scope=True, marked=marked, ownership=whose, streams=mine)
+        found = self.streams.get(one.spec.stream)
+        if found is None:
+            return Holding(scope=True)
+        drift = ("scaling is another",) if found.drifted else ()
+        if mine:
+            whose = Ownership.OURS
+        else:
+            whose = Ownership.UNOWNED if found.holder is None else Ownership.OTHERS
+        return Holding(
+            scope=True,
+            ownership=whose,
+            streams=mine,
+            created=found.created,
+            holder=found.holder or "",
+            holder_uid=found.holder if whose is Ownership.OTHERS else None,
+            drift=drift if mine else (),
+        )
+
+
+@dataclass
+class Operator:
+    """One operator, which works on one resource at a time.
+
+    Attributes:
+        cluster: where.
+        work: what it is at, one call a step.
+        again: by uid, when it looks again; None where it waits for an event.
+        lost: the next call fails: `request` before, `reply` after it was done.
+        stale: what it remembers of the store and of the owners, by the resource's uid.
+    """
+
+    cluster: Cluster
+    work: Iterator[None] | None = None
+    again: dict[str, float | None] = field(default_factory=dict)
+    lost: str = ""
+    stale: dict[str, tuple[Holding | None, tuple[OwnerSeen, ...]]] = field(default_factory=dict)
+    looked: float = 0.0
+
+    def crash(self) -> None:
+        """It ends; another begins in its place."""
+        self.work, self.lost = None, ""
+        self.stale.clear()
+        self.again.clear()
+
+    def step(self) -> None:
+        """Make the next call."""
+        if self.work is not None and next(self.work, self) is self:
+            self.work = None
+
+    def finish(self) -> None:
+        """Go on until nothing is left to do."""
+        while self.work is not None:
+            self.step()
+
+    def begin(self, name: str, *, stale: bool = False) -> None:
+        """Begin to look at a resource."""
+        self.finish()
+        self.work = self._cycle(name, stale=stale)
+        self.step()
+
+    def _call(self, do: Callable[[], None], *, store: bool = False) -> None:
+        """One call, which may be lost."""
+        lost, self.lost = self.lost, ""
+        error = StoreUnavailable("no answer") if store else ApiUnavailable("no answer")
+        if lost == "request" or (store and not (self.cluster.up and self.cluster.there)):
+            raise error
+        do()
+        if lost == "reply":
+            raise error
+
+    def _cycle(self, name: str, *, stale: bool) -> Iterator[None]:
+        cluster = self.cluster
+        if name not in cluster.seen:
+            return
+        version, self.looked = cluster.versions[name], cluster.clock
+        seen = cluster.seen[name]
+        if name in cluster.deleted:
+            seen = replace(seen, deleted=cluster.clock - cluster.deleted[name])
+        world = self._world(seen, stale=stale)
+        decision = reconcile_ephemeral(seen, world)
+        going = {owner.uid for owner in world.owners if owner.deleting}
+        for action in decision.actions:
+            if isinstance(action, Refer):
+                assert going.isdisjoint(uid for _, uid in action.owners), "it would be collected"
+        yield
+        if not self._write(name, seen.uid, decision, version=version):
+            self.again[seen.uid] = 0.1
+            return
+        yield
+        again = decision.again
+        for action in decision.actions:
+            try:
+                yield from self._perform(seen, action)
+            except SluiceError as error:
+                written = replace(seen, status=decision.status)
+                after = after_ephemeral_failure(written, world, Trouble.of(error))
+                again = after.again
+                if self._write(name, seen.uid, after):
+                    for more in after.actions:
+                        yield from self._perform(seen, more)
+                break
+        self.again[seen.uid] = again
+        rows = cluster.rows
+        rows[seen.uid] = rows.get(seen.uid, 0) + 1 if again == 0.0 else 0
+        assert rows[seen.uid] < MOST_HASTE, "an endless loop without a pause"
+
+    def _world(self, seen: EphemeralSeen, *, stale: bool) -> EphemeralWorld:
+        cluster = self.cluster
+        now = NOW + timedelta(seconds=cluster.clock)
+        owners = tuple(self._owner(seen, index) for index in range(len(seen.spec.owners)))
+        known = self.stale.get(seen.uid)
+        if stale and known is not None:
+            # What is not there, or is finished, is looked for once more; what is there is not.
+            owners = tuple(
+                now_seen
+                if was.uid is None or was.finished
+                else replace(was, deleting=now_seen.deleting)
+                for was, now_seen in zip(known[1], owners, strict=True)
+            )
+        ready = STORE if cluster.up else AWAY
+        world = EphemeralWorld(
+            now=now,
+            store=ready if cluster.there else None,
+            owners=() if seen.deleted is not None else owners,
+            rival=None if seen.deleted is not None else self._rival(seen),
+        )
+        holding = None
+        if asks_store(seen, world):
+            fresh = not stale or seen.status.release is not None
+            if not fresh and known is not None and known[0] is not None:
+                holding = known[0]
+            elif cluster.up and cluster.there:
+                holding = cluster.ask(seen)
+            trouble = None if holding else Trouble.of(StoreUnavailable("no answer"))
+            world = replace(world, holding=holding, trouble=trouble)
+        self.stale[seen.uid] = (holding, owners)
+        return world
+
+    def _owner(self, seen: EphemeralSeen, index: int) -> OwnerSeen:
+        found = self.cluster.owners.get(seen.spec.owners[index].name)
+        if found is None:
+            return OwnerSeen()
+        return OwnerSeen(uid=found.uid, finished=found.finished, deleting=bool(found.deleting))
+
+    def _rival(self, seen: EphemeralSeen) -> Rival | None:
+        cluster = self.cluster
+        older = [
+            one
+            for one in cluster.seen.values()
+            if (one.created, one.uid) < (seen.created, seen.uid) and one.status.release is None
+        ]
+        if not older:
+            return None
+        found = min(older, key=lambda one: (one.created, one.uid))
+        grace = None
+        if found.name in cluster.deleted:
+            gone = cluster.clock - cluster.deleted[found.name]
+            grace = max(0.0, found.spec.grace_period_seconds - gone)
+        return Rival(name=found.name, uid=found.uid, grace=grace)
+
+    def _write(
+        self, name: str, uid: str, decision: EphemeralDecision, *, version: int | None = None
+    ) -> bool:
+        """Write the status; False where the object is another by now."""
+        cluster = self.cluster
+        there = cluster.seen.get(name)
+        if there is None or there.uid != uid or version not in {None, cluster.versions[name]}:
+            return False
+        status = EphemeralStreamStatus.read(decision.status.dump())
+        assert status == decision.status, "a status reads back as it was written"
+        if status.release is not None and there.status.release is None:
+            assert cluster.aged(there) or not cluster.needed(there), "released while it is needed"
+        if status != there.status:
+            cluster.edit(name, status=status)
+        return True
+
+    def _perform(  # noqa: C901 - one case an action
+        self, seen: EphemeralSeen, action: EphemeralAction
+    ) -> Iterator[None]:
+        """As the performer does it, one call a step."""
+        cluster, name = self.cluster, seen.name
+        live = cluster.of(seen.uid)
+        match action:
+            case Protect():
+                if live is None or (name in cluster.deleted and not live.finalizer):
+                    raise InfrastructureError("it was deleted meanwhile")
+                self._call(lambda: cluster.edit(name, finalizer=True))
+            case Unprotect():
+                if live is not None:
+                    self._call(lambda: cluster.edit(name, finalizer=False))
+            case Refer(owners):
+                uids = {uid for _, uid in owners}
+                if live is not None and live.references == seen.references:
+                    self._call(lambda: cluster.edit(name, references=seen.references | uids))
+            case Abandon():
+                cluster.orphaned.add(seen.uid)
+            case Make():
+                self.stale.pop(seen.uid, None)
+                self._call(lambda: self._make(seen), store=True)
+            case Adopt(predecessor):
+                self.stale.pop(seen.uid, None)
+                self._call(lambda: self._adopt(seen, predecessor), store=True)
+            case Configure():
+                self.stale.pop(seen.uid, None)
+                found = cluster.streams.get(str(seen.spec.stream))
+                if found is not None and found.holder == seen.uid:
+                    self._call(lambda: setattr(found, "drifted", False), store=True)
+            case Release(delete):
+                self.stale.pop(seen.uid, None)
+                yield from self._release(seen, delete=delete)
+        yield
+
+    def _make(self, seen: EphemeralSeen) -> None:
+        cluster, name = self.cluster, seen.spec.stream
+        if name is None:
+            cluster.markers.setdefault(seen.uid, cluster.tick())
+        elif name not in cluster.streams:
+            cluster.streams[name] = Stream(cluster.tick(), holder=seen.uid)
+        elif cluster.streams[name].holder != seen.uid:
+            raise StoreRejected("somebody else was faster")
+
+    def _adopt(self, seen: EphemeralSeen, predecessor: str | None) -> None:
+        assert seen.spec.adopt == "IfUnowned"
+        found = self.cluster.streams.get(str(seen.spec.stream))
+        late = self.cluster.clock - self.looked > SUCCESSOR_SECONDS
+        if found is None or found.holder not in {predecessor, seen.uid} or (predecessor and late):
+            raise StoreRejected("it is not there for us any more")
+        found.holder, found.foreign, found.drifted = seen.uid, False, True
+
+    def _release(self, seen: EphemeralSeen, *, delete: bool) -> Iterator[None]:
+        """Seal and delete what is ours, or take our tags away; then the marker."""
+        cluster = self.cluster
+        for name in cluster.ours(seen) if delete or seen.spec.stream is not None else ():
+            stream = cluster.streams[name]
+            if delete:
+                self._call(lambda stream=stream: setattr(stream, "sealed", True), store=True)
+                yield
+                self._call(lambda name=name, it=stream: self._delete(seen, name, it), store=True)
+            else:
+                self._call(lambda stream=stream: setattr(stream, "holder", None), store=True)
+            yield
+        self._call(lambda: cluster.markers.pop(seen.uid, None) and None, store=True)
+
+    def _delete(self, seen: EphemeralSeen, name: str, stream: Stream) -> None:
+        cluster, live = self.cluster, self.cluster.of(seen.uid)
+        if cluster.streams.get(name) is not stream:
+            return
+        assert stream.holder in {None, seen.uid}, "the stream was given to another"
+        assert not (stream.foreign and seen.spec.stream is not None), "the stream is not ours"
+        if live is not None and live.name not in cluster.deleted:
+            assert live.status.release is not None, "deleted while the resource is there"
+        del cluster.streams[name]

@@ -1,0 +1,359 @@
+"""The decisions of EphemeralStreams against an adversary: crashes, stale looks, two operators."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from support.ephemeral_simulation import HELPER, PREFIX, Cluster, Operator, Owner, Stream
+from support.ephemerals import ready, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.core.reconcile.ephemeral_world import EphemeralSeen
+
+EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
+WALKS = 4 * EXAMPLES
+ROUNDS = 30
+NAMES = ("a", "b")
+OWNERS = ("app", "load")
+APP = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
+LOAD = {"apiVersion": "batch/v1", "kind": "Job", "name": "load"}
+WAYS = ("background", "foreground", "orphan")
+SECONDS = (0.0, 1.0, 4.0, 30.0, 70.0, 400.0)
+LOST = ("", "", "", "request", "reply")
+
+
+def one_of(random: Random) -> dict[str, object]:
+    """A spec."""
+    pick = random.choice
+    fields: dict[str, object] = {"stream": HELPER, "adopt": pick(["Never", "IfUnowned"])}
+    if not random.randrange(3):
+        fields = {"stream": None, "streamPrefix": PREFIX, "claim": pick([None, "ExistingAndNew"])}
+    owners = pick([[], [APP], [APP], [LOAD], [APP, LOAD]])
+    fields |= {
+        "owners": owners,
+        "tracking": pick(["OwnerReference", "Observe"]),
+        "gracePeriodSeconds": pick([0, 0, 60]),
+        "maxAgeSeconds": pick([None, None, None, 500]),
+        "onRelease": pick(["Delete", "Delete", "Delete", "Retain"]),
+        "releaseWhen": pick(["OwnersDeleted", "OwnersFinished"]) if owners else None,
+        "deletionTimeoutSeconds": pick([None, None, 120]),
+    }
+    return fields
+
+
+class Ephemerals(RuleBasedStateMachine):
+    """Two resources that may claim the same, and all that can happen to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        self.operators = [Operator(self.cluster)]
+
+    @initialize(two=st.booleans())
+    def begin(self, *, two: bool) -> None:
+        """One operator, or two at once."""
+        if two:
+            self.operators.append(Operator(self.cluster))
+
+    @property
+    def alone(self) -> bool:
+        """Whether there was never more than one operator."""
+        return len(self.operators) == 1
+
+    def operator(self, which: int) -> Operator:
+        """One of the operators."""
+        return self.operators[which % len(self.operators)]
+
+    # -- operators
+
+    @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), stale=st.booleans())
+    def look(self, which: int, name: str, *, stale: bool) -> None:
+        """An operator looks at a resource, and decides."""
+        self.operator(which).begin(name, stale=stale)
+
+    @rule(which=st.integers(0, 1), steps=st.integers(1, 6), lost=st.sampled_from(LOST))
+    def go_on(self, which: int, steps: int, lost: str) -> None:
+        """It makes some calls, of which one may be lost."""
+        operator = self.operator(which)
+        operator.lost = lost if operator.work is not None else ""
+        for _ in range(steps):
+            operator.step()
+
+    @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), times=st.integers(1, 4))
+    def settle(self, which: int, name: str, times: int) -> None:
+        """It looks after a resource until there is nothing to do at once."""
+        operator = self.operator(which)
+        for _ in range(times):
+            operator.begin(name)
+            operator.finish()
+
+    @rule(which=st.integers(0, 1))
+    def crash(self, which: int) -> None:
+        """It ends between two calls, and another begins."""
+        self.operator(which).crash()
+
+    # -- people
+
+    @rule(name=st.sampled_from(NAMES), seed=st.integers(0, 9999))
+    def create(self, name: str, seed: int) -> None:
+        """Somebody, or GitOps, applies a resource."""
+        self.cluster.create(name, spec(**one_of(Random(seed))))  # noqa: S311 - a choice, no secret
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete(self, name: str) -> None:
+        """Somebody deletes a resource."""
+        self.cluster.delete(name)
+
+    @rule(name=st.sampled_from(NAMES), on=st.booleans())
+    def suspend(self, name: str, *, on: bool) -> None:
+        """Somebody suspends a resource, or lets it go on."""
+        if name in self.cluster.seen:
+            was = self.cluster.seen[name]
+            changed = was.spec.model_copy(update={"suspend": on})
+            self.cluster.edit(name, spec=changed, generation=was.generation + 1)
+
+    @rule(name=st.sampled_from(NAMES))
+    def cut_references(self, name: str) -> None:
+        """A tool rewrites the metadata, and takes our references away."""
+        if name in self.cluster.seen and not any(
+            owner.deleting for owner in self.cluster.owners.values()
+        ):
+            self.cluster.edit(name, references=frozenset())
+
+    @rule(name=st.sampled_from(NAMES))
+    def force_orphan(self, name: str) -> None:
+        """Somebody does not want to wait."""
+        self.cluster.edit(name, force_orphan=True)
+
+    # -- owners
+
+    @rule(name=st.sampled_from(OWNERS))
+    def owner_comes(self, name: str) -> None:
+        """A workload is made, or made again."""
+        if name not in self.cluster.owners:
+            self.cluster.owners[name] = Owner(self.cluster.unique("owner"))
+
+    @rule(name=st.sampled_from(OWNERS))
+    def owner_finishes(self, name: str) -> None:
+        """A workload is done."""
+        if name in self.cluster.owners:
+            self.cluster.owners[name].finished = True
+
+    @rule(name=st.sampled_from(OWNERS), how=st.sampled_from(WAYS))
+    def owner_goes(self, name: str, how: str) -> None:
+        """A workload is deleted."""
+        if how == "background":
+            self.cluster.owners.pop(name, None)
+        elif name in self.cluster.owners:
+            self.cluster.owners[name].deleting = how
+
+    @rule()
+    def collect(self) -> None:
+        """Kubernetes' garbage collector goes around."""
+        self.cluster.collect()
+
+    # -- the store, and who else uses it
+
+    @rule(up=st.booleans(), there=st.booleans())
+    def store(self, *, up: bool, there: bool) -> None:
+        """The store is away, or its StreamStore is."""
+        self.cluster.up, self.cluster.there = up, there or up
+
+    @rule(name=st.sampled_from([HELPER, f"{PREFIX}1", f"{PREFIX}2"]))
+    def somebody_makes(self, name: str) -> None:
+        """An application, or somebody else, makes a stream."""
+        self.cluster.streams.setdefault(name, Stream(self.cluster.tick(), foreign=True))
+
+    @rule(how=st.sampled_from(["delete", "untag", "drift"]))
+    def somebody_meddles(self, how: str) -> None:
+        """Somebody deletes the stream, takes its tags away or changes its configuration."""
+        found = self.cluster.streams.get(HELPER)
+        if found is None:
+            return
+        if how == "delete":
+            del self.cluster.streams[HELPER]
+        elif how == "untag":
+            found.holder = None
+        else:
+            found.drifted = True
+
+    @rule(seconds=st.sampled_from(SECONDS))
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.cluster.clock += seconds
+        if seconds:
+            self.cluster.rows.clear()
+
+    # -- what always holds
+
+    @invariant()
+    def what_is_released_has_nothing_to_make(self) -> None:
+        """A resource that is done with its streams has none, and makes none."""
+        for one in self.cluster.seen.values():
+            done = one.status.release is not None and one.status.release.completed is not None
+            if done and self.alone and one.uid not in self.cluster.orphaned:
+                assert all(stream.holder != one.uid for stream in self.cluster.streams.values())
+
+    @invariant()
+    def what_is_held_is_protected(self) -> None:
+        """A stream of ours has a resource whose finalizer stands, unless it was orphaned."""
+        if self.alone:
+            for uid in self.held() - self.cluster.orphaned:
+                one = self.cluster.of(uid)
+                assert one is not None
+                assert one.finalizer
+
+    def held(self) -> set[str]:
+        """The uids that have something in the store."""
+        streams = self.cluster.streams.values()
+        return {stream.holder for stream in streams if stream.holder} | set(self.cluster.markers)
+
+    # -- what happens in the end
+
+    def teardown(self) -> None:
+        """With the store up and nobody meddling, all comes to rest where it belongs."""
+        cluster = self.cluster
+        cluster.up = cluster.there = True
+        for operator in self.operators:
+            operator.lost = ""
+            operator.finish()
+        for name in NAMES:
+            self.suspend(name, on=False)
+        operator = self.operators[0]
+        operator.stale.clear()
+        for _ in range(ROUNDS):
+            cluster.collect()
+            for name in NAMES:
+                self.rest(operator, name)
+            cluster.clock += 40
+            cluster.rows.clear()
+        assert not cluster.deleted, "a resource is stuck terminating"
+        for one in cluster.seen.values():
+            self.is_where_it_belongs(one)
+        if self.alone:  # an operator that was overtaken may leave a stream with our tags
+            alive = {one.uid for one in cluster.seen.values() if one.status.release is None}
+            assert self.held() <= alive | cluster.orphaned
+
+    def rest(self, operator: Operator, name: str) -> None:
+        """An operator looks after a resource until it may wait."""
+        while name in self.cluster.seen:
+            uid = self.cluster.seen[name].uid
+            operator.begin(name)
+            operator.finish()
+            again = operator.again.get(uid)
+            if again is None or again > 1:
+                return
+            self.cluster.clock += again
+
+    def is_where_it_belongs(self, one: EphemeralSeen) -> None:
+        """A resource says what is so."""
+        cluster, (status, reason) = self.cluster, ready(one.status)
+        bound = {owner.uid for owner in one.status.owners if owner.uid is not None}
+        if one.status.release is not None:
+            assert (status, reason) == ("True", "Released")
+            assert not one.finalizer
+            return
+        if one.spec.owners and not bound:
+            assert reason == "WaitingForOwner"
+            assert not any(owner.name in cluster.owners for owner in one.spec.owners)
+            return
+        if cluster.needed(one):
+            assert reason in {"Claimed", "StreamExists", "Conflict"}, reason
+            if reason == "Claimed":
+                assert one.finalizer
+                assert cluster.ours(one) or one.uid in cluster.markers
+            elif reason == "Conflict":
+                others = {other.uid for other in cluster.seen.values()} | self.held()
+                assert others - {one.uid}
+            return
+        assert reason == "OwnerOrphaned"
+        assert one.spec.tracking == "OwnerReference"
+
+
+def test_streams_live_as_long_as_their_workload_whatever_happens() -> None:
+    """Under crashes, lost calls, stale looks and people, no stream leaks and none is lost."""
+    run_state_machine_as_test(
+        Ephemerals,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=50,
+            derandomize="CI" in os.environ,  # CI repeats one search; every other run is a new one
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def walk(seed: int, moves: int = 80) -> Ephemerals:
+    """A machine after so many moves at random, which cost less than what hypothesis chooses."""
+    random = Random(seed)  # noqa: S311 - a walk, no secret
+    machine = Ephemerals()
+    which, flag = partial(random.randrange, 2), partial(random.choice, (True, False))
+    name, owner = partial(random.choice, NAMES), partial(random.choice, OWNERS)
+    streams = (HELPER, f"{PREFIX}1", f"{PREFIX}2")
+    choices: tuple[tuple[int, Callable[[], None]], ...] = (
+        (6, lambda: machine.look(which(), name(), stale=flag())),
+        (8, lambda: machine.go_on(which(), 1 + random.randrange(4), random.choice(LOST))),
+        (6, lambda: machine.settle(which(), name(), 1 + random.randrange(4))),
+        (1, lambda: machine.crash(which())),
+        (4, lambda: machine.create(name(), random.randrange(9999))),
+        (1, lambda: machine.delete(name())),
+        (1, lambda: machine.suspend(name(), on=flag() and flag())),
+        (1, lambda: machine.cut_references(name())),
+        (5, lambda: machine.owner_comes(owner())),
+        (1, lambda: machine.owner_finishes(owner())),
+        (2, lambda: machine.owner_goes(owner(), random.choice(WAYS))),
+        (3, machine.collect),
+        (1, lambda: machine.store(up=flag() or flag(), there=flag())),
+        (1, lambda: machine.somebody_makes(random.choice(streams))),
+        (1, lambda: machine.somebody_meddles(random.choice(("delete", "untag", "drift")))),
+        (3, lambda: machine.wait(random.choice(SECONDS))),
+    )
+    machine.begin(two=not random.randrange(3))
+    for _, move in random.choices(choices, [weight for weight, _ in choices], k=moves):
+        move()
+        machine.what_is_released_has_nothing_to_make()
+        machine.what_is_held_is_protected()
+    if not random.randrange(9):
+        machine.force_orphan(name())
+    return machine
+
+
+@pytest.mark.parametrize("first", range(0, WALKS, 50))
+def test_streams_live_as_long_as_their_workload_on_any_way(first: int) -> None:
+    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    for seed in range(first, first + 50):
+        walk(seed).teardown()
+
+
+def test_without_an_adversary_a_stream_comes_and_goes() -> None:
+    """The simulation itself makes a stream, and deletes it with its owner."""
+    machine = Ephemerals()
+    machine.cluster.create("a", spec(stream=HELPER, owners=[APP]))
+    machine.settle(0, "a", times=2)
+    assert machine.cluster.streams == {}
+    machine.owner_comes("app")
+    machine.settle(0, "a", times=3)
+    assert set(machine.cluster.streams) == {HELPER}
+    assert ready(machine.cluster.seen["a"].status) == ("True", "Claimed")
+    machine.owner_goes("app", "background")
+    machine.collect()
+    machine.settle(0, "a", times=1)
+    assert machine.cluster.streams == {}
+    assert machine.cluster.seen == {}
