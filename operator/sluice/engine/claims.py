@@ -28,6 +28,7 @@ from sluice.errors import (
     ScopeNotFound,
     SegmentSealed,
     StoreBusy,
+    StoreRejected,
     StreamExists,
     StreamNotFound,
     StreamNotSealed,
@@ -215,13 +216,19 @@ def configure(claim: Claim, store: Store) -> None:
     Raises:
         StreamNotFound: it is not there.
         StreamExists: it is not ours; it was not touched.
-        StoreRejected: the store refuses, as for a sealed stream.
+        StoreRejected: it is sealed, or the store refuses otherwise.
     """
     stream, ownership, _ = whose.one(claim, store)
     if stream is None:
         raise StreamNotFound(f"there is no stream {whose.name_of(claim)}")
     if ownership is not Ownership.OURS:
         raise _not_ours(claim, stream)
+    if stream.sealed:
+        raise StoreRejected(
+            f"{whose.name_of(claim)} is sealed, so its configuration cannot be changed",
+            field="spec.config",
+            remedy="Delete the stream to have it made again, if nobody needs what is in it.",
+        )
     wanted = _with_tags(claim.config, claim.config.tags, claim)
     if marks.drift(wanted, stream.config) or not claim.claimant.owns(stream.config.tags):
         store.update_stream(whose.name_of(claim), wanted)

@@ -13,6 +13,7 @@ from sluice.engine import claims, scopes, whose
 from sluice.errors import (
     ScopeNotFound,
     StoreBusy,
+    StoreRejected,
     StoreUnavailable,
     StreamExists,
     StreamNotFound,
@@ -191,6 +192,8 @@ def test_a_sealed_stream_is_reported(store: ModelStore) -> None:
     store.seal_stream(NAME)
     assert claims.look(ONE, store).drift == ("it is sealed",)
     assert not claims.make(ONE, store, NOW)
+    with pytest.raises(StoreRejected, match="sealed"):
+        claims.configure(ONE, store)
 
 
 def test_a_released_stream_is_gone_or_left_without_our_tags(
