@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.finished import finished
+
+KUBEFLOW = ("sparkoperator.k8s.io/v1beta2", "SparkApplication")
+APACHE = ("spark.apache.org/v1", "SparkApplication")
+FLINK = ("flink.apache.org/v1beta1", "FlinkDeployment")
+SESSION_JOB = ("flink.apache.org/v1beta1", "FlinkSessionJob")
+JOB = ("batch/v1", "Job")
+POD = ("v1", "Pod")
+OTHER = ("example.com/v1", "Train")
+
+
+def conditions(**stand: str) -> dict[str, Any]:
+    """A status with conditions."""
+    return {"conditions": [{"type": name, "status": status} for name, status in stand.items()]}
+
+
+def kubeflow(state: str) -> dict[str, Any]:
+    """The status of kubeflow's Spark operator."""
+    return {"applicationState": {"state": state}}
+
+
+def apache(state: str) -> dict[str, Any]:
+    """The status of Apache's Spark operator."""
+    return {"currentState": {"currentStateSummary": state}}
+
+
+def flink(state: str, reconciliation: str = "DEPLOYED") -> dict[str, Any]:
+    """The status of the Flink operator."""
+    return {"jobStatus": {"state": state}, "reconciliationStatus": {"state": reconciliation}}
+
+
+OVER = [
+    (JOB, conditions(SuccessCriteriaMet="True", Complete="True")),
+    (JOB, conditions(FailureTarget="True", Failed="True")),
+    (POD, {"phase": "Succeeded"}),
+    (POD, {"phase": "Failed"}),
+    (KUBEFLOW, kubeflow("COMPLETED")),
+    (KUBEFLOW, kubeflow("FAILED")),
+    (APACHE, apache("ResourceReleased")),
+    (APACHE, apache("TerminatedWithoutReleaseResources")),
+    *[(kind, flink(state)) for kind in (FLINK, SESSION_JOB) for state in ("FINISHED", "FAILED")],
+    (FLINK, flink("CANCELED")),
+    (FLINK, {"jobStatus": {"state": "FINISHED"}}),
+    *[(OTHER, conditions(**{name: "True"})) for name in ("Complete", "Succeeded", "Finished")],
+    (OTHER, conditions(Ready="False", Failed="True")),
+]
+NOT_OVER = [
+    (JOB, {}),
+    (JOB, conditions(SuccessCriteriaMet="True")),
+    (JOB, conditions(Complete="False", Suspended="True")),
+    (POD, {"phase": "Running"}),
+    (POD, {"phase": "Unknown"}),
+    *[(KUBEFLOW, kubeflow(state)) for state in ("", "RUNNING", "SUCCEEDING", "FAILING")],
+    *[(KUBEFLOW, kubeflow(state)) for state in ("SUBMISSION_FAILED", "PENDING_RERUN")],
+    *[(APACHE, apache(state)) for state in ("RunningHealthy", "Succeeded", "Failed")],
+    (APACHE, apache("ScheduledToRestart")),
+    *[(FLINK, flink(state)) for state in ("RUNNING", "RESTARTING", "RECONCILING", "SUSPENDED")],
+    (FLINK, flink("FINISHED", "UPGRADING")),
+    (SESSION_JOB, flink("CANCELED", "ROLLING_BACK")),
+    (OTHER, conditions(Ready="True", Failed="False")),
+    (OTHER, conditions(Succeeded="Unknown")),
+    (OTHER, {"phase": "Succeeded"}),
+    (("apps/v1", "Deployment"), conditions(Available="False", Progressing="True")),
+]
+
+
+@pytest.mark.parametrize(("kind", "status"), OVER, ids=str)
+def test_work_is_over(kind: tuple[str, str], status: dict[str, Any]) -> None:
+    """A state that no further work follows is an end, well or not."""
+    assert finished(*kind, {"status": status})
+
+
+@pytest.mark.parametrize(("kind", "status"), NOT_OVER, ids=str)
+def test_work_goes_on(kind: tuple[str, str], status: dict[str, Any]) -> None:
+    """A state that work may follow, by a retry or an upgrade, is no end."""
+    assert not finished(*kind, {"status": status})
+
+
+@pytest.mark.parametrize("kind", [FLINK, SESSION_JOB], ids=str)
+def test_a_suspended_flink_job_is_not_over(kind: tuple[str, str]) -> None:
+    """A job that was suspended is going to need its streams when it goes on."""
+    body = {"status": flink("FINISHED"), "spec": {"job": {"state": "suspended"}}}
+    assert not finished(*kind, body)
+    assert finished(*kind, body | {"spec": {"job": {"state": "running"}}})
+
+
+def test_the_group_decides_and_not_the_version() -> None:
+    """Another version of a kind is understood; another group's kind of that name is not it."""
+    assert finished("sparkoperator.k8s.io/v2", "SparkApplication", {"status": kubeflow("FAILED")})
+    assert not finished("example.com/v1", "Pod", {"status": {"phase": "Failed"}})
+    assert not finished("Pod/v1", "Pod", {"status": {"phase": "Failed"}})
+
+
+WORDS = st.sampled_from(
+    ["status", "conditions", "type", "state", "phase", "jobStatus", "spec", "job", "True", "Failed"]
+)
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from([JOB, POD, KUBEFLOW, APACHE, FLINK, SESSION_JOB, OTHER]), ODD)
+def test_odd_bodies_are_borne(kind: tuple[str, str], body: object) -> None:
+    """Whatever an object looks like, the answer is yes or no."""
+    assert finished(*kind, body) in {True, False}
+    assert finished(*kind, {"status": body}) in {True, False}
+    assert finished(*kind, {"status": {"conditions": body, "jobStatus": body}}) in {True, False}
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_odd_kinds_are_borne(api_version: str, kind: str) -> None:
+    """A kind that nobody knows is judged by its conditions."""
+    if (kind, api_version.partition("/")[0]) == ("Job", "batch"):
+        return
+    assert not finished(api_version, kind, {})
