@@ -16,6 +16,8 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
     │   ├── AccessDenied              the StreamStore's access does not allow it
+    │   ├── OwnerForbidden            the operator has no right to read an owner
+    │   ├── OwnerKindNotFound         the cluster does not know an owner's kind
     │   └── AbortRefused              publishing has begun, the copy can only be finished
     ├── BackendError              the store answered, and the answer was no
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
@@ -165,6 +167,23 @@ class AccessDenied(SpecError):
     """The StreamStore's `access` does not allow it."""
 
     default_remedy = "Ask whoever has the StreamStore to extend spec.access."
+
+
+class OwnerForbidden(SpecError):
+    """The operator has no right to read objects of an owner's kind."""
+
+    default_remedy = (
+        'Add a ClusterRole with the label sluice.dev/aggregate-to-owner-reader: "true" that '
+        "allows to get, list and watch them; it is looked at again every minute."
+    )
+
+
+class OwnerKindNotFound(SpecError):
+    """The cluster does not know an owner's apiVersion and kind, or not yet."""
+
+    default_remedy = (
+        "Correct the owner's apiVersion and kind, or install its definition; it is waited for."
+    )
 
 
 class AbortRefused(SpecError):

@@ -7,9 +7,11 @@ kinds, and the models of its own kinds are in `sluice.api`.
 from __future__ import annotations
 
 import json
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
@@ -17,7 +19,7 @@ from sluice.api.common import GROUP, VERSION
 from sluice.errors import ApiUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
 Object = dict[str, Any]
 """An object of the API, as JSON has it."""
@@ -25,6 +27,8 @@ Object = dict[str, Any]
 FIELD_MANAGER: Final = "sluice-operator"
 TIMEOUT: Final = 15.0
 """Deadline of a call, in seconds."""
+PAGE: Final = 500
+"""Objects that a page of a list has at most."""
 
 
 class Kind(NamedTuple):
@@ -57,6 +61,20 @@ CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
 EVENT: Final = Kind("", "v1", "events", "Event")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace")
+
+
+class Page(NamedTuple):
+    """A part of a list.
+
+    Attributes:
+        items: objects, without apiVersion and kind.
+        version: where a watch goes on that is to miss nothing.
+        more: what gives the next part; empty for the last one.
+    """
+
+    items: list[Object]
+    version: str
+    more: str
 
 
 class Refused(ApiUnavailable):
@@ -99,6 +117,8 @@ class Api:
             ApiUnavailable: there is neither.
         """
         configuration = kubernetes_client.Configuration()
+        # No limit: each watch keeps a connection, and calls must not wait for one of those.
+        configuration.connection_pool_maxsize = 0
         try:
             kubernetes_config.load_incluster_config(  # type: ignore[no-untyped-call]
                 client_configuration=configuration
@@ -124,13 +144,81 @@ class Api:
         await self._client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
-        """An object, or None when there is none."""
+        """An object, or None when there is none.
+
+        Raises:
+            Refused: also with status 404 and no reason, when there is no such kind.
+        """
         try:
             return await self._call("GET", kind.path(namespace, name))
         except Refused as error:
-            if error.status == _NOT_FOUND:
+            if error.status == _NOT_FOUND and error.why == "NotFound":
                 return None
             raise
+
+    async def resources(self, api_version: str) -> list[Object]:
+        """The kinds of an API version, as discovery has them; none when it is not served."""
+        root = "apis" if "/" in api_version else "api"
+        try:
+            found = await self._call("GET", f"/{root}/{api_version}")
+        except Refused as error:
+            if error.status == _NOT_FOUND:
+                return []
+            raise
+        resources: list[Object] = found.get("resources") or []
+        return resources
+
+    async def page(self, kind: Kind, namespace: str, more: str = "") -> Page:
+        """A part of the objects of a namespace: the first, or the one after another part.
+
+        Raises:
+            Refused: with status 410, if that other part is too long ago.
+        """
+        query = {"limit": str(PAGE), "continue": more}
+        found = await self._call("GET", kind.path(namespace), query=query)
+        meta = found.get("metadata") or {}
+        return Page(
+            found.get("items") or [],
+            str(meta.get("resourceVersion") or ""),
+            str(meta.get("continue") or ""),
+        )
+
+    @asynccontextmanager
+    async def watch(
+        self, kind: Kind, namespace: str, since: str, *, seconds: float, silence: float
+    ) -> AsyncIterator[AsyncIterator[Object]]:
+        """Open a watch: its events, bookmarks included, as the API has them.
+
+        Args:
+            kind: of what.
+            namespace: where.
+            since: the version after which it begins.
+            seconds: after which the server ends it.
+            silence: seconds without a byte after which the connection is taken for dead.
+
+        Raises:
+            ApiUnavailable: it cannot be opened, or broke.
+            Refused: with status 410, if `since` is too long ago.
+        """
+        path = kind.path(namespace)
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": since,
+            "timeoutSeconds": str(max(1, round(seconds))),
+        }
+        timeout = aiohttp.ClientTimeout(total=seconds + TIMEOUT, connect=TIMEOUT, sock_read=silence)
+        with _broken(f"watch {path}"):
+            answer = await self._send("GET", path, query=query, timeout=timeout)
+        response = answer.response
+        try:
+            if not _is_success(answer.status):
+                with _broken(f"watch {path}"):
+                    data = await response.read()
+                raise _refusal(f"watch {path}", answer.status, _parsed(data))
+            yield _events(f"watch {path}", response)
+        finally:
+            response.close()
 
     async def list(
         self,
@@ -228,6 +316,25 @@ class Api:
         content: str = "application/json",
     ) -> Object:
         """One call, and its answer."""
+        with _broken(f"{method} {path}"):
+            answer = await self._send(method, path, query=query, body=body, content=content)
+            data = await answer.read()
+        found = _parsed(data)
+        if not _is_success(answer.status):
+            raise _refusal(f"{method} {path}", answer.status, found)
+        return found
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str | None] | None = None,
+        body: Object | None = None,
+        content: str = "application/json",
+        timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - it becomes the library's
+    ) -> Any:
+        """Send a call; what its answer begins with."""
         request = await self._client.param_serialize(
             method,
             path,
@@ -236,22 +343,51 @@ class Api:
             body=body,
             auth_settings=["BearerToken"],
         )
-        try:
-            answer = await self._client.call_api(*request, _request_timeout=TIMEOUT)
-            data = await answer.read()  # type: ignore[no-untyped-call]
-        except (aiohttp.ClientError, OSError) as error:
-            raise ApiUnavailable(
-                f"{method} {path}: {str(error) or type(error).__name__}"
-            ) from error
-        text = data.decode() if isinstance(data, bytes) else str(data)
-        try:
-            found: Object = json.loads(text) if text else {}
-        except ValueError:
-            found = {"message": text[:200]}
-        if not 200 <= answer.status <= 299:  # noqa: PLR2004 - HTTP's range of success
-            raise Refused(
-                f"{method} {path}: {found.get('message') or answer.status}",
-                status=answer.status,
-                why=str(found.get("reason", "")),
-            )
-        return found
+        return await self._client.call_api(*request, _request_timeout=timeout)
+
+
+def _is_success(status: int) -> bool:
+    return 200 <= status <= 299  # noqa: PLR2004 - HTTP's range of success
+
+
+def _parsed(data: bytes) -> Object:
+    """An answer; one that is no JSON is its own message."""
+    text = data.decode(errors="replace")
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"message": text[:200]}
+
+
+def _refusal(what: str, status: int, found: Object) -> Refused:
+    return Refused(
+        f"{what}: {found.get('message') or status}",
+        status=status,
+        why=str(found.get("reason", "")),
+    )
+
+
+@contextmanager
+def _broken(what: str) -> Iterator[None]:
+    """Say a broken connection as an error of ours."""
+    try:
+        yield
+    except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+        raise ApiUnavailable(f"{what}: {str(error) or type(error).__name__}") from error
+
+
+async def _events(what: str, response: aiohttp.ClientResponse) -> AsyncIterator[Object]:
+    """The events of a watch, until the server ends it."""
+    while True:
+        with _broken(what):
+            line = await response.content.readline()
+        if not line.endswith(b"\n"):  # an event that was cut off is not one
+            return
+        event = _parsed(line)
+        if event.get("type") == "ERROR":
+            found = event.get("object") or {}
+            raise _refusal(what, int(found.get("code") or 0), found)
+        if "object" not in event:
+            raise ApiUnavailable(f"{what}: what came is no event")
+        yield event

@@ -1,0 +1,399 @@
+"""Owners of EphemeralStreams at a real API server, and the watches that follow them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+import yaml
+from kubernetes.aio import client as kubernetes_client
+from kubernetes.aio import config as kubernetes_config
+
+from sluice.api.ephemeralstream import Owner
+from sluice.kube.client import Api
+from sluice.kube.owner_watch import Patience
+from sluice.kube.owners import LABEL, Owners
+from support.link import Link
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from pathlib import Path
+
+    from localcluster import Cluster
+    from sluice.core.reconcile.ephemeral_world import OwnerSeen
+    from sluice.kube.client import Object
+
+SECONDS = 30.0
+POLL = 0.1
+WORK = Owner(apiVersion="apps/v1", kind="Deployment", name="work")
+
+
+class CountingApi(Api):
+    """The API server, and how often it is called."""
+
+    calls = 0
+
+    async def _send(self, method: str, path: str, **how: Any) -> Any:
+        self.calls += 1
+        return await super()._send(method, path, **how)
+
+
+class Sight:
+    """Owners as the operator sees them, which a test waits for by being woken up."""
+
+    def __init__(self, api: CountingApi, namespace: str, patience: Patience) -> None:
+        self.api = api
+        self.namespace = namespace
+        self._woken: dict[tuple[str, ...], asyncio.Event] = {}
+        self.owners = Owners(api, self._wake, patience)
+
+    def _wake(self, *whom: str) -> None:
+        self._event(*whom).set()
+
+    def _event(self, *whom: str) -> asyncio.Event:
+        return self._woken.setdefault(whom, asyncio.Event())
+
+    async def look(self, owner: Owner) -> OwnerSeen:
+        """What is seen of an owner."""
+        return await self.owners.look(owner, self.namespace)
+
+    async def confirm(self, owner: Owner) -> OwnerSeen:
+        """What the API server says of an owner."""
+        return await self.owners.confirm(owner, self.namespace)
+
+    async def until(self, owner: Owner, check: Callable[[OwnerSeen], object]) -> OwnerSeen:
+        """Look each time when woken up, until an owner is as wanted."""
+        woken = self._event(owner.api_version, owner.kind, self.namespace, owner.name)
+        async with asyncio.timeout(SECONDS):
+            while True:
+                woken.clear()
+                if check(found := await self.look(owner)):
+                    return found
+                await woken.wait()
+
+    async def wait(self, check: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Until something is so that nobody is woken up for."""
+        async with asyncio.timeout(SECONDS):
+            while not await check():  # noqa: ASYNC110 - nothing of ours tells of it
+                await asyncio.sleep(POLL)
+
+
+@asynccontextmanager
+async def sight(
+    kubeconfig: Path, namespace: str, patience: Patience | None = None
+) -> AsyncIterator[Sight]:
+    """The sight of somebody with a kubeconfig."""
+    configuration = kubernetes_client.Configuration()
+    await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
+        config_file=str(kubeconfig), client_configuration=configuration
+    )
+    async with CountingApi(kubernetes_client.ApiClient(configuration)) as api:
+        one = Sight(api, namespace, patience or Patience())
+        try:
+            yield one
+        finally:
+            await one.owners.close()
+    await _hung_up()
+
+
+async def _hung_up() -> None:
+    """Until no connection is left: TLS says goodbye, and the loop must not end before."""
+    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
+    async with asyncio.timeout(SECONDS):
+        # One is the loop's own.
+        while len(selector.get_map()) > 1:  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(POLL)
+    await asyncio.sleep(0)
+
+
+class Hands:
+    """What people do in a namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+
+    async def run(self, *words: str, stdin: str | None = None) -> str:
+        """What kubectl prints."""
+        command = (f"--namespace={self._namespace}", *words)
+        return await asyncio.to_thread(self._cluster.kubectl, *command, stdin=stdin)
+
+    async def make(self, body: Object) -> str:
+        """Make an object; its uid."""
+        path = "--output=jsonpath={.metadata.uid}"
+        return await self.run("create", "--filename=-", path, stdin=yaml.safe_dump(body))
+
+    async def remove(self, kind: str, name: str) -> None:
+        """Delete an object, and wait until it is gone."""
+        await self.run("delete", kind, name, "--timeout=30s")
+
+
+@pytest.fixture
+def hands(kube: Cluster, namespace: str) -> Hands:
+    """Gives what people do."""
+    return Hands(kube, namespace)
+
+
+def deployment(name: str = "work") -> Object:
+    """A Deployment without pods."""
+    labels = {"app": name}
+    container = {"name": "main", "image": "localhost/none"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def job(name: str, **spec: Any) -> Object:
+    """A Job."""
+    container = {"name": "main", "image": "localhost/none"}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": template} | spec,
+    }
+
+
+def is_there(found: OwnerSeen) -> bool:
+    """Whether an owner is there."""
+    return found.uid is not None
+
+
+def is_absent(found: OwnerSeen) -> bool:
+    """Whether there is no owner."""
+    return found.uid is None and found.trouble is None
+
+
+def test_an_owner_comes_goes_and_comes_again(kube: Cluster, namespace: str, hands: Hands) -> None:
+    """Each time somebody is woken up; of an owner that is made again the new uid is seen."""
+
+    async def story() -> None:
+        async with sight(kube.kubeconfig, namespace) as eyes:
+            assert is_absent(await eyes.look(WORK))
+            first = await hands.make(deployment())
+            assert (await eyes.until(WORK, is_there)).uid == first
+            assert (await eyes.confirm(WORK)).uid == first
+            before = eyes.api.calls
+            assert [(await eyes.look(WORK)).uid for _ in range(50)] == [first] * 50
+            assert eyes.api.calls == before, "the watch answers"
+            await hands.remove("deployment", "work")
+            await eyes.until(WORK, is_absent)
+            assert is_absent(await eyes.confirm(WORK))
+            second = await hands.make(deployment())
+            assert (await eyes.until(WORK, is_there)).uid == second != first
+
+    asyncio.run(story())
+
+
+def test_a_job_that_is_finished_is_seen_as_such(
+    kube: Cluster, namespace: str, hands: Hands
+) -> None:
+    """A Job whose work is over is there still, and finished; one that waits is not."""
+    waiting = Owner(apiVersion="batch/v1", kind="Job", name="waiting")
+    done = Owner(apiVersion="batch/v1", kind="Job", name="done")
+
+    async def story() -> None:
+        async with sight(kube.kubeconfig, namespace) as eyes:
+            assert is_absent(await eyes.look(done))
+            await hands.make(job("waiting", suspend=True))
+            uid = await hands.make(job("done", completions=0))
+            finished = await eyes.until(done, lambda found: found.finished)
+            assert finished.uid == uid
+            assert (await eyes.confirm(done)) == finished
+            assert not (await eyes.until(waiting, is_there)).finished
+
+    asyncio.run(story())
+
+
+@pytest.fixture
+def trains(kube: Cluster) -> Iterator[Object]:
+    """Gives a definition of the test's own, with two versions; it is not installed yet."""
+    group = f"owners-{uuid4().hex[:8]}.example.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    yield {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"trains.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "trains", "singular": "train", "kind": "Train"},
+            "versions": [
+                {
+                    "name": name,
+                    "served": True,
+                    "storage": name == "v2",
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema},
+                }
+                for name in ("v1", "v2")
+            ],
+        },
+    }
+    kube.kubectl("delete", "crd", f"trains.{group}", "--ignore-not-found", "--timeout=60s")
+
+
+def test_a_custom_kind_that_comes_late(
+    kube: Cluster, namespace: str, hands: Hands, trains: Object
+) -> None:
+    """A kind is waited for; its objects and their state are seen; one not served is not absent."""
+    group, name = trains["spec"]["group"], trains["metadata"]["name"]
+    express = Owner(apiVersion=f"{group}/v1", kind="Train", name="express")
+
+    async def story() -> None:
+        async with sight(kube.kubeconfig, namespace) as eyes:
+            found = await eyes.look(express)
+            assert found.trouble is not None
+            assert found.trouble.reason == "OwnerKindNotFound"
+            assert f"no Train of {group}/v1" in found.trouble.message
+            await hands.make(trains)
+
+            async def is_known() -> bool:
+                return is_absent(await eyes.look(express))
+
+            await eyes.wait(is_known)
+            uid = await hands.make(
+                {
+                    "apiVersion": f"{group}/v1",
+                    "kind": "Train",
+                    "metadata": {"name": "express"},
+                }
+            )
+            assert (await eyes.until(express, is_there)).uid == uid
+            state = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+            await hands.run(
+                "patch",
+                f"trains.{group}",
+                "express",
+                "--subresource=status",
+                "--type=merge",
+                f"--patch={json.dumps({'status': state})}",
+            )
+            await eyes.until(express, lambda found: found.finished)
+            retire = [{"op": "replace", "path": "/spec/versions/0/served", "value": False}]
+            await hands.run("patch", "crd", name, "--type=json", f"--patch={json.dumps(retire)}")
+
+            async def is_unknown() -> bool:
+                found = await eyes.confirm(express)
+                assert not is_absent(found)
+                return found.trouble is not None and found.trouble.reason == "OwnerKindNotFound"
+
+            await eyes.wait(is_unknown)
+
+    asyncio.run(story())
+
+
+def test_owners_have_to_be_in_a_namespace(kube: Cluster, namespace: str) -> None:
+    """An owner of a kind that is in no namespace is refused."""
+    node = Owner(apiVersion="v1", kind="Node", name="any")
+
+    async def story() -> None:
+        async with sight(kube.kubeconfig, namespace) as eyes:
+            for found in (await eyes.look(node), await eyes.confirm(node)):
+                assert found.trouble is not None
+                assert found.trouble.reason == "InvalidSpec"
+                assert "in no namespace" in found.trouble.message
+
+    asyncio.run(story())
+
+
+@pytest.fixture
+def stranger(kube: Cluster, namespace: str, tmp_path: Path) -> Path:
+    """Gives the kubeconfig of a service account without rights."""
+    kube.kubectl("create", "serviceaccount", "stranger", f"--namespace={namespace}")
+    token = kube.kubectl("create", "token", "stranger", f"--namespace={namespace}").strip()
+    config = yaml.safe_load(kube.kubeconfig.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = tmp_path / "stranger"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def test_a_missing_right_is_said_and_not_asked_for_again(
+    namespace: str, hands: Hands, stranger: Path
+) -> None:
+    """Without rights there is one refusal a minute; with get alone each look asks, and is right."""
+
+    async def story() -> None:
+        uid = await hands.make(deployment())
+        async with sight(stranger, namespace) as eyes:
+            found = await eyes.look(WORK)
+            assert found.trouble is not None
+            assert found.trouble.reason == "OwnerForbidden"
+            assert "get deployments.apps 'work'" in found.trouble.message
+            assert LABEL in found.trouble.message
+            before = eyes.api.calls
+            for _ in range(50):
+                assert (await eyes.look(WORK)).trouble == found.trouble
+                assert (await eyes.confirm(WORK)).trouble == found.trouble
+            assert eyes.api.calls == before
+        await hands.run("create", "role", "get", "--verb=get", "--resource=deployments.apps")
+        account = f"--serviceaccount={namespace}:stranger"
+        await hands.run("create", "rolebinding", "get", "--role=get", account)
+        async with sight(stranger, namespace, Patience(refused=POLL)) as eyes:
+
+            async def is_seen() -> bool:
+                return (await eyes.look(WORK)).uid == uid
+
+            await eyes.wait(is_seen)
+            await hands.remove("deployment", "work")
+            assert is_absent(await eyes.look(WORK))
+            uids = [await hands.make(deployment())]
+            assert [(await eyes.look(WORK)).uid] == uids
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("harm", ["cut", "freeze"])
+def test_a_watch_survives_its_connection(
+    harm: str, kube: Cluster, namespace: str, hands: Hands, tmp_path: Path
+) -> None:
+    """What happens while a connection breaks, or hangs, is seen by the next one."""
+    through = tmp_path / "kubeconfig"
+
+    async def story(link: Link) -> None:
+        async with sight(through, namespace, Patience(silence=2)) as eyes:
+            first = await hands.make(deployment())
+            assert (await eyes.until(WORK, is_there)).uid == first
+            for _ in range(2):
+                getattr(link, harm)()
+                await hands.remove("deployment", "work")
+                again = await hands.make(deployment())
+                await eyes.until(WORK, lambda found, uid=again: found.uid == uid)
+            link.cut()
+
+    with Link.to(kube.kubeconfig, through) as link:
+        asyncio.run(story(link))
+
+
+def test_a_watch_that_nobody_asks_ends(kube: Cluster, namespace: str, hands: Hands) -> None:
+    """A watch ends some time after it was last used; the next look begins another one."""
+
+    async def story() -> None:
+        async with sight(kube.kubeconfig, namespace, Patience(idle=1)) as eyes:
+            assert is_absent(await eyes.look(WORK))
+            (watch,) = eyes.owners._watches.values()
+
+            async def is_over() -> bool:
+                return watch.ended
+
+            await eyes.wait(is_over)
+            uid = await hands.make(deployment())
+            assert (await eyes.look(WORK)).uid == uid
+            (another,) = eyes.owners._watches.values()
+            assert another is not watch
+
+    asyncio.run(story())

@@ -1,0 +1,88 @@
+"""A TCP relay to the API server whose connections can hang or break."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Link:
+    """A TCP relay that can let the connections of a moment hang for ever, or break them.
+
+    Args:
+        host: where to.
+        port: the port there.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._to = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._generation = 0
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @classmethod
+    def to(cls, kubeconfig: Path, through: Path) -> Self:
+        """A relay to the API server of a kubeconfig; `through` becomes one that goes by it."""
+        text = kubeconfig.read_text()
+        match = re.search(r"https://[^\s\"]+", text)
+        assert match is not None
+        url = urlsplit(match[0])
+        link = cls(str(url.hostname), url.port or 443)
+        through.write_text(text.replace(match[0], f"https://127.0.0.1:{link.port}"))
+        return link
+
+    def __enter__(self) -> Self:
+        """It relays from the beginning."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hang up everywhere."""
+        self._listener.close()
+        self.cut()
+
+    def freeze(self) -> None:
+        """From now on, nothing passes on the connections that are open; new ones are fine."""
+        self._generation += 1
+
+    def cut(self) -> None:
+        """Break the connections that are open; new ones are fine."""
+        sockets, self._sockets = self._sockets, []
+        for one in sockets:
+            try:
+                one.shutdown(socket.SHUT_RDWR)  # close alone does not wake up who reads
+            except OSError:
+                pass
+            finally:
+                one.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._to, timeout=10)
+            except OSError:
+                return
+            server.settimeout(None)
+            self._sockets += [client, server]
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(
+                    target=self._relay, args=(one, other, self._generation), daemon=True
+                ).start()
+
+    def _relay(self, one: socket.socket, other: socket.socket, generation: int) -> None:
+        try:
+            while data := one.recv(1 << 16):
+                if generation != self._generation:
+                    return
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
