@@ -24,7 +24,7 @@ _STREAM_CLAIM = "claim goes with streamPrefix: remove it, or use adopt with stre
 _NO_OWNERS = "there are no owners that could finish: add owners, or remove releaseWhen"
 _FAR_OWNER = (
     "Kubernetes allows no owner reference to another namespace: set tracking to Observe, or "
-    "remove the namespace"
+    "remove namespace from the owners"
 )
 _INTERNAL = "names that begin with _ are the store's own: choose another"
 _RATE = "a policy that follows the load needs targetRate and scaleFactor"

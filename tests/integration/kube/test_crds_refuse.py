@@ -3,11 +3,15 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
 from support.apply import Applier
-from support.resources import COPY, REMOVED, STORE, changed, label, text
+from support.resources import COPY, EPHEMERAL, REMOVED, STORE, changed, label, text
+from support.wrong_ephemerals import CHANGED, GOOD, WRONG, ephemeral
+from support.wrong_ephemerals import UNKNOWN as LATER_EPHEMERALS
 
 LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 BYTES_REMEDY = "write 1Ki to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
@@ -150,6 +154,37 @@ def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, sa
     with pytest.raises(InvalidSpec) as caught:
         load(text(wrong, COPY))
     assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(("path", "values", "said"), [*WRONG, *LATER_EPHEMERALS], ids=label)
+def test_a_wrong_ephemeral_stream_is_refused(
+    applier: Applier, path: str, values: dict[str, object], said: str
+) -> None:
+    """As for a copy, for each field of an EphemeralStream."""
+    wrong = ephemeral(values)
+    refusal = applier.refusal(wrong)
+    assert path in refusal
+    assert said in refusal
+    with pytest.raises(ValidationError):
+        EphemeralStream.model_validate(wrong)
+
+
+@pytest.mark.parametrize("values", GOOD, ids=label)
+def test_a_good_ephemeral_stream_is_accepted(applier: Applier, values: dict[str, object]) -> None:
+    """What the model accepts, the API server accepts as well."""
+    assert not applier.refusal(ephemeral(values))
+
+
+@pytest.mark.parametrize(("path", "values", "said"), CHANGED, ids=label)
+def test_an_ephemeral_stream_stays_the_same(
+    applier: Applier, path: str, values: dict[str, object], said: str
+) -> None:
+    """Which streams a resource owns cannot be changed; the refusal says what to do instead."""
+    applier.apply(EPHEMERAL)
+    refusal = applier.refusal(ephemeral(values))
+    assert path in refusal
+    assert said in refusal
+    assert "make another EphemeralStream, under another name" in refusal
 
 
 def test_a_copy_onto_itself_is_refused(applier: Applier) -> None:

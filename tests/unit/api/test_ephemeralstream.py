@@ -1,0 +1,67 @@
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from sluice.api.ephemeralstream import EphemeralStream
+from sluice.api.load import invalid
+from sluice.errors import InvalidSpec
+from support.resources import EPHEMERAL, label
+from support.wrong_ephemerals import GOOD, OWNERS, UNKNOWN, WRONG, ephemeral
+
+
+def refusal(values: dict[str, object]) -> InvalidSpec:
+    """What is said against a resource."""
+    with pytest.raises(ValidationError) as caught:
+        EphemeralStream.model_validate(ephemeral(values))
+    return invalid(caught.value, "EphemeralStream 'helper'")
+
+
+@pytest.mark.parametrize("values", GOOD, ids=label)
+def test_a_good_resource_is_read(values: dict[str, object]) -> None:
+    """All that makes sense together is accepted."""
+    assert EphemeralStream.model_validate(ephemeral(values)).spec.scope == "in"
+
+
+def test_what_is_left_out_is_careful() -> None:
+    """By default nothing that was there before is touched, and nothing waits or ends by time."""
+    spec = EphemeralStream.model_validate(EPHEMERAL).spec
+    assert (spec.scope_policy, spec.adopt, spec.claim) == ("MustExist", None, None)
+    assert (spec.owners, spec.tracking, spec.release_when) == (
+        (),
+        "OwnerReference",
+        "OwnersDeleted",
+    )
+    assert (spec.grace_period_seconds, spec.max_age_seconds) == (0, None)
+    assert (spec.on_release, spec.deletion_timeout_seconds, spec.suspend) == ("Delete", None, False)
+
+
+@pytest.mark.parametrize(("path", "values", "said"), [*WRONG, *UNKNOWN], ids=label)
+def test_a_wrong_resource_is_refused(path: str, values: dict[str, object], said: str) -> None:
+    """The error leads to the field: by its path, or by its name where two do not go together."""
+    assert said
+    error = refusal(values)
+    assert error.field is not None
+    named = re.sub(r"\[(\d+)\]", r".\1", path)
+    assert error.field.startswith(named) or (
+        named.startswith(error.field) and named.rpartition(".")[2] in error.message
+    )
+    assert "EphemeralStream 'helper'" in error.message
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"spec.streamPrefix": "app-"}, "exactly one thing to own is needed"),
+        ({"spec.stream": "_a"}, "choose another"),
+        ({"spec.owners": [{**OWNERS[0], "namespace": "b"}]}, "set tracking to Observe"),
+        ({"spec.releaseWhen": "OwnersFinished"}, "add owners, or remove releaseWhen"),
+        ({"spec.claim": "NewOnly"}, "remove it, or use adopt with stream"),
+        ({"spec.config.tags": ["sluice.dev/a"]}, "remove them"),
+        ({"spec.config.tags": ["a", "a"]}, "a tag is there twice: remove one"),
+    ],
+    ids=label,
+)
+def test_a_refusal_says_what_to_do(values: dict[str, object], said: str) -> None:
+    """As the API server does, in the same words."""
+    assert said in refusal(values).message
