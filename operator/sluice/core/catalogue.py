@@ -141,13 +141,6 @@ NORMAL: Final = (
         place=Place.DRIFTED,
     ),
     Reason(
-        "StreamExists",
-        _EPHEMERAL,
-        "A stream of the name is there, and Sluice did not make it.",
-        "Name another stream, or set spec.adopt to IfUnowned.",
-        warning=True,
-    ),
-    Reason(
         "Conflict",
         _EPHEMERAL,
         "An older resource, or another one that has the stream, claims the same.",
@@ -231,12 +224,15 @@ _SAID_BY_EPHEMERALS: Final = _SAID_BY_STORES | {
     "StoreNotReady",
     "ScopeNotFound",
     "ResourceChanged",
+    "StreamExists",
     "OwnerForbidden",
     "OwnerKindNotFound",
 }
 """What keeps an EphemeralStream from making, changing or releasing streams."""
 
-_OF_EPHEMERALS: Final = frozenset({"ResourceChanged", "OwnerForbidden", "OwnerKindNotFound"})
+_OF_EPHEMERALS: Final = frozenset(
+    {"ResourceChanged", "StreamExists", "OwnerForbidden", "OwnerKindNotFound"}
+)
 """What nothing else says."""
 
 _WAITED_FOR: Final = frozenset({"StoreNotFound", "StoreNotReady"})

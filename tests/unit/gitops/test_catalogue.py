@@ -182,7 +182,6 @@ def test_failures_are_warnings_and_states_are_not() -> None:
         "Orphaned",
         "OwnerOrphaned",
         "StreamMissing",
-        "StreamExists",
         "Conflict",
     }
 
