@@ -35,10 +35,12 @@ class _Gate:
     Attributes:
         unmarked: whether the scope is ours though its marker is not there: the process was kept
             from making it, or from deleting the scope after it.
+        making: held by the one user who makes the scope.
     """
 
     def __init__(self) -> None:
         self.unmarked = False
+        self.making = threading.Lock()
         self._changed = threading.Condition()
         self._users = 0
         self._removing = False
@@ -97,11 +99,20 @@ def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None
     """
     gate = _gate(store, scope)
     with gate.using():
-        if make and (gate.unmarked or not store.scope_exists(scope)):
-            gate.unmarked = store.create_scope(scope) or gate.unmarked
-            if gate.unmarked:
-                _mark(scope, store, cluster, gate)
+        if make:
+            _make(scope, store, cluster, gate)
         yield
+
+
+def _make(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
+    """Make a scope and its marker, unless it is there."""
+    if not gate.unmarked and store.scope_exists(scope):
+        return
+    with gate.making:  # several who make the same stream at once keep a store busy for seconds
+        if store.create_scope(scope):
+            gate.unmarked = True
+        if gate.unmarked:
+            _mark(scope, store, cluster, gate)
 
 
 def _mark(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
