@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SluiceError
-from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.names import MANAGED
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
@@ -27,7 +27,7 @@ WATCH_GRACE: Final = 10.0
 """Seconds that a watch may take to show what a list has shown."""
 
 
-_OWN: Final = (STREAM_STORE, STREAM_COPY)
+_OWN: Final = (STREAM_STORE, STREAM_COPY, EPHEMERAL_STREAM)
 """Kinds that are reconciled; the others only tell how far these are."""
 
 
@@ -121,6 +121,9 @@ class Resync:
         copies = Counter(_state(body) for body in listed[STREAM_COPY])
         for state in ("Succeeded", "Failed", "Suspended", "Active"):
             self._metrics.set("sluice_copies", copies[state], state=state)
+        streams = Counter(_state_of_ephemeral(body) for body in listed[EPHEMERAL_STREAM])
+        for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
+            self._metrics.set("sluice_ephemeral_streams", streams[state], state=state)
         stores = Counter(_is(body, "Ready") for body in listed[STREAM_STORE])
         self._metrics.set("sluice_stores", stores[True], ready="true")
         self._metrics.set("sluice_stores", stores[False], ready="false")
@@ -129,6 +132,19 @@ class Resync:
 def _is(body: Object, condition: str) -> bool:
     conditions = body.get("status", {}).get("conditions") or []
     return any(c["type"] == condition and c["status"] == "True" for c in conditions)
+
+
+def _state_of_ephemeral(body: Object) -> str:
+    """An EphemeralStream's state, for counting."""
+    if is_deleting(body):
+        return "Deleting"
+    if "completed" in body.get("status", {}).get("release", {}):
+        return "Released"
+    if _is(body, "Stalled"):
+        return "Failed"
+    if _is(body, "Suspended"):
+        return "Suspended"
+    return "Ready" if _is(body, "Ready") else "Waiting"
 
 
 def _state(body: Object) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import kopf
 
 from sluice.api.common import GROUP, VERSION
-from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
@@ -47,9 +47,21 @@ class Watches:
             return
         key = Key(kind.name, meta["namespace"], meta["name"])
         self._queue.add(key, lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL)
-        if kind == STREAM_COPY:
-            for store in stores_of(body):
-                self._queue.add(Key(STREAM_STORE.name, meta["namespace"], store))
+        for store in stores_of(body):
+            self._queue.add(Key(STREAM_STORE.name, meta["namespace"], store))
+
+    def owner(self, api_version: str, kind: str, namespace: str, name: str) -> None:
+        """A workload came, finished or went; EphemeralStreams may name it as an owner."""
+        for body in self._mirror.all(EPHEMERAL_STREAM):
+            own = body["metadata"]["namespace"]
+            if any(
+                one["name"] == name
+                and one["kind"] == kind
+                and one["apiVersion"] == api_version
+                and one.get("namespace", own) == namespace
+                for one in body["spec"].get("owners") or ()
+            ):
+                self._queue.add(Key(EPHEMERAL_STREAM.name, own, body["metadata"]["name"]))
 
     def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
         """A Job or a pod of ours was seen."""
@@ -69,6 +81,7 @@ def _essence(body: Object) -> tuple[Any, ...]:
         meta.get("generation"),
         meta.get("deletionTimestamp"),
         tuple(meta.get("finalizers") or ()),
+        tuple(one["uid"] for one in meta.get("ownerReferences") or ()),
         tuple(sorted((meta.get("annotations") or {}).items())),
     )
 
@@ -90,6 +103,10 @@ def registry(watches: Watches) -> kopf.OperatorRegistry:
     @kopf.on.event(GROUP, VERSION, STREAM_STORE.plural, registry=handlers)
     async def stores(event: Any, **_: Any) -> None:
         watches.resource(STREAM_STORE, event["object"], gone=event["type"] == "DELETED")
+
+    @kopf.on.event(GROUP, VERSION, EPHEMERAL_STREAM.plural, registry=handlers)
+    async def ephemerals(event: Any, **_: Any) -> None:
+        watches.resource(EPHEMERAL_STREAM, event["object"], gone=event["type"] == "DELETED")
 
     @kopf.on.event("batch", "v1", JOB.plural, labels=_OURS, registry=handlers)
     async def jobs(event: Any, **_: Any) -> None:
