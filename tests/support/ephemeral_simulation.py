@@ -39,8 +39,8 @@ from sluice.errors import (
     ApiUnavailable,
     InfrastructureError,
     SluiceError,
-    StoreRejected,
     StoreUnavailable,
+    StreamExists,
 )
 from support.copies import NOW
 from support.ephemerals import AWAY, STORE
@@ -59,13 +59,17 @@ MOST_HASTE = 12
 
 @dataclass
 class Stream:
-    """A stream: who has it, when it was made, by a counter that is its time, and by whom."""
+    """A stream: who has it, when it was made, by a counter that is its time, and by whom.
+
+    One that was retained when it was sealed keeps its tags: a store changes nothing of it.
+    """
 
     created: int
     holder: str | None = None
     foreign: bool = False
     sealed: bool = False
     drifted: bool = False
+    retained: bool = False
 
 
 @dataclass
@@ -406,7 +410,7 @@ class Operator:
             case Configure():
                 self.stale.pop(seen.uid, None)
                 found = cluster.streams.get(str(seen.spec.stream))
-                if found is not None and found.holder == seen.uid:
+                if found is not None and found.holder == seen.uid and not found.sealed:
                     self._call(lambda: setattr(found, "drifted", False), store=True)
             case Release(delete):
                 self.stale.pop(seen.uid, None)
@@ -420,14 +424,16 @@ class Operator:
         elif name not in cluster.streams:
             cluster.streams[name] = Stream(cluster.tick(), holder=seen.uid)
         elif cluster.streams[name].holder != seen.uid:
-            raise StoreRejected("somebody else was faster")
+            raise StreamExists("somebody else was faster")
 
     def _adopt(self, seen: EphemeralSeen, predecessor: str | None) -> None:
         assert seen.spec.adopt == "IfUnowned"
         found = self.cluster.streams.get(str(seen.spec.stream))
         late = self.cluster.clock - self.looked > SUCCESSOR_SECONDS
         if found is None or found.holder not in {predecessor, seen.uid} or (predecessor and late):
-            raise StoreRejected("it is not there for us any more")
+            raise StreamExists("it is not there for us any more")
+        if found.sealed:
+            raise StreamExists("it is sealed")
         found.holder, found.foreign, found.drifted = seen.uid, False, True
 
     def _release(self, seen: EphemeralSeen, *, delete: bool) -> Iterator[None]:
@@ -439,6 +445,8 @@ class Operator:
                 self._call(lambda stream=stream: setattr(stream, "sealed", True), store=True)
                 yield
                 self._call(lambda name=name, it=stream: self._delete(seen, name, it), store=True)
+            elif stream.sealed:
+                stream.retained = True
             else:
                 self._call(lambda stream=stream: setattr(stream, "holder", None), store=True)
             yield

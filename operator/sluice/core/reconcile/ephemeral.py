@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 
     from sluice.core.claim import Holding
     from sluice.core.reconcile.ephemeral_owners import Owners
-    from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld, Rival
+    from sluice.core.reconcile.ephemeral_world import (
+        EphemeralAction,
+        EphemeralSeen,
+        EphemeralWorld,
+        Rival,
+    )
     from sluice.errors import SluiceError
 
 WAIT_SECONDS: Final = 30.0
@@ -198,6 +203,7 @@ def _released(
     release = seen.status.release
     assert release is not None  # noqa: S101 - for the type checker: the caller looked
     delete = seen.spec.on_release == "Delete"
+    actions: tuple[EphemeralAction, ...] = ()
     if seen.finalizer:
         waited = (world.now - release.time).total_seconds()
         if delete and world.readers and waited < ephemeral_deletion.READERS_PATIENCE:
@@ -205,18 +211,19 @@ def _released(
             return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
         if world.trouble is not None or world.holding is None:
             return _failed(status, world.trouble or _NOT_ASKED)
-        if not world.holding.empty:
-            if not delete:
-                status.left_alone()
+        if delete and not world.holding.empty:
             said = Saying("Releasing", f"The streams are released: {release.reason}.")
             again = min(max(0.0, waited / 4), STALLED_SECONDS)
             return EphemeralDecision(
-                status=status.working(said), actions=(Release(delete=delete),), again=again
+                status=status.working(said), actions=(Release(delete=True),), again=again
             )
+        # A store may keep our tags on a stream that somebody has sealed: no need to look again.
+        actions = (Unprotect(),) if delete else (Release(delete=False), Unprotect())
+    if not delete:
+        status.left_alone()
     status.released()
     how = "were deleted" if delete else "were left to you"
     said = Saying("Released", f"The streams {how}: {release.reason}. This resource can be deleted.")
-    actions = (Unprotect(),) if seen.finalizer else ()
     return EphemeralDecision(status=status.ready(said), actions=actions)
 
 

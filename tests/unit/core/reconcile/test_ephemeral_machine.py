@@ -180,14 +180,16 @@ class Ephemerals(RuleBasedStateMachine):
         """An application, or somebody else, makes a stream."""
         self.cluster.streams.setdefault(name, Stream(self.cluster.tick(), foreign=True))
 
-    @rule(how=st.sampled_from(["delete", "untag", "drift"]))
+    @rule(how=st.sampled_from(["delete", "untag", "drift", "seal"]))
     def somebody_meddles(self, how: str) -> None:
-        """Somebody deletes the stream, takes its tags away or changes its configuration."""
+        """Somebody deletes the stream, takes its tags away, reconfigures or seals it."""
         found = self.cluster.streams.get(HELPER)
         if found is None:
             return
         if how == "delete":
             del self.cluster.streams[HELPER]
+        elif how == "seal":
+            found.sealed = True
         elif how == "untag":
             found.holder = None
         else:
@@ -207,8 +209,8 @@ class Ephemerals(RuleBasedStateMachine):
         """A resource that is done with its streams has none, and makes none."""
         for one in self.cluster.seen.values():
             done = one.status.release is not None and one.status.release.completed is not None
-            if done and self.alone and one.uid not in self.cluster.orphaned:
-                assert all(stream.holder != one.uid for stream in self.cluster.streams.values())
+            if done and self.alone and not one.finalizer:
+                assert one.uid not in self.held()
 
     @invariant()
     def what_is_held_is_protected(self) -> None:
@@ -221,7 +223,7 @@ class Ephemerals(RuleBasedStateMachine):
 
     def held(self) -> set[str]:
         """The uids that have something in the store."""
-        streams = self.cluster.streams.values()
+        streams = [one for one in self.cluster.streams.values() if not one.retained]
         return {stream.holder for stream in streams if stream.holder} | set(self.cluster.markers)
 
     # -- what happens in the end
@@ -279,8 +281,8 @@ class Ephemerals(RuleBasedStateMachine):
                 assert one.finalizer
                 assert cluster.ours(one) or one.uid in cluster.markers
             elif reason == "Conflict":
-                others = {other.uid for other in cluster.seen.values()} | self.held()
-                assert others - {one.uid}
+                holders = {stream.holder for stream in cluster.streams.values()}
+                assert ({other.uid for other in cluster.seen.values()} | holders) - {one.uid, None}
             return
         assert reason == "OwnerOrphaned"
         assert one.spec.tracking == "OwnerReference"
@@ -322,7 +324,7 @@ def walk(seed: int, moves: int = 80) -> Ephemerals:
         (3, machine.collect),
         (1, lambda: machine.store(up=flag() or flag(), there=flag())),
         (1, lambda: machine.somebody_makes(random.choice(streams))),
-        (1, lambda: machine.somebody_meddles(random.choice(("delete", "untag", "drift")))),
+        (1, lambda: machine.somebody_meddles(random.choice(("delete", "untag", "drift", "seal")))),
         (3, lambda: machine.wait(random.choice(SECONDS))),
     )
     machine.begin(two=not random.randrange(3))

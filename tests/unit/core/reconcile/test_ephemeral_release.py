@@ -2,7 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.ephemeral import WAIT_SECONDS, asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral import (
+    WAIT_SECONDS,
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
 from sluice.core.reconcile.ephemeral_deletion import READERS_PATIENCE
 from sluice.core.reconcile.ephemeral_world import OwnerSeen, Release, Unprotect
 from sluice.errors import PermissionDenied, StoreUnavailable
@@ -127,13 +132,30 @@ def test_a_finished_owner_leaves_a_grace_period() -> None:
 
 
 def test_retained_streams_are_left() -> None:
-    """Only our tags go, and a stream without them is not taken for ours again."""
+    """Only our tags go, and a stream without them is not taken for ours again.
+
+    A store keeps the tags of a sealed stream, so it is not looked whether they are gone.
+    """
     seen = released(claimed(ephemeral(maxAgeSeconds=1, onRelease="Retain")), now=later(1))
     decision = reconcile_ephemeral(seen, world(holding=OURS, readers=("StreamCopy team/a",)))
-    assert decision.actions == (Release(delete=False),)
+    assert decision.actions == (Release(delete=False), Unprotect())
     assert decision.status.created_milliseconds is None
-    decision = reconcile_ephemeral(after(seen, decision), world())
+    assert said(decision) == ("True", "Released")
     assert "were left to you" in message(decision)
+    decision = reconcile_ephemeral(after(seen, decision), world(holding=None))
+    assert (decision.actions, said(decision)) == ((), ("True", "Released"))
+
+
+def test_retaining_that_fails_is_tried_again() -> None:
+    """The finalizer stands until our tags are gone."""
+    seen = released(claimed(ephemeral(maxAgeSeconds=1, onRelease="Retain")), now=later(1))
+    status = reconcile_ephemeral(seen, world(holding=OURS)).status
+    failed = after_ephemeral_failure(
+        replace(seen, status=status), world(), trouble(StoreUnavailable("a"))
+    )
+    assert said(failed) == ("Unknown", "StoreUnavailable")
+    again = reconcile_ephemeral(replace(seen, status=failed.status), world(holding=OURS))
+    assert again.actions == (Release(delete=False), Unprotect())
 
 
 def test_readers_are_waited_for() -> None:
