@@ -19,7 +19,7 @@ from sluice.core.request import copy_request, store_address
 from sluice.core.trouble import Trouble
 from sluice.engine.progress import Watch
 from sluice.engine.settle import ask
-from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound
+from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound, StoreNotReady
 from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD, STREAM_STORE
 from sluice.kube.jobs import attempt_of, is_gone, job_seen
 from sluice.kube.manifests import runtime_hash
@@ -162,8 +162,8 @@ class CopyObserver:
         jobs = await self._jobs(namespace, seen, runtime=runtime)
         world = World(
             now=datetime.now(UTC),
-            source=await self._store(namespace, resource.spec.source.store_ref.name),
-            target=await self._store(namespace, resource.spec.target.store_ref.name),
+            source=await self._store(resource, "source"),
+            target=await self._store(resource, "target"),
             profile=self._profile_trouble(resource, profile),
             plan=await self._plan(namespace, seen, memory),
             jobs=jobs,
@@ -185,12 +185,12 @@ class CopyObserver:
         """The source's store, if it can be reached, and the target's.
 
         Raises:
-            StoreNotFound, SecretNotFound: there is no way to the target's store.
+            StoreNotFound, StoreNotReady, SecretNotFound: there is no way to the target's store.
         """
         namespace, world = situation.namespace, situation.world
         address = self._address(situation, "target")
         target = await self._connections.get(namespace, address)
-        if world.source is None:
+        if not isinstance(world.source, StoreSeen):
             return None, target
         try:
             return await self._connections.get(namespace, world.source.address), target
@@ -199,13 +199,15 @@ class CopyObserver:
 
     def _address(self, situation: Situation, side: str) -> StoreAddress:
         """A store's address, from its StreamStore or else from the plan."""
-        store: StoreSeen | None = getattr(situation.world, side)
-        if store is not None:
+        store: StoreSeen | Trouble | None = getattr(situation.world, side)
+        if isinstance(store, StoreSeen):
             return store.address
         if situation.world.plan is not None:
             found: StoreAddress = getattr(situation.world.plan.plan, side)
             return found
         name = getattr(situation.resource.spec, side).store_ref.name
+        if isinstance(store, Trouble):
+            raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
         raise StoreNotFound(
             f"there is no StreamStore {name!r} any more, and no plan to tell where it was"
         )
@@ -220,7 +222,7 @@ class CopyObserver:
 
     async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
         world, memory, namespace = situation.world, situation.memory, situation.namespace
-        if world.source is None or world.target is None:
+        if not (isinstance(world.source, StoreSeen) and isinstance(world.target, StoreSeen)):
             return situation
         target = await self._connections.get(namespace, world.target.address)
         if Question.STATE in asked:
@@ -298,8 +300,10 @@ class CopyObserver:
             memory.plan = PlanSeen(plan=plan, name=name)
         return memory.plan
 
-    async def _store(self, namespace: str, name: str) -> StoreSeen | None:
+    async def _store(self, copy: StreamCopy, side: str) -> StoreSeen | Trouble | None:
         """A StreamStore, as the copy sees it."""
+        namespace = copy.metadata.namespace
+        name: str = getattr(copy.spec, side).store_ref.name
         body = self._mirror.get(STREAM_STORE, namespace, name)
         if body is None:  # it may have been made a moment ago
             body = await self._api.get(STREAM_STORE, namespace, name)
@@ -307,8 +311,14 @@ class CopyObserver:
             return None
         try:
             address = store_address(parse_store(body))
-        except InvalidSpec:
-            return None
+        except InvalidSpec as error:
+            return Trouble.of(
+                StoreNotReady(
+                    f"the spec of StreamStore {name!r} is invalid: {error}",
+                    field=f"spec.{side}.storeRef.name",
+                    remedy="Correct the StreamStore and apply it again; the copy goes on then.",
+                )
+            )
         answer = (await self._probes.look(body, max_age=STORE_MAX_AGE)).answer
         seen = StoreSeen(
             name=name,

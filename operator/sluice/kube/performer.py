@@ -21,6 +21,7 @@ from sluice.core.reconcile.world import (
     Orphan,
     RemoveFinalizer,
     StartJob,
+    StoreSeen,
     WriteControls,
     WritePlan,
 )
@@ -120,7 +121,7 @@ class Performer:
         """Let neither the stores nor their Secrets go while the copy needs them."""
         namespace = situation.namespace
         for side, store in (("source", situation.world.source), ("target", situation.world.target)):
-            if store is None or store.held:
+            if not isinstance(store, StoreSeen) or store.held:
                 continue
             field = f"spec.{side}.storeRef.name"
             if not await finalizers.add(

@@ -35,6 +35,7 @@ from sluice.core.reconcile.world import (
     Question,
     RemoveFinalizer,
     StartJob,
+    StoreSeen,
     WriteControls,
     WritePlan,
 )
@@ -49,7 +50,7 @@ from sluice.errors import (
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Action, JobSeen, StoreSeen, World
+    from sluice.core.reconcile.world import Action, JobSeen, World
 
 POLL_SECONDS: Final = 2.0
 """Between two looks at a running copy's progress."""
@@ -305,7 +306,8 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _both_ready(world: World) -> bool:
-    return all(store is not None and store.ready for store in (world.source, world.target))
+    stores = (world.source, world.target)
+    return all(isinstance(store, StoreSeen) and store.ready for store in stores)
 
 
 def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
@@ -318,12 +320,14 @@ def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
 
 
 def _store_trouble(
-    copy: CopySeen, side: str, store: StoreSeen | None, *, begun: bool
+    copy: CopySeen, side: str, store: StoreSeen | Trouble | None, *, begun: bool
 ) -> Trouble | None:
     field = f"spec.{side}.storeRef.name"
     name = getattr(copy.spec, side).store_ref.name
     if store is None:
         return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
+    if isinstance(store, Trouble):
+        return store
     if store.deleting and not begun:
         return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
     if not store.ready:

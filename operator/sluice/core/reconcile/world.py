@@ -152,7 +152,8 @@ class World:
 
     Attributes:
         now: the time of looking.
-        source, target: the stores; None when there is no such StreamStore.
+        source, target: the stores; None when there is no such StreamStore, a Trouble when there is
+            one whose spec cannot be read.
         profile: why the runtime profile cannot be used; None when it can.
         plan: the plan ConfigMap.
         jobs: the attempts whose Jobs still exist, the latest last.
@@ -164,8 +165,8 @@ class World:
     """
 
     now: datetime
-    source: StoreSeen | None
-    target: StoreSeen | None
+    source: StoreSeen | Trouble | None
+    target: StoreSeen | Trouble | None
     profile: Trouble | None = None
     plan: PlanSeen | None = None
     jobs: tuple[JobSeen, ...] = ()

@@ -1,0 +1,117 @@
+"""What is seen of a copy's surroundings, at an API server in memory and without stores."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.core.model import Health
+from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.world import StoreSeen
+from sluice.core.trouble import Trouble
+from sluice.errors import StoreNotReady, StoreUnavailable
+from sluice.kube.client import STREAM_COPY, STREAM_STORE
+from sluice.kube.copies import CopyObserver
+from sluice.kube.mirror import Mirror
+from sluice.kube.probes import Probed
+from sluice.kube.settings import OperatorSettings
+from support.api_server import ApiServer
+from support.copies import message, reason
+from support.resources import COPY, STORE, changed
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Object
+    from sluice.kube.copies import Situation
+    from sluice.kube.probes import Probes
+    from sluice.kube.stores import Connections
+    from sluice.stores.base import Store
+
+UID = "6e1f1a52-7f0b-4b52-9a57-0c7d6ad3d9a1"
+
+
+class Away:
+    """Stores that answered a moment ago, and to which there is no connection now."""
+
+    async def look(self, *_: Object, **__: Any) -> Probed:
+        """As Probes.look."""
+        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+
+    async def get(self, *_: Any) -> Store:
+        """As Connections.get."""
+        raise StoreUnavailable("no connection")
+
+
+def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None = None) -> ApiServer:
+    """The StreamStore `local`, and a copy that names it."""
+    server = ApiServer()
+    server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
+    body = changed(COPY, "metadata", {"name": "orders", "uid": UID, "generation": 1} | (meta or {}))
+    server.put(STREAM_COPY, body | {"spec": body["spec"] | (spec or {})})
+    return server
+
+
+def observer(server: ApiServer, threads: ThreadPoolExecutor) -> CopyObserver:
+    """What looks at that cluster, with nothing remembered and nothing told by watches."""
+    away = Away()
+    return CopyObserver(
+        server.api,
+        Mirror(),
+        cast("Connections", away),
+        cast("Probes", away),
+        settings=OperatorSettings(image="i"),
+        cluster="c",
+        threads=threads,
+    )
+
+
+def look(server: ApiServer) -> Situation:
+    """What is seen of the copy."""
+
+    async def at_once() -> Situation:
+        with ThreadPoolExecutor() as threads:
+            body = await server.get(STREAM_COPY, "default", "orders")
+            assert body is not None
+            return await observer(server, threads).look(body)
+
+    return asyncio.run(at_once())
+
+
+# -- stores
+
+
+def test_a_store_is_seen_as_its_probe_says() -> None:
+    """By its name in the copy's namespace."""
+    found = look(cluster()).world.source
+    assert isinstance(found, StoreSeen)
+    assert (found.name, found.ready, found.held) == ("local", True, False)
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_store_whose_spec_is_invalid_is_said_to_be_so(*, suspend: bool) -> None:
+    """It is there; what is wrong with it is named by its field, and what to do about it."""
+    server = cluster(spec={"suspend": suspend})
+    server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
+    found = look(server)
+    decision = reconcile(found.seen, found.world)
+    assert reason(decision) == "StoreNotReady"
+    words = message(decision)
+    assert words.startswith("spec.source.storeRef.name: the spec of StreamStore 'local' is invalid")
+    assert "spec.pravega.controllerURI" in words
+    assert words.endswith("Correct the StreamStore and apply it again; the copy goes on then.")
+
+
+def test_a_store_that_cannot_be_read_is_not_gone_for_good() -> None:
+    """A copy that is deleted waits for its spec to be mended: what is staged would leak."""
+    server = cluster()
+    server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
+    found = look(server)
+    assert isinstance(found.world.target, Trouble)
+    with (
+        ThreadPoolExecutor() as threads,
+        pytest.raises(StoreNotReady, match="is invalid"),
+    ):
+        asyncio.run(observer(server, threads).stores(found))
