@@ -11,6 +11,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── TargetScopeNotFound       no such scope to copy to
     │   ├── TargetExists              the target is there and is not ours
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
+    │   ├── PlanTooLarge              its plan does not fit into a ConfigMap
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
@@ -133,6 +134,12 @@ class TargetExists(SpecError):
 
 class SourceUnsupported(SpecError):
     """The source has a shape that this version cannot copy."""
+
+
+class PlanTooLarge(SpecError):
+    """The plan has more segments and parts than a ConfigMap can hold."""
+
+    default_remedy = "Copy it with `sluice run`, which needs no ConfigMap; nothing was made."
 
 
 class StoreNotFound(SpecError):

@@ -160,12 +160,14 @@ class CopyObserver:
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)
+        plan, damaged = await self._plan(namespace, seen, memory)
         world = World(
             now=datetime.now(UTC),
             source=await self._store(resource, "source"),
             target=await self._store(resource, "target"),
             profile=self._profile_trouble(resource, profile),
-            plan=await self._plan(namespace, seen, memory),
+            plan=plan,
+            damaged=damaged,
             jobs=jobs,
             pods=await self._pods(namespace, seen) if seen.deleted is not None else 0,
             controls=memory.controls == resource.spec.limits.model_dump_json(),
@@ -286,19 +288,21 @@ class CopyObserver:
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(not is_gone(pod) for pod in pods)
 
-    async def _plan(self, namespace: str, seen: CopySeen, memory: CopyMemory) -> PlanSeen | None:
-        """The plan ConfigMap; one that is damaged counts as none."""
+    async def _plan(
+        self, namespace: str, seen: CopySeen, memory: CopyMemory
+    ) -> tuple[PlanSeen | None, bool]:
+        """The plan ConfigMap, and whether there is one that holds no plan."""
         if memory.plan is not None or (seen.done and seen.deleted is None):
-            return memory.plan
+            return memory.plan, False
         name = plan_name(seen.name, seen.uid)
         found = await self._api.get(CONFIG_MAP, namespace, name)
         if found is not None:
             try:
                 plan = Plan.model_validate_json((found.get("data") or {}).get("plan.json", ""))
             except ValidationError:
-                return None
+                return None, True
             memory.plan = PlanSeen(plan=plan, name=name)
-        return memory.plan
+        return memory.plan, False
 
     async def _store(self, copy: StreamCopy, side: str) -> StoreSeen | Trouble | None:
         """A StreamStore, as the copy sees it."""

@@ -11,16 +11,18 @@ import pytest
 
 from sluice.core.model import Health
 from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.copy_status import plan_name
 from sluice.core.reconcile.world import StoreSeen
 from sluice.core.trouble import Trouble
 from sluice.errors import StoreNotReady, StoreUnavailable
-from sluice.kube.client import STREAM_COPY, STREAM_STORE
+from sluice.kube.client import CONFIG_MAP, STREAM_COPY, STREAM_STORE
 from sluice.kube.copies import CopyObserver
+from sluice.kube.manifests import Child, plan_config_map
 from sluice.kube.mirror import Mirror
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from support.api_server import ApiServer
-from support.copies import message, reason
+from support.copies import PLAN, message, plan_seen, reason
 from support.resources import COPY, STORE, changed
 
 if TYPE_CHECKING:
@@ -115,3 +117,25 @@ def test_a_store_that_cannot_be_read_is_not_gone_for_good() -> None:
         pytest.raises(StoreNotReady, match="is invalid"),
     ):
         asyncio.run(observer(server, threads).stores(found))
+
+
+# -- the plan
+
+
+@pytest.mark.parametrize("data", [None, {}, {"plan.json": "{"}, {"plan.json": "{}"}])
+def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> None:
+    """It counts as none, and stands in the way of another."""
+    server = cluster()
+    assert not look(server).world.damaged
+    server.put(CONFIG_MAP, {"metadata": {"name": plan_name("orders", UID)}, "data": data})
+    world = look(server).world
+    assert (world.plan, world.damaged) == (None, True)
+
+
+def test_a_config_map_with_a_plan_is_read() -> None:
+    """As it was written."""
+    server = cluster()
+    child = Child(namespace="default", name="orders", uid=UID)
+    server.put(CONFIG_MAP, plan_config_map(child, PLAN))
+    world = look(server).world
+    assert (world.plan, world.damaged) == (plan_seen(), False)

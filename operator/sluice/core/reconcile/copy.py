@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType
+from sluice.core import text
 from sluice.core.reconcile import copy_deletion
 from sluice.core.reconcile.copy_seen import (
     late_jobs,
@@ -44,6 +45,7 @@ from sluice.errors import (
     Category,
     DeadlineExceeded,
     DriverLost,
+    PlanTooLarge,
     StoreNotFound,
     StoreNotReady,
 )
@@ -63,6 +65,9 @@ TIDY_SECONDS: Final = 30.0
 
 MISSING: Final = frozenset({"StoreNotFound", "SecretNotFound", "ProfileNotFound", "InvalidSpec"})
 """Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
+
+MOST_PLAN_BYTES: Final = 960 << 10
+"""The longest plan, as JSON: a ConfigMap takes 1 MiB, and executors' template lies beside it."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
@@ -235,6 +240,9 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         # Nothing is known; to say that this generation was looked at would say that all is well.
         return Decision(status=copy.status, again=POLL_SECONDS)
     plan, actions = _plan(world, status)
+    trouble = _too_large(plan)
+    if trouble is not None:
+        return _failed(copy, status, trouble, attempt=None)
     number = status.next_attempt()
     status.planned(plan)
     old = [DeleteJob(job.name) for job in world.jobs if job.attempt < number - 1]
@@ -262,7 +270,8 @@ def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]
     assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
     written = world.plan
     if written is None:
-        return answer, (WritePlan(answer.plan),)
+        damaged = (DropPlan(),) if world.damaged else ()
+        return answer, (*damaged, WritePlan(answer.plan))
     approved = not answer.recorded and status.value.plan_hash == written.plan.hash
     # The bounds may be those of before; the stores are where their StreamStores say now.
     streams = written.plan.streams if approved else answer.plan.streams
@@ -270,6 +279,21 @@ def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
     return Planned(plan=plan, recorded=answer.recorded), (*anew, WritePlan(plan))
+
+
+def _too_large(planned: Planned) -> Trouble | None:
+    """Why a plan cannot be written down."""
+    size = len(planned.plan.model_dump_json().encode())
+    if size <= MOST_PLAN_BYTES:
+        return None
+    segments = len(planned.plan.streams[0].segments)
+    return Trouble.of(
+        PlanTooLarge(
+            f"the plan for {segments} segments takes {text.size(size)}, and a ConfigMap holds "
+            f"{text.size(MOST_PLAN_BYTES)} of it",
+            field="spec.source.stream",
+        )
+    )
 
 
 def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
@@ -283,6 +307,9 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     actions: tuple[Action, ...] = ()
     if isinstance(world.answer, Planned):
         plan, actions = _plan(world, status)
+        trouble = _too_large(plan)
+        if trouble is not None:
+            return _failed(copy, status, trouble, attempt=None)
         status.planned(plan)
     elif world.plan is None and world.trouble is not None:
         return _failed(copy, status, world.trouble, attempt=None)

@@ -155,7 +155,8 @@ class World:
         source, target: the stores; None when there is no such StreamStore, a Trouble when there is
             one whose spec cannot be read.
         profile: why the runtime profile cannot be used; None when it can.
-        plan: the plan ConfigMap.
+        plan: the plan ConfigMap; None where there is none, or one that holds no plan.
+        damaged: whether there is one that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
         pods: pods of this copy that are not gone.
         controls: whether the driver's controls are as the spec wants them.
@@ -169,6 +170,7 @@ class World:
     target: StoreSeen | Trouble | None
     profile: Trouble | None = None
     plan: PlanSeen | None = None
+    damaged: bool = False
     jobs: tuple[JobSeen, ...] = ()
     pods: int = 0
     controls: bool = True

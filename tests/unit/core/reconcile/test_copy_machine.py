@@ -70,7 +70,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"backoff_limit": 6},
 )
 LOST = ("", "", "request", "reply", "operator")
-LOSSES = ("pod", "finished Job", "Job", "plan")
+LOSSES = ("pod", "finished Job", "Job", "plan", "words of the plan")
 SECONDS = (1, 10, 60, 700)
 
 
@@ -188,9 +188,10 @@ class Copy(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), what=st.sampled_from(LOSSES))
     def lose(self, which: int, what: str) -> None:
-        """A pod that was told to stop is gone, or somebody deletes a Job or the plan."""
+        """A pod that was told to stop is gone, or somebody deletes a Job or spoils the plan."""
         cluster, driver = self.cluster, self.driver(which)
-        if what == "plan":
+        if what.endswith("plan"):
+            cluster.spoiled = what != "plan" and (cluster.spoiled or cluster.plan is not None)
             cluster.plan = None
         elif what == "pod":
             if driver is not None and driver.stopping:
