@@ -163,8 +163,8 @@ class CopyObserver:
         plan, damaged = await self._plan(namespace, seen, memory)
         world = World(
             now=datetime.now(UTC),
-            source=await self._store(resource, "source"),
-            target=await self._store(resource, "target"),
+            source=await self._store(resource, "source", eager=seen.changed or seen.asked),
+            target=await self._store(resource, "target", eager=seen.changed or seen.asked),
             profile=self._profile_trouble(resource, profile),
             plan=plan,
             damaged=damaged,
@@ -304,8 +304,10 @@ class CopyObserver:
             memory.plan = PlanSeen(plan=plan, name=name)
         return memory.plan, False
 
-    async def _store(self, copy: StreamCopy, side: str) -> StoreSeen | Trouble | None:
-        """A StreamStore, as the copy sees it."""
+    async def _store(
+        self, copy: StreamCopy, side: str, *, eager: bool
+    ) -> StoreSeen | Trouble | None:
+        """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
         namespace = copy.metadata.namespace
         name: str = getattr(copy.spec, side).store_ref.name
         body = self._mirror.get(STREAM_STORE, namespace, name)
@@ -323,7 +325,7 @@ class CopyObserver:
                     remedy="Correct the StreamStore and apply it again; the copy goes on then.",
                 )
             )
-        answer = (await self._probes.look(body, max_age=STORE_MAX_AGE)).answer
+        answer = (await self._probes.look(body, max_age=STORE_MAX_AGE, eager=eager)).answer
         seen = StoreSeen(
             name=name,
             address=address,
