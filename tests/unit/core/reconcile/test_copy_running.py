@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.core.progress import Pace
 from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
 from sluice.core.reconcile.world import (
     AddFinalizer,
@@ -137,6 +138,22 @@ def test_the_status_follows_the_bytes(staged: int, why: str, text: str, *, publi
     assert (progress.bytes, progress.percent) == (staged, min(99, staged // 10))
     assert (progress.rate, progress.bytes_per_second) == ("100 B/s", 100)
     assert progress.eta_seconds == (1000 - staged) // 100
+
+
+def test_a_progress_that_has_not_changed_is_not_written_again_and_again() -> None:
+    """Only after half a minute, so that people see that somebody looks."""
+    seen = begun()
+    around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    seen = after(seen, reconcile(seen, around))
+    for seconds in (2, 29):
+        assert reconcile(seen, replace(around, now=later(seconds))).status == seen.status
+    again = reconcile(seen, replace(around, now=later(30))).status.progress
+    assert again is not None
+    assert again.time == later(30)
+    for other in (reading(401), replace(reading(400), pace=Pace(0.0, None))):
+        moved = reconcile(seen, replace(around, now=later(2), reading=other)).status.progress
+        assert moved is not None
+        assert moved.time == later(2)
 
 
 def test_an_empty_stream_has_no_percent() -> None:
