@@ -339,6 +339,7 @@ class Operator:
             jobs = self.mirror
         if self.seen.done and deleted is None:
             jobs = ()
+        waits = deleted is not None or (self.seen.spec.suspend and not self.seen.done)
         limits = self.seen.spec.limits.model_dump_json()
         self.world = self._asked(
             World(
@@ -349,7 +350,7 @@ class Operator:
                 plan=None if self.known is None else copies.plan_seen(self.known),
                 damaged=self.known is None and cluster.spoiled,
                 jobs=jobs,
-                pods=len(cluster.drivers) if deleted is not None else 0,
+                pods=len(cluster.drivers) if waits else 0,
                 controls=cluster.controls == limits,
             )
         )

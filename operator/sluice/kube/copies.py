@@ -169,7 +169,7 @@ class CopyObserver:
             plan=plan,
             damaged=damaged,
             jobs=jobs,
-            pods=await self._pods(namespace, seen) if seen.deleted is not None else 0,
+            pods=await self._pods(namespace, seen),
             controls=memory.controls == resource.spec.limits.model_dump_json(),
         )
         situation = Situation(
@@ -284,7 +284,9 @@ class CopyObserver:
         return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
 
     async def _pods(self, namespace: str, seen: CopySeen) -> int:
-        """Pods of the copy that are not gone, drivers and executors."""
+        """Pods of the copy that are not gone, drivers and executors, where that is waited for."""
+        if seen.deleted is None and (seen.done or not seen.spec.suspend):
+            return 0
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(not is_gone(pod) for pod in pods)
 

@@ -15,10 +15,11 @@ from sluice.core.reconcile.copy_status import plan_name
 from sluice.core.reconcile.world import StoreSeen
 from sluice.core.trouble import Trouble
 from sluice.errors import StoreNotReady, StoreUnavailable
-from sluice.kube.client import CONFIG_MAP, STREAM_COPY, STREAM_STORE
+from sluice.kube.client import CONFIG_MAP, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.copies import CopyObserver
 from sluice.kube.manifests import Child, plan_config_map
 from sluice.kube.mirror import Mirror
+from sluice.kube.names import child_labels
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from support.api_server import ApiServer
@@ -139,3 +140,30 @@ def test_a_config_map_with_a_plan_is_read() -> None:
     server.put(CONFIG_MAP, plan_config_map(child, PLAN))
     world = look(server).world
     assert (world.plan, world.damaged) == (plan_seen(), False)
+
+
+# -- pods
+
+
+@pytest.mark.parametrize(
+    ("spec", "meta", "pods"),
+    [
+        ({}, {}, 0),
+        ({"suspend": True}, {}, 2),
+        ({}, {"deletionTimestamp": "2026-01-02T03:04:05Z"}, 2),
+    ],
+)
+def test_pods_that_run_are_counted_where_that_is_waited_for(
+    spec: dict[str, Any], meta: dict[str, Any], pods: int
+) -> None:
+    """Drivers and executors of this copy, until their containers have ended."""
+    server = cluster(spec=spec, meta=meta)
+    for name, uid, phase in (
+        ("driver", UID, "Running"),
+        ("executor", UID, "Pending"),
+        ("ended", UID, "Succeeded"),
+        ("other", "another", "Running"),
+    ):
+        meta = {"name": name, "labels": child_labels(uid, "driver")}
+        server.put(POD, {"metadata": meta, "status": {"phase": phase}})
+    assert look(server).world.pods == pods

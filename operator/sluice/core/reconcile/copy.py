@@ -304,6 +304,8 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return Decision(
             status=status.stopping(), actions=(DeleteJob(job.name),), again=POLL_SECONDS
         )
+    if world.pods:  # the Job goes before its pods, which have some seconds to end
+        return Decision(status=status.stopping(), again=POLL_SECONDS)
     actions: tuple[Action, ...] = ()
     if isinstance(world.answer, Planned):
         plan, actions = _plan(world, status)

@@ -158,7 +158,7 @@ class World:
         plan: the plan ConfigMap; None where there is none, or one that holds no plan.
         damaged: whether there is one that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
-        pods: pods of this copy that are not gone.
+        pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
         answer: to Question.STATE, if it was asked.
         reading: to Question.PROGRESS, if it was asked.

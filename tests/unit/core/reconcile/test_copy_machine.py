@@ -272,6 +272,7 @@ class Copy(RuleBasedStateMachine):
         self.status_is_bounded()
         if self.alone:
             self.what_is_final_stays_final()
+            self.suspended_is_true()
             self.one_driver_at_most()
             self.the_finalizer_stands()
         self.nothing_is_left_behind()
@@ -298,6 +299,11 @@ class Copy(RuleBasedStateMachine):
         if self.said_to_be_done() and not self.taken:
             assert whole is not None
             assert self.status.plan_hash in {None, whole.hash}
+
+    def suspended_is_true(self) -> None:
+        """A copy that is said to be suspended has no pod."""
+        if self.status.condition(ConditionType.SUSPENDED):
+            assert not self.cluster.drivers
 
     def said_to_be_done(self) -> bool:
         """Whether the status says that the copy has succeeded."""
