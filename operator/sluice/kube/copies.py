@@ -21,7 +21,7 @@ from sluice.engine.progress import Watch
 from sluice.engine.settle import ask
 from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound, StoreNotReady
 from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD, STREAM_STORE
-from sluice.kube.jobs import attempt_of, is_gone, job_seen
+from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.manifests import runtime_hash
 from sluice.kube.names import UID_LABEL
 from sluice.kube.objects import (
@@ -262,12 +262,7 @@ class CopyObserver:
             pods = await self._api.list(POD, namespace, labels=label)
         jobs = []
         for job in sorted(found, key=attempt_of):
-            own = [
-                pod
-                for pod in pods
-                if attempt_of(pod) == attempt_of(job)
-                and pod["metadata"]["labels"].get("app.kubernetes.io/component") == "driver"
-            ]
+            own = drivers_of(job, pods)
             state = job_seen(job, own, (), runtime=runtime)
             if state.active and state.trouble is None and not _any_started(own):
                 events = await self._events(namespace, [job, *own])

@@ -24,7 +24,7 @@ from sluice.errors import (
 from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sluice.kube.client import Object
 
@@ -43,6 +43,19 @@ def attempt_of(labelled: Object) -> int:
     """The attempt that a Job or pod belongs to; 0 when its label is damaged."""
     text = labelled["metadata"].get("labels", {}).get(ATTEMPT_LABEL, "")
     return int(text) if text.isdigit() else 0
+
+
+def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:
+    """The pods that a Job has made.
+
+    By its UID: a Job that was made again has the name of the former, whose pod may be there still.
+    """
+    uid = job["metadata"]["uid"]
+    return [
+        pod
+        for pod in pods
+        if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
+    ]
 
 
 def is_gone(pod: Object) -> bool:

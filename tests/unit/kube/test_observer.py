@@ -11,15 +11,15 @@ import pytest
 
 from sluice.core.model import Health
 from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.copy_status import plan_name
-from sluice.core.reconcile.world import StoreSeen
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.reconcile.world import JobPhase, StoreSeen
 from sluice.core.trouble import Trouble
 from sluice.errors import StoreNotReady, StoreUnavailable
-from sluice.kube.client import CONFIG_MAP, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.copies import CopyObserver
 from sluice.kube.manifests import Child, plan_config_map
 from sluice.kube.mirror import Mirror
-from sluice.kube.names import child_labels
+from sluice.kube.names import ATTEMPT_LABEL, child_labels
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from support.api_server import ApiServer
@@ -167,3 +167,31 @@ def test_pods_that_run_are_counted_where_that_is_waited_for(
         meta = {"name": name, "labels": child_labels(uid, "driver")}
         server.put(POD, {"metadata": meta, "status": {"phase": phase}})
     assert look(server).world.pods == pods
+
+
+# -- Jobs
+
+
+def put_job(server: ApiServer, uid: str) -> None:
+    """The Job of the first attempt."""
+    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
+    meta = {"name": job_name(UID, 1), "uid": uid, "labels": labels}
+    server.put(JOB, {"metadata": meta | {"creationTimestamp": "2026-01-02T03:04:05Z"}})
+
+
+def put_driver(server: ApiServer, job: str, phase: str) -> None:
+    """The pod that the Job of this UID has made."""
+    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
+    owners = [{"kind": "Job", "name": job_name(UID, 1), "uid": job}]
+    meta = {"name": f"pod-of-{job}", "labels": labels, "ownerReferences": owners}
+    server.put(POD, {"metadata": meta, "status": {"phase": phase}})
+
+
+def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
+    """They have one name; the pod of the one that somebody deleted may run for half a minute."""
+    server = cluster()
+    put_job(server, "second")
+    put_driver(server, "first", "Running")
+    assert [job.phase for job in look(server).world.jobs] == [JobPhase.PENDING]
+    put_driver(server, "second", "Running")
+    assert [job.phase for job in look(server).world.jobs] == [JobPhase.RUNNING]
