@@ -85,7 +85,7 @@ failure of the categories Spec and Integrity, what was staged is dropped, but no
 In all other cases it stays, and the next attempt goes on there.
 
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
-attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes.
+attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
 
 A StreamStore is asked every {PROBE_SECONDS:.0f} s while it is ready. While it is not, whatever the
 failure, it is asked after {AWAY.first:.0f} s, then after twice as long each time, at most

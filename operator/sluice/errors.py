@@ -42,6 +42,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │       ├── Unschedulable             no node takes the pod                     (retryable)
     │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
     │       ├── ImagePullFailed           the image is not to be had                (retryable)
+    │       ├── DriverNotStarted          the driver's pod stays pending            (retryable)
     │       ├── WaitingForExecutors       Spark's executors did not come in time    (retryable)
     │       └── PodRefused                the cluster's rules forbid the pod        (retryable)
     ├── IntegrityError            the data are not what the plan says; never retried by itself
@@ -373,6 +374,15 @@ class ImagePullFailed(SchedulingError):
     """The image of the runtime profile is not to be had."""
 
     default_remedy = "Ask the administrator to correct the profile's image or pull secrets."
+
+
+class DriverNotStarted(SchedulingError):
+    """The driver's pod did not start in time, and nothing that is known as an obstacle is told."""
+
+    default_remedy = (
+        "Look at the pod, its events and its node with kubectl describe; the next attempt makes "
+        "another pod."
+    )
 
 
 class WaitingForExecutors(SchedulingError):

@@ -76,9 +76,9 @@ def job_seen(
     """
     meta, status = job["metadata"], job.get("status", {})
     phase = _phase(job, pods)
-    trouble = None
+    trouble, words = None, ""
     if phase is JobPhase.PENDING:
-        trouble = _not_starting(pods, events)
+        trouble, words = _not_starting(pods, events), _pending(pods)
     elif phase is JobPhase.FAILED:
         trouble = _why_failed(pods)
     made_for = meta.get("annotations", {}).get(RUNTIME_ANNOTATION)
@@ -89,6 +89,7 @@ def job_seen(
         started=time_of(status.get("startTime") or meta["creationTimestamp"]),
         ended=_ended(job),
         trouble=trouble,
+        words=words,
         deleting="deletionTimestamp" in meta,
         outdated=runtime is not None and made_for != runtime,
     )
@@ -162,6 +163,27 @@ def _pod_trouble(pod: Object) -> Trouble | None:
         if waiting.get("reason") in _NO_CONTAINER:
             return Trouble.of(PodRefused(_short(said)))
     return None
+
+
+def _pending(pods: Sequence[Object]) -> str:
+    """What a pod says of itself that does not run."""
+    if not pods:
+        return "its Job has made no pod"
+    pod = pods[-1]
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    containers = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
+    said = [
+        ": ".join(part for part in (waiting.get("reason"), waiting.get("message")) if part)
+        for container in containers
+        if (waiting := container.get("state", {}).get("waiting"))
+    ]
+    if not said:
+        node = pod.get("spec", {}).get("nodeName")
+        said = [f"on node {node}, without containers" if node else "no scheduler has taken it up"]
+    return _short(f"pod {name} is {status.get('phase', 'new')}: {'; '.join(said)}")
 
 
 def _why_failed(pods: Sequence[Object]) -> Trouble:

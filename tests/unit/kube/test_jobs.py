@@ -244,6 +244,41 @@ def test_why_a_driver_does_not_start_is_in_the_clusters_own_words(
     assert words in (trouble.message if trouble else "")
 
 
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        ([], "its Job has made no pod"),
+        (
+            [pod("Pending")],
+            "pod sluice-0123456789-3-x7k2p is Pending: no scheduler has taken it up",
+        ),
+        (
+            [pod("Pending") | {"spec": {"nodeName": "n1"}}],
+            "pod sluice-0123456789-3-x7k2p is Pending: on node n1, without containers",
+        ),
+        (
+            [pod("Pending", driver(waiting={"reason": "ContainerCreating"}))],
+            "pod sluice-0123456789-3-x7k2p is Pending: ContainerCreating",
+        ),
+        (
+            [
+                pod(
+                    "Pending",
+                    initContainerStatuses=[
+                        driver(waiting={"reason": "CreateContainerConfigError"})
+                    ],
+                )
+            ],
+            "pod sluice-0123456789-3-x7k2p is Pending: CreateContainerConfigError",
+        ),
+        ([pod("Running", driver(running={}))], ""),
+    ],
+)
+def test_a_pod_that_does_not_run_says_how_far_it_is(pods: list[Object], words: str) -> None:
+    """For who wonders why, where nothing is known to be wrong."""
+    assert look(job(), *pods).words == words
+
+
 def test_a_driver_that_runs_has_no_trouble() -> None:
     """What the events told of its start is over."""
     seen = look(job(), pod("Running", driver(running={})), events=(event("FailedMount", NO_PLAN),))

@@ -45,6 +45,7 @@ from sluice.errors import (
     Category,
     DeadlineExceeded,
     DriverLost,
+    DriverNotStarted,
     PlanTooLarge,
     StoreNotFound,
     StoreNotReady,
@@ -175,8 +176,8 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
             return Decision(
                 status=status.starting(job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
             )
-        if job.trouble is not None and world.now - job.started > START_PATIENCE:
-            decision = _failed(copy, status, job.trouble, attempt=job)
+        if world.now - job.started > START_PATIENCE:
+            decision = _failed(copy, status, job.trouble or _not_started(job), attempt=job)
             return Decision(
                 status=decision.status, actions=(DeleteJob(job.name),), again=decision.again
             )
@@ -187,6 +188,13 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         actions=(*guard, *controls),
         again=POLL_SECONDS,
     )
+
+
+def _not_started(job: JobSeen) -> Trouble:
+    """Why a driver has failed to start of whose trouble nobody tells."""
+    minutes = START_PATIENCE.total_seconds() / 60
+    words = f": {job.words}" if job.words else ""
+    return Trouble.of(DriverNotStarted(f"the driver has not started in {minutes:.0f} min{words}"))
 
 
 def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:

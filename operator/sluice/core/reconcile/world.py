@@ -61,6 +61,7 @@ class JobSeen:
         started: when it was made.
         ended: when it succeeded or failed.
         trouble: why its pod does not start (PENDING), or why it failed (FAILED).
+        words: what its pod says of itself (PENDING), where that is no trouble yet.
         deleting: whether it is being deleted.
         outdated: whether it was made for another runtime than the spec asks for now.
     """
@@ -71,6 +72,7 @@ class JobSeen:
     started: datetime
     ended: datetime | None = None
     trouble: Trouble | None = None
+    words: str = ""
     deleting: bool = False
     outdated: bool = False
 

@@ -87,10 +87,19 @@ def test_what_is_staged_waits_for_a_secret_that_is_missing() -> None:
     assert decision.again is not None
 
 
-def test_patience_with_a_driver_needs_no_trouble() -> None:
-    """A large image may take its time: without trouble a pending pod is not given up."""
-    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(PENDING,)))
+def test_a_driver_that_stays_pending_without_a_word_is_given_up_as_well() -> None:
+    """A large image may take its time, but not for ever; the pod's own words say how far it is."""
+    silent = replace(PENDING, words="pod x is Pending: ContainerCreating")
+    decision = reconcile(begun(), world(now=later(TOO_LONG - 2), jobs=(silent,)))
     assert (decision.actions, reason(decision)) == ((), "Starting")
+    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(silent,)))
+    assert decision.actions == (DeleteJob(PENDING.name),)
+    assert reason(decision) == "DriverNotStarted"
+    assert message(decision) == (
+        "the driver has not started in 10 min: pod x is Pending: ContainerCreating. Look at the "
+        "pod, its events and its node with kubectl describe; the next attempt makes another pod. "
+        "Attempt 2 begins in 15 s."
+    )
 
 
 def test_a_pending_driver_is_replaced_when_the_runtime_changes() -> None:
