@@ -22,7 +22,7 @@ from sluice.core.reconcile.copy_seen import (
     too_late,
     waits,
 )
-from sluice.core.reconcile.copy_status import CopyStatus
+from sluice.core.reconcile.copy_status import CopyStatus, job_name
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
@@ -253,7 +253,9 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return _failed(copy, status, trouble, attempt=None)
     number = status.next_attempt()
     status.planned(plan)
-    old = [DeleteJob(job.name) for job in world.jobs if job.attempt < number - 1]
+    old = {job.name: job.attempt for job in world.jobs if job.attempt < number - 1}
+    if number > 2:  # noqa: PLR2004 - the last but one may have gone by its age, but not all of it
+        old[job_name(copy.uid, number - 2)] = number - 2
     return Decision(
         status=status.starting_attempt(number, plan),
         actions=(
@@ -261,7 +263,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
             HoldStores(),
             *actions,
             WriteControls(),
-            *old,
+            *(DeleteJob(name) for name in sorted(old, key=old.__getitem__)),
             StartJob(number, plan.plan),
         ),
         again=POLL_SECONDS,

@@ -228,7 +228,7 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True)
 class DeleteJob:
-    """Delete a Job and its pods."""
+    """Delete a Job, its pods, and what its driver ran from; any of them may be gone already."""
 
     name: str
 

@@ -278,6 +278,17 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
     assert decision.actions[-1] == StartJob(4, PLAN)
 
 
+def test_what_an_old_job_leaves_that_went_by_its_age_is_deleted() -> None:
+    """Kubernetes deletes Jobs a day after their end, but not the ConfigMaps beside them."""
+    history = attempts("Failed", "Failed", "Failed")
+    seen = copy(
+        status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
+    )
+    decision = reconcile(seen, world(answer=RECORDED))
+    deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
+    assert deleted == [DeleteJob(job_name(UID, 2))]
+
+
 @pytest.mark.parametrize("answer", [PLANNED, RECORDED, Planned(plan=LONGER)])
 def test_a_plan_goes_along_when_its_store_moves(answer: Planned) -> None:
     """The bounds stay; drivers get the address and the Secret that the StreamStore names now."""
