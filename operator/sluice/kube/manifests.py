@@ -24,7 +24,7 @@ from sluice.kube.names import (
 )
 
 if TYPE_CHECKING:
-    from sluice.api.streamcopy import PodSpec, StreamCopySpec
+    from sluice.api.streamcopy import ResourcesSpec, StreamCopySpec
     from sluice.core.plan import Plan
     from sluice.kube.client import Object
     from sluice.kube.settings import OperatorSettings, PodSize, Profile
@@ -222,7 +222,7 @@ def _driver_pod(request: JobRequest) -> Object:
                 "name": "driver",
                 "args": _arguments(request, executors),
                 "env": _environment(request),
-                "resources": _resources(profile.driver, spec.runtime.driver),
+                "resources": _resources(profile.driver, spec.runtime.driver.resources),
                 "terminationMessagePolicy": "File",
                 "volumeMounts": mounts,
             }
@@ -328,7 +328,7 @@ def _credentials_and_scratch(plan: Plan, scratch: str) -> tuple[list[Object], li
 
 def executor_template(request: JobRequest) -> Object:
     """The pod that Spark makes its executors from."""
-    profile = request.profile
+    profile, wanted = request.profile, request.spec.runtime.executor
     volumes, mounts = _credentials_and_scratch(request.plan, profile.executor.scratch_size)
     pod = _pod(profile, request.settings)
     return {
@@ -348,7 +348,7 @@ def executor_template(request: JobRequest) -> Object:
                 | {
                     "name": "executor",
                     "env": _names(request),
-                    "resources": _resources(profile.executor, request.spec.runtime.executor),
+                    "resources": _resources(profile.executor, wanted.resources if wanted else None),
                     "volumeMounts": mounts,
                 }
             ],
@@ -391,16 +391,16 @@ def _container(settings: OperatorSettings, profile: Profile) -> Object:
     }
 
 
-def _resources(size: PodSize, wanted: PodSpec | None) -> dict[str, dict[str, Any]]:
+def _resources(size: PodSize, wanted: ResourcesSpec | None) -> dict[str, dict[str, Any]]:
     """A container's resources: the profile's, with the sizes that the tenant asks for."""
     found: dict[str, dict[str, Any]] = {
         kind: dict(values) for kind, values in size.resources.items()
     }
-    if wanted is not None and wanted.resources.cpu is not None:
-        found.setdefault("requests", {})["cpu"] = f"{wanted.resources.cpu}m"
-    if wanted is not None and wanted.resources.memory is not None:
+    if wanted is not None and wanted.cpu is not None:
+        found.setdefault("requests", {})["cpu"] = f"{wanted.cpu}m"
+    if wanted is not None and wanted.memory is not None:
         # Asked for and allowed alike: a pod that may use more than it asks for is the first to be
         # taken off a node that runs short.
-        found.setdefault("requests", {})["memory"] = str(wanted.resources.memory)
-        found.setdefault("limits", {})["memory"] = str(wanted.resources.memory)
+        found.setdefault("requests", {})["memory"] = str(wanted.memory)
+        found.setdefault("limits", {})["memory"] = str(wanted.memory)
     return found

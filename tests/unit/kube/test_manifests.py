@@ -9,12 +9,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.api.quantities import Bytes
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.kube import manifests, names
-from sluice.kube.manifests import CREDENTIALS_DIR, Child, JobRequest
+from sluice.kube.manifests import CREDENTIALS_DIR, EXECUTOR_HEAP, Child, JobRequest
 from sluice.kube.settings import OperatorSettings, Profile
+from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
 from support.copies import PLAN, UID, spec
 from support.plans import segment_plan, stream_plan, whole_plan
 from support.pod_security import violations
@@ -286,6 +288,13 @@ def test_an_executors_memory_is_not_all_its_jvms() -> None:
     assert heap == "--executor-memory=512Mi"
     (container,) = executor(made)["spec"]["containers"]
     assert container["resources"]["limits"]["memory"] == str(2 * GIB)
+
+
+def test_the_smallest_executor_that_may_be_asked_for_has_what_spark_insists_on() -> None:
+    """Its JVM's heap, and beside it the least that has to remain for Python."""
+    least = request(runtime={"executor": {"resources": {"memory": "768Mi"}}}).spec.runtime.executor
+    assert least is not None
+    assert least.resources.memory == Bytes("1", "1Ti").parse(EXECUTOR_HEAP) + _LEAST_OVERHEAD
 
 
 def test_the_driver_knows_who_it_is() -> None:
