@@ -29,8 +29,9 @@ from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded, StoreNotReady
 from sluice.kube import finalizers, manifests, names
 from sluice.kube.client import CONFIG_MAP, JOB, POD, SECRET, STREAM_COPY, STREAM_STORE, Refused
-from sluice.kube.manifests import Child, JobRequest
+from sluice.kube.names import Child
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
+from sluice.kube.pods import JobRequest
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan

@@ -14,7 +14,8 @@ from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.kube import manifests, names
-from sluice.kube.manifests import CREDENTIALS_DIR, EXECUTOR_HEAP, Child, JobRequest
+from sluice.kube.names import Child
+from sluice.kube.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest, executors_for
 from sluice.kube.settings import OperatorSettings, Profile
 from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
 from support.copies import PLAN, UID, spec
@@ -378,7 +379,7 @@ def test_executors_follow_the_size_where_the_spec_leaves_them_open(
 ) -> None:
     """None for little, one for every 8 GiB, at most what the profile allows."""
     made = request(size=size, operator={"executorNamespaces": namespaces}, **fields)
-    assert manifests.executors_for(made) == expected
+    assert executors_for(made) == expected
     assert any(arg.startswith("--executors") for arg in driver(made)["args"]) == (expected > 0)
 
 

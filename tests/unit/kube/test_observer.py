@@ -17,9 +17,9 @@ from sluice.core.trouble import Trouble
 from sluice.errors import StoreNotReady, StoreUnavailable
 from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.copies import CopyObserver
-from sluice.kube.manifests import Child, plan_config_map
+from sluice.kube.manifests import plan_config_map
 from sluice.kube.mirror import Mirror
-from sluice.kube.names import ATTEMPT_LABEL, child_labels
+from sluice.kube.names import ATTEMPT_LABEL, Child, child_labels
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from support.api_server import ApiServer
