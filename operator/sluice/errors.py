@@ -49,6 +49,8 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
+    │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
+    │   ├── EventsDamaged             a segment's bytes are no events
     │   └── DigestMismatch            staged bytes differ from the source's
     └── CopyAborted               somebody aborted this copy while it ran
 """
@@ -426,6 +428,18 @@ class TargetReplaced(IntegrityError):
     """The target stream is not the one this copy made."""
 
     default_remedy = "Abort this copy, or name another target."
+
+
+class JournalDamaged(IntegrityError):
+    """The copy's journal in the target store cannot be read."""
+
+    default_remedy = "Abort the copy and run it again: it starts anew."
+
+
+class EventsDamaged(IntegrityError):
+    """A segment holds bytes that are no events."""
+
+    default_remedy = "Check the source store's disks; Sluice copies no damaged segment."
 
 
 class DigestMismatch(IntegrityError):
