@@ -110,6 +110,8 @@ def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
         return JobPhase.SUCCEEDED
     if _condition(job, "Failed"):
         return JobPhase.FAILED
+    if any(pod.get("status", {}).get("phase") == "Succeeded" for pod in pods):
+        return JobPhase.SUCCEEDED  # the Job itself says so a second later
     started = {"Running", "Succeeded", "Failed"}
     if any(pod.get("status", {}).get("phase") in started for pod in pods):
         return JobPhase.RUNNING

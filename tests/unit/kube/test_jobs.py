@@ -82,7 +82,7 @@ def look(body: Object, *pods: Object, events: tuple[Object, ...] = ()) -> JobSee
         pytest.param(job(), [pod("Pending")], JobPhase.PENDING, id="pending pod"),
         pytest.param(job(), [pod("Running", driver(running={}))], JobPhase.RUNNING, id="running"),
         pytest.param(job(), [pod("Failed", terminated())], JobPhase.RUNNING, id="just failed"),
-        pytest.param(job(), [pod("Succeeded")], JobPhase.RUNNING, id="just succeeded"),
+        pytest.param(job(), [pod("Succeeded")], JobPhase.SUCCEEDED, id="just succeeded"),
         pytest.param(job(failed=1), [], JobPhase.RUNNING, id="pod deleted, not told yet"),
         pytest.param(job("SuccessCriteriaMet"), [], JobPhase.PENDING, id="another condition"),
         pytest.param(job("SuccessCriteriaMet", "Complete"), [], JobPhase.SUCCEEDED, id="complete"),
@@ -93,7 +93,7 @@ def look(body: Object, *pods: Object, events: tuple[Object, ...] = ()) -> JobSee
 def test_the_phase_is_the_jobs_word_and_before_that_its_pods(
     body: Object, pods: list[Object], phase: JobPhase
 ) -> None:
-    """A Job has ended when it says so, and runs as soon as its pod does."""
+    """It runs as soon as its pod does, and has ended when it says so, or its pod has succeeded."""
     assert look(body, *pods).phase is phase
 
 
