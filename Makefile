@@ -38,9 +38,9 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/python hack/gencatalogue.py --check
 	@$(BIN)/python hack/gengitops.py --check
 
-bench: ## Measure against the official Java client
+bench: ## Measure against the official Java client, and the operator (ONLY=operator, ONLY=engine)
 	@hack/bootstrap.sh
-	@PYTHONPATH=hack:tests $(BIN)/python -m bench
+	@PYTHONPATH=hack:tests $(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 
 store-up: ## Start a Pravega to play with (CLUSTER=1: four processes, data survive)
 	@hack/bootstrap.sh

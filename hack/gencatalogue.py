@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sluice.api.schema import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
 from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
-from sluice.core.reconcile.store import PROBE_SECONDS, RETRY_SECONDS
+from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
 from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, Verdict, judge
 from sluice.core.trouble import Trouble
 
@@ -86,11 +86,12 @@ failure of the categories Spec and Integrity, what was staged is dropped, but no
 In all other cases it stays, and the next attempt goes on there.
 
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
-attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes.
+attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
 
-A StreamStore is asked every {PROBE_SECONDS:.0f} s while it is ready and every {RETRY_SECONDS:.0f} s
-while it is not, whatever the failure. It says `Reconciling` where that may help by itself, and
-`Stalled` where somebody has to change something.
+A StreamStore is asked every {PROBE_SECONDS:.0f} s while it is ready. While it is not, whatever the
+failure, it is asked after {AWAY.first:.0f} s, then after twice as long each time, at most
+{AWAY.most:.0f} s; and at once when it, or a copy that names it, is made or changed. It says
+`Reconciling` where that may help by itself, and `Stalled` where somebody has to change something.
 
 ## Events
 

@@ -12,6 +12,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │   ├── TargetExists              the target is there and is not ours
     │   ├── StreamExists              the stream to own is there and is not ours
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
+    │   ├── PlanTooLarge              its plan does not fit into a ConfigMap
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
@@ -45,12 +46,15 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │       ├── Unschedulable             no node takes the pod                     (retryable)
     │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
     │       ├── ImagePullFailed           the image is not to be had                (retryable)
+    │       ├── DriverNotStarted          the driver's pod stays pending            (retryable)
     │       ├── WaitingForExecutors       Spark's executors did not come in time    (retryable)
     │       └── PodRefused                the cluster's rules forbid the pod        (retryable)
     ├── IntegrityError            the data are not what the plan says; never retried by itself
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
+    │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
+    │   ├── EventsDamaged             a segment's bytes are no events
     │   └── DigestMismatch            staged bytes differ from the source's
     └── CopyAborted               somebody aborted this copy while it ran
 """
@@ -143,6 +147,12 @@ class StreamExists(SpecError):
 
 class SourceUnsupported(SpecError):
     """The source has a shape that this version cannot copy."""
+
+
+class PlanTooLarge(SpecError):
+    """The plan has more segments and parts than a ConfigMap can hold."""
+
+    default_remedy = "Copy it with `sluice run`, which needs no ConfigMap; nothing was made."
 
 
 class StoreNotFound(SpecError):
@@ -405,6 +415,15 @@ class ImagePullFailed(SchedulingError):
     default_remedy = "Ask the administrator to correct the profile's image or pull secrets."
 
 
+class DriverNotStarted(SchedulingError):
+    """The driver's pod did not start in time, and nothing that is known as an obstacle is told."""
+
+    default_remedy = (
+        "Look at the pod, its events and its node with kubectl describe; the next attempt makes "
+        "another pod."
+    )
+
+
 class WaitingForExecutors(SchedulingError):
     """Not one of the executors that a copy asked for came in time, or none stayed."""
 
@@ -446,6 +465,18 @@ class TargetReplaced(IntegrityError):
     """The target stream is not the one this copy made."""
 
     default_remedy = "Abort this copy, or name another target."
+
+
+class JournalDamaged(IntegrityError):
+    """The copy's journal in the target store cannot be read."""
+
+    default_remedy = "Abort the copy and run it again: it starts anew."
+
+
+class EventsDamaged(IntegrityError):
+    """A segment holds bytes that are no events."""
+
+    default_remedy = "Check the source store's disks; Sluice copies no damaged segment."
 
 
 class DigestMismatch(IntegrityError):

@@ -1,9 +1,14 @@
-"""Sluice against Pravega's own Java client and against itself, in one run on one machine.
+"""Sluice against Pravega's own Java client and against itself, and the operator against the clock.
 
     PYTHONPATH=hack:tests .venv/bin/python -m bench
 
 A *side* is one way to copy a *source*. The sides of a *phase* take turns, and each *comparison* is
 the median over the pairs of neighbouring runs, so that a machine that is busy for a while is busy
-for both. Nothing here asserts a time: goals are met or not, and the exit code says only whether
-everything could be run.
+for both.
+
+The operator is measured in a cluster by plain seconds (`applies`): copies are applied one after the
+other, and each is followed through the watches and its driver's log.
+
+Nothing here asserts a time: goals are met or not, and the exit code says only whether everything
+could be run.
 """

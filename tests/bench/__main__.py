@@ -1,4 +1,8 @@
-"""The command line: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`."""
+"""The command line: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
+
+`engine` and `operator` stand for all keys of the copies in a process of this machine, and for those
+of the operator in a cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,19 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from bench import applies
 from bench.floor import floor_processes
 from bench.ours import Spark
 from bench.phases import all_phases
 from bench.report import Report
 from bench.runner import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 LATEST = Path(__file__).parents[2] / "build" / "bench" / "latest.json"
 PAIRS = 5
@@ -26,10 +35,12 @@ def main() -> int:
     """Measure; 0 if everything was run, whatever came of it."""
     began = time.monotonic()
     with Spark() as spark, floor_processes() as floor:
-        options = _options([c.key for p in all_phases(spark, floor, 1) for c in p.comparisons])
+        engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
+        options = _options(engine)
+        only = expanded(options.only, {"engine": engine, "operator": applies.KEYS})
         report = Report(pairs=options.pairs, scale=options.scale)
         for whole in all_phases(spark, floor, options.scale):
-            phase = whole.restricted(options.only) if options.only else whole
+            phase = whole.restricted(only)
             if not phase.comparisons:
                 continue
             sources = dict.fromkeys(str(side.source) for side in phase.sides)
@@ -40,15 +51,38 @@ def main() -> int:
                 reason = report.failures[phase.name] = f"{type(error).__name__}: {error}"
                 _say(f"did not run: {reason}")
             report.write(LATEST)
+    if set(only) & set(applies.KEYS):
+        _measure_operator(report, only)
     console.print(report.table())
+    for table in report.phases():
+        console.print(table)
+    disturbed = "; other programs kept {:.0%} of the processors busy".format
     console.print(
-        f"{LATEST}, {(time.monotonic() - began) / 60:.0f} min; other programs kept "
-        f"{report.disturbance:.0%} of the processors busy"
+        f"{LATEST}, {(time.monotonic() - began) / 60:.0f} min"
+        + (disturbed(report.disturbance) if report.results else "")
     )
     return 1 if report.failures else 0
 
 
-def _options(keys: list[str]) -> argparse.Namespace:
+def _measure_operator(report: Report, only: Sequence[str]) -> None:
+    """Run what needs a cluster."""
+    console.print("[bold]==>[/] the operator: kubectl apply to the driver's pod, and to Ready")
+    try:
+        report.measurements += [m for m in applies.measure_operator(_say) if m.key in only]
+    except Exception as error:  # noqa: BLE001 - the rest was worth measuring
+        reason = report.failures["operator"] = f"{type(error).__name__}: {error}"
+        _say(f"did not run: {reason}")
+    report.write(LATEST)
+
+
+def expanded(only: Sequence[str] | None, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """The keys that are meant by keys and names of groups; all of them by none."""
+    named = only or list(groups)
+    return list(dict.fromkeys(key for name in named for key in groups.get(name, (name,))))
+
+
+def _options(engine: Sequence[str]) -> argparse.Namespace:
+    keys = ["engine", "operator", *engine, *applies.KEYS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--only", nargs="+", metavar="KEY", choices=keys, help=f"of {', '.join(keys)}"

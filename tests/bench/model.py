@@ -1,4 +1,4 @@
-"""What is measured: sources, runs, sides that make runs, and comparisons between sides."""
+"""What is measured: sources, runs, sides that make runs, comparisons between them; and seconds."""
 
 from __future__ import annotations
 
@@ -194,3 +194,30 @@ class Result:
         """Whether the goal is met; None without one."""
         goal = self.comparison.goal
         return None if goal is None else goal.met(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A key of the results that is compared with nothing: seconds, and what a goal says of them.
+
+    Attributes:
+        key: its name.
+        samples: seconds, one of each run.
+        goal: what the median should be.
+        phases: the median seconds of what makes up a run, in the order of time; may be empty.
+    """
+
+    key: str
+    samples: tuple[float, ...]
+    goal: Goal
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The median."""
+        return median(self.samples)
+
+    @property
+    def met(self) -> bool:
+        """Whether the goal is met."""
+        return self.goal.met(self.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ from rich.table import Table
 from bench.machine import describe_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from bench.model import Result, Run
+    from bench.model import Measurement, Result, Run
 
 _MET = {True: "[green]yes", False: "[red]no", None: "-"}
 
@@ -32,12 +33,13 @@ class Report:
         self._scale = scale
         self._machine = describe_machine()
         self.results: list[Result] = []
+        self.measurements: list[Measurement] = []
         self.failures: dict[str, str] = {}
 
     @property
     def title(self) -> str:
         """For people: what the numbers are worth."""
-        text = f"Median of {self._pairs} pair(s)"
+        text = f"Medians; comparisons are of {self._pairs} pair(s)"
         if self._scale != 1:
             text += f", DATA SCALED BY {self._scale:g}: no measure of the goals"
         return text
@@ -59,7 +61,8 @@ class Report:
             "othersShare": _rounded(self.disturbance),
             "machine": self._machine,
             "failures": self.failures,
-            "results": {result.comparison.key: _entry(result) for result in self.results},
+            "results": {result.comparison.key: _entry(result) for result in self.results}
+            | {found.key: _seconds(found) for found in self.measurements},
         }
         path.write_text(json.dumps(content, indent=2) + "\n")
 
@@ -82,7 +85,35 @@ class Report:
                 "-" if alone else f"{_speed(result.theirs):.0f}",
                 " / ".join(f"{_cpu(runs):.1f}" for runs in sides),
             )
+        for found in self.measurements:
+            value = f"{found.value:.2f} s"
+            table.add_row(found.key, value, str(found.goal), _MET[found.met], "-", "-", "-")
         return table
+
+    def phases(self) -> Iterator[Table]:
+        """For each measurement that has phases, where its seconds go."""
+        for found in self.measurements:
+            if not found.phases:
+                continue
+            table = Table(title=f"{found.key}: {len(found.samples)} runs", title_justify="left")
+            table.add_column("Until")
+            for column in ("Median s", "s since the beginning"):
+                table.add_column(column, justify="right")
+            sums = accumulate(found.phases.values())
+            for (name, seconds), total in zip(found.phases.items(), sums, strict=True):
+                table.add_row(name, f"{seconds:.2f}", f"{total:.2f}")
+            yield table
+
+
+def _seconds(found: Measurement) -> dict[str, Any]:
+    return {
+        "value": _rounded(found.value),
+        "unit": "s",
+        "goal": str(found.goal),
+        "met": found.met,
+        "samples": [_rounded(sample) for sample in found.samples],
+        "phaseSeconds": _all_rounded(found.phases),
+    }
 
 
 def _entry(result: Result) -> dict[str, Any]:

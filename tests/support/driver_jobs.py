@@ -14,6 +14,8 @@ from sluice.core.plan import Plan
 from sluice.core.planner import CopyRequest
 from sluice.engine.planning import resolve
 from sluice.kube import manifests
+from sluice.kube.names import Child
+from sluice.kube.pods import JobRequest
 from sluice.kube.settings import OperatorSettings, Profile
 from sluice.stores.connect import connect
 
@@ -123,10 +125,8 @@ class DriverJobs:
             environment: variables beside those that the operator sets.
         """
         stream = plan.streams[0]
-        child = manifests.Child(
-            namespace=self.namespace, name=stream.target.stream, uid=stream.copy_id
-        )
-        request = manifests.JobRequest(
+        child = Child(namespace=self.namespace, name=stream.target.stream, uid=stream.copy_id)
+        request = JobRequest(
             child=child,
             attempt=attempt,
             spec=_spec(plan, executors, bytes_per_second),

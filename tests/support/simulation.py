@@ -156,6 +156,7 @@ class Cluster:
         self.jobs: dict[str, Job] = {}
         self.drivers: list[Driver] = []
         self.plan: Plan | None = None
+        self.spoiled = False
         self.controls: str | None = None
         self.runtime = 0
         self.source_there = self.target_there = True
@@ -338,6 +339,7 @@ class Operator:
             jobs = self.mirror
         if self.seen.done and deleted is None:
             jobs = ()
+        waits = deleted is not None or (self.seen.spec.suspend and not self.seen.done)
         limits = self.seen.spec.limits.model_dump_json()
         self.world = self._asked(
             World(
@@ -346,8 +348,9 @@ class Operator:
                 target=self._store(there=cluster.target_there, up=ready or cluster.store.target),
                 profile=None if cluster.profile_there else Trouble.of(ProfileNotFound("none")),
                 plan=None if self.known is None else copies.plan_seen(self.known),
+                damaged=self.known is None and cluster.spoiled,
                 jobs=jobs,
-                pods=len(cluster.drivers) if deleted is not None else 0,
+                pods=len(cluster.drivers) if waits else 0,
                 controls=cluster.controls == limits,
             )
         )
@@ -446,11 +449,11 @@ class Operator:
                 if not (cluster.source_there and cluster.target_there):
                     raise StoreNotFound("there is no StreamStore")
             case WritePlan(plan):
-                if cluster.copy is not None and cluster.plan is None:
+                if cluster.copy is not None and cluster.plan is None and not cluster.spoiled:
                     cluster.plan = plan
             case DropPlan():
                 self.known = None
-                cluster.plan = None
+                cluster.plan, cluster.spoiled = None, False
             case WriteControls():
                 if cluster.copy is not None:
                     cluster.controls = cluster.copy.spec.limits.model_dump_json()

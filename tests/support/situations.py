@@ -258,6 +258,13 @@ def _(copy: CopyRecorder) -> None:
     _stop(copy)
 
 
+@_copy("stopping-pods", "the Job is gone, its pod has some seconds to end", IN_PROGRESS)
+def _(copy: CopyRecorder) -> None:
+    _stop(copy)
+    copy.later(5)
+    copy.look(pods=1)
+
+
 @_copy("suspended-midway", "the driver is gone, what it staged stays", IN_PROGRESS)
 def _(copy: CopyRecorder) -> None:
     _stop(copy)

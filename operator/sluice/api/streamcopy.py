@@ -61,23 +61,46 @@ class LimitsSpec(ApiModel):
 
 
 class ResourcesSpec(ApiModel):
-    """The size of a pod. The profile bounds what may be asked for."""
+    """The size of a pod. The profile bounds what may be asked for, and a JVM what is enough."""
 
     cpu: Annotated[int, MilliCpu("100m", "256")] | None = Field(
         default=None,
         description='Processors that the pod asks for: 2, "1.5" or 500m. 100m to 256.',
     )
-    memory: Annotated[int, Bytes("256Mi", "1Ti")] | None = Field(
+    memory: int | None = None
+
+
+class DriverResources(ResourcesSpec):
+    """The size of a driver."""
+
+    memory: Annotated[int, Bytes("512Mi", "1Ti")] | None = Field(
         default=None,
-        description="Memory that the pod asks for and may use at most. 256Mi to 1Ti.",
+        description="Memory that the pod asks for and may use at most. 512Mi to 1Ti.",
     )
 
 
-class PodSpec(ApiModel):
-    """One kind of pod of a copy."""
+class ExecutorResources(ResourcesSpec):
+    """The size of an executor."""
 
-    resources: ResourcesSpec = Field(
-        default=ResourcesSpec(), description="Its size; what is left out comes from the profile."
+    memory: Annotated[int, Bytes("768Mi", "1Ti")] | None = Field(
+        default=None,
+        description="Memory that the pod asks for and may use at most. 768Mi to 1Ti.",
+    )
+
+
+class DriverSpec(ApiModel):
+    """The driver pod of a copy."""
+
+    resources: DriverResources = Field(
+        default=DriverResources(), description="Its size; what is left out comes from the profile."
+    )
+
+
+class ExecutorSpec(ApiModel):
+    """The executor pods of a copy."""
+
+    resources: ExecutorResources = Field(
+        default=ExecutorResources(), description="Their size; what is left out is the profile's."
     )
 
 
@@ -104,14 +127,16 @@ class RuntimeSpec(ApiModel):
         description="Pods that copy beside the driver. With 0 the driver pod does all the work. "
         "Sluice chooses by the source's size when left out.",
     )
-    driver: PodSpec = Field(default=PodSpec(), description="The driver pod.")
-    executor: PodSpec | None = Field(
+    driver: DriverSpec = Field(default=DriverSpec(), description="The driver pod.")
+    executor: ExecutorSpec | None = Field(
         default=None, description="The executor pods. Not allowed where executors is 0."
     )
 
     @field_validator("executor", mode="after")
     @classmethod
-    def _executor_is_used(cls, executor: PodSpec | None, info: ValidationInfo) -> PodSpec | None:
+    def _executor_is_used(
+        cls, executor: ExecutorSpec | None, info: ValidationInfo
+    ) -> ExecutorSpec | None:
         if executor is not None and info.data.get("executors") == 0:
             raise ValueError(_NO_EXECUTORS)
         return executor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from sluice.errors import IntegrityError
+from sluice.errors import EventsDamaged
 
 HEADER = 8
 _LENGTH = Struct(">i")
@@ -31,7 +31,7 @@ class EventCounter:
         """Take the next bytes.
 
         Raises:
-            IntegrityError: an event has a negative length.
+            EventsDamaged: an event has a negative length.
         """
         size = len(block)
         if self._header:
@@ -48,7 +48,7 @@ class EventCounter:
         while at <= last:
             (length,) = unpack(block, at + 4)
             if length < 0:
-                raise IntegrityError(f"an event has the length {length}: the segment is damaged")
+                raise EventsDamaged(f"an event has the length {length}: the segment is damaged")
             at += HEADER + length
             events += 1
         self.events += events
@@ -61,6 +61,6 @@ class EventCounter:
     def _length(self, header: bytes, at: int) -> int:
         (length,) = _LENGTH.unpack_from(header, at)
         if length < 0:
-            raise IntegrityError(f"an event has the length {length}: the segment is damaged")
+            raise EventsDamaged(f"an event has the length {length}: the segment is damaged")
         self.events += 1
         return int(length)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.plan import StreamPlan
-from sluice.errors import IntegrityError
+from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ def unframe(data: bytes) -> list[dict[str, Any]]:
     """The records in `data`, which must be whole frames.
 
     Raises:
-        IntegrityError: the bytes are not records.
+        JournalDamaged: the bytes are not records.
     """
     records = []
     at = 0
@@ -71,11 +71,8 @@ def unframe(data: bytes) -> list[dict[str, Any]]:
     return records
 
 
-def _damaged(at: int) -> IntegrityError:
-    return IntegrityError(
-        f"the copy's journal is damaged at offset {at}",
-        remedy="Abort the copy and run it again: it starts anew.",
-    )
+def _damaged(at: int) -> JournalDamaged:
+    return JournalDamaged(f"the copy's journal is damaged at offset {at}")
 
 
 def plan_record(plan: StreamPlan) -> dict[str, Any]:
@@ -122,15 +119,12 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     Later records of one kind add to earlier ones; a repeated target record changes nothing.
 
     Raises:
-        IntegrityError: the first record is no plan, or a record is unknown or damaged.
+        JournalDamaged: the first record is no plan, or a record is unknown or damaged.
     """
     try:
         return _fold(records)
     except (ValueError, TypeError) as error:
-        raise IntegrityError(
-            f"the copy's journal has a damaged record: {error}",
-            remedy="Abort the copy and run it again: it starts anew.",
-        ) from error
+        raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
 
 def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
@@ -156,7 +150,7 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
             case {"record": "events", "segment": segment, "events": count} if plan is not None:
                 events[_number(segment)] = _number(count)
             case _:
-                raise IntegrityError(
+                raise JournalDamaged(
                     f"the copy's journal has a record that this version does not know: {record}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )

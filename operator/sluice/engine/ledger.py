@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sluice.core import identity, journal
 from sluice.errors import (
     CopyAborted,
-    IntegrityError,
     NoSuchSegment,
+    PlanTooLarge,
     StoreBusy,
     StoreUnavailable,
 )
@@ -81,14 +81,18 @@ class Ledger:
         """Write down the plan, unless another driver has: the plan that holds is returned.
 
         Raises:
-            IntegrityError: the plan is longer than a record can be.
+            PlanTooLarge: the plan is longer than a record can be.
             StoreBusy: the copy was aborted too often within minutes.
         """
         if self.load() is None:
             self._make()
         record = journal.frame(journal.plan_record(plan))
         if len(record) > MAX_RECORD:
-            raise IntegrityError(f"the plan for {plan.target} is too large to be written down")
+            raise PlanTooLarge(
+                f"the plan for {plan.target} is too large to be written down",
+                field="spec.source.stream",
+                remedy="This version copies no stream of so many segments; nothing was made.",
+            )
         self._store.append_at(self.name, 0, record)
         recorded = self.load()
         # Gone again: the copy was finished or aborted meanwhile, which the next look tells apart.

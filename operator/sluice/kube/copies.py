@@ -19,9 +19,9 @@ from sluice.core.request import copy_request, store_address
 from sluice.core.trouble import Trouble
 from sluice.engine.progress import Watch
 from sluice.engine.settle import ask
-from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound
+from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound, StoreNotReady
 from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD, STREAM_STORE
-from sluice.kube.jobs import attempt_of, is_gone, job_seen
+from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.manifests import runtime_hash
 from sluice.kube.names import UID_LABEL
 from sluice.kube.objects import (
@@ -160,14 +160,16 @@ class CopyObserver:
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)
+        plan, damaged = await self._plan(namespace, seen, memory)
         world = World(
             now=datetime.now(UTC),
-            source=await self._store(namespace, resource.spec.source.store_ref.name),
-            target=await self._store(namespace, resource.spec.target.store_ref.name),
+            source=await self._store(resource, "source", eager=seen.changed or seen.asked),
+            target=await self._store(resource, "target", eager=seen.changed or seen.asked),
             profile=self._profile_trouble(resource, profile),
-            plan=await self._plan(namespace, seen, memory),
+            plan=plan,
+            damaged=damaged,
             jobs=jobs,
-            pods=await self._pods(namespace, seen) if seen.deleted is not None else 0,
+            pods=await self._pods(namespace, seen),
             controls=memory.controls == resource.spec.limits.model_dump_json(),
         )
         situation = Situation(
@@ -185,12 +187,12 @@ class CopyObserver:
         """The source's store, if it can be reached, and the target's.
 
         Raises:
-            StoreNotFound, SecretNotFound: there is no way to the target's store.
+            StoreNotFound, StoreNotReady, SecretNotFound: there is no way to the target's store.
         """
         namespace, world = situation.namespace, situation.world
         address = self._address(situation, "target")
         target = await self._connections.get(namespace, address)
-        if world.source is None:
+        if not isinstance(world.source, StoreSeen):
             return None, target
         try:
             return await self._connections.get(namespace, world.source.address), target
@@ -199,13 +201,15 @@ class CopyObserver:
 
     def _address(self, situation: Situation, side: str) -> StoreAddress:
         """A store's address, from its StreamStore or else from the plan."""
-        store: StoreSeen | None = getattr(situation.world, side)
-        if store is not None:
+        store: StoreSeen | Trouble | None = getattr(situation.world, side)
+        if isinstance(store, StoreSeen):
             return store.address
         if situation.world.plan is not None:
             found: StoreAddress = getattr(situation.world.plan.plan, side)
             return found
         name = getattr(situation.resource.spec, side).store_ref.name
+        if isinstance(store, Trouble):
+            raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
         raise StoreNotFound(
             f"there is no StreamStore {name!r} any more, and no plan to tell where it was"
         )
@@ -220,7 +224,7 @@ class CopyObserver:
 
     async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
         world, memory, namespace = situation.world, situation.memory, situation.namespace
-        if world.source is None or world.target is None:
+        if not (isinstance(world.source, StoreSeen) and isinstance(world.target, StoreSeen)):
             return situation
         target = await self._connections.get(namespace, world.target.address)
         if Question.STATE in asked:
@@ -258,12 +262,7 @@ class CopyObserver:
             pods = await self._api.list(POD, namespace, labels=label)
         jobs = []
         for job in sorted(found, key=attempt_of):
-            own = [
-                pod
-                for pod in pods
-                if attempt_of(pod) == attempt_of(job)
-                and pod["metadata"]["labels"].get("app.kubernetes.io/component") == "driver"
-            ]
+            own = drivers_of(job, pods)
             state = job_seen(job, own, (), runtime=runtime)
             if state.active and state.trouble is None and not _any_started(own):
                 events = await self._events(namespace, [job, *own])
@@ -280,26 +279,34 @@ class CopyObserver:
         return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
 
     async def _pods(self, namespace: str, seen: CopySeen) -> int:
-        """Pods of the copy that are not gone, drivers and executors."""
+        """Pods of the copy that are not gone, drivers and executors, where that is waited for."""
+        if seen.deleted is None and (seen.done or not seen.spec.suspend):
+            return 0
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
         return sum(not is_gone(pod) for pod in pods)
 
-    async def _plan(self, namespace: str, seen: CopySeen, memory: CopyMemory) -> PlanSeen | None:
-        """The plan ConfigMap; one that is damaged counts as none."""
+    async def _plan(
+        self, namespace: str, seen: CopySeen, memory: CopyMemory
+    ) -> tuple[PlanSeen | None, bool]:
+        """The plan ConfigMap, and whether there is one that holds no plan."""
         if memory.plan is not None or (seen.done and seen.deleted is None):
-            return memory.plan
+            return memory.plan, False
         name = plan_name(seen.name, seen.uid)
         found = await self._api.get(CONFIG_MAP, namespace, name)
         if found is not None:
             try:
                 plan = Plan.model_validate_json((found.get("data") or {}).get("plan.json", ""))
             except ValidationError:
-                return None
+                return None, True
             memory.plan = PlanSeen(plan=plan, name=name)
-        return memory.plan
+        return memory.plan, False
 
-    async def _store(self, namespace: str, name: str) -> StoreSeen | None:
-        """A StreamStore, as the copy sees it."""
+    async def _store(
+        self, copy: StreamCopy, side: str, *, eager: bool
+    ) -> StoreSeen | Trouble | None:
+        """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
+        namespace = copy.metadata.namespace
+        name: str = getattr(copy.spec, side).store_ref.name
         body = self._mirror.get(STREAM_STORE, namespace, name)
         if body is None:  # it may have been made a moment ago
             body = await self._api.get(STREAM_STORE, namespace, name)
@@ -307,9 +314,15 @@ class CopyObserver:
             return None
         try:
             address = store_address(parse_store(body))
-        except InvalidSpec:
-            return None
-        answer = (await self._probes.look(body, max_age=STORE_MAX_AGE)).answer
+        except InvalidSpec as error:
+            return Trouble.of(
+                StoreNotReady(
+                    f"the spec of StreamStore {name!r} is invalid: {error}",
+                    field=f"spec.{side}.storeRef.name",
+                    remedy="Correct the StreamStore and apply it again; the copy goes on then.",
+                )
+            )
+        answer = (await self._probes.look(body, max_age=STORE_MAX_AGE, eager=eager)).answer
         seen = StoreSeen(
             name=name,
             address=address,

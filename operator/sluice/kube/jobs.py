@@ -24,7 +24,7 @@ from sluice.errors import (
 from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sluice.kube.client import Object
 
@@ -45,6 +45,19 @@ def attempt_of(labelled: Object) -> int:
     return int(text) if text.isdigit() else 0
 
 
+def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:
+    """The pods that a Job has made.
+
+    By its UID: a Job that was made again has the name of the former, whose pod may be there still.
+    """
+    uid = job["metadata"]["uid"]
+    return [
+        pod
+        for pod in pods
+        if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
+    ]
+
+
 def is_gone(pod: Object) -> bool:
     """Whether a pod's containers run no more."""
     return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
@@ -63,9 +76,9 @@ def job_seen(
     """
     meta, status = job["metadata"], job.get("status", {})
     phase = _phase(job, pods)
-    trouble = None
+    trouble, words = None, ""
     if phase is JobPhase.PENDING:
-        trouble = _not_starting(pods, events)
+        trouble, words = _not_starting(pods, events), _pending(pods)
     elif phase is JobPhase.FAILED:
         trouble = _why_failed(pods)
     made_for = meta.get("annotations", {}).get(RUNTIME_ANNOTATION)
@@ -76,6 +89,7 @@ def job_seen(
         started=time_of(status.get("startTime") or meta["creationTimestamp"]),
         ended=_ended(job),
         trouble=trouble,
+        words=words,
         deleting="deletionTimestamp" in meta,
         outdated=runtime is not None and made_for != runtime,
     )
@@ -96,6 +110,8 @@ def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
         return JobPhase.SUCCEEDED
     if _condition(job, "Failed"):
         return JobPhase.FAILED
+    if any(pod.get("status", {}).get("phase") == "Succeeded" for pod in pods):
+        return JobPhase.SUCCEEDED  # the Job itself says so a second later
     started = {"Running", "Succeeded", "Failed"}
     if any(pod.get("status", {}).get("phase") in started for pod in pods):
         return JobPhase.RUNNING
@@ -149,6 +165,27 @@ def _pod_trouble(pod: Object) -> Trouble | None:
         if waiting.get("reason") in _NO_CONTAINER:
             return Trouble.of(PodRefused(_short(said)))
     return None
+
+
+def _pending(pods: Sequence[Object]) -> str:
+    """What a pod says of itself that does not run."""
+    if not pods:
+        return "its Job has made no pod"
+    pod = pods[-1]
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    containers = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
+    said = [
+        ": ".join(part for part in (waiting.get("reason"), waiting.get("message")) if part)
+        for container in containers
+        if (waiting := container.get("state", {}).get("waiting"))
+    ]
+    if not said:
+        node = pod.get("spec", {}).get("nodeName")
+        said = [f"on node {node}, without containers" if node else "no scheduler has taken it up"]
+    return _short(f"pod {name} is {status.get('phase', 'new')}: {'; '.join(said)}")
 
 
 def _why_failed(pods: Sequence[Object]) -> Trouble:

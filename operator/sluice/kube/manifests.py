@@ -1,18 +1,16 @@
 """What the operator makes for a copy: a ConfigMap with the plan, one with the controls, Jobs.
 
-Pure: from the copy, its plan and the administrator's profile to objects. Every pod here satisfies
-the `restricted` pod security standard, and none but a driver with executors gets an API token.
+Pure: from the copy, its plan and the administrator's profile to objects.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import yaml
 
-from sluice.api.common import API_VERSION, GROUP
+from sluice.api.common import GROUP
 from sluice.core import text
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.kube.names import (
@@ -22,71 +20,15 @@ from sluice.kube.names import (
     controls_name,
     run_name,
 )
+from sluice.kube.pods import driver_pod, executor_template
 
 if TYPE_CHECKING:
-    from sluice.api.streamcopy import PodSpec, StreamCopySpec
+    from sluice.api.streamcopy import StreamCopySpec
     from sluice.core.plan import Plan
     from sluice.kube.client import Object
-    from sluice.kube.settings import OperatorSettings, PodSize, Profile
-
-RUN_DIR: Final = "/etc/sluice/run"
-CONTROLS_DIR: Final = "/etc/sluice/controls"
-CREDENTIALS_DIR: Final = "/var/run/sluice/credentials"
-USER: Final = 65532
-
-SCRATCH: Final = "spark-local-dir-tmp"
-"""The volume at /tmp. By this name Spark knows it as its own; else it adds one without a limit."""
-
-BYTES_PER_EXECUTOR: Final = 8 << 30
-"""Where the spec leaves the number of executors open: one for each of these."""
-
-NO_EXECUTORS_BELOW: Final = 1 << 30
-"""Bytes up to which the driver does it all: starting executors would take longer."""
-
-EXECUTOR_HEAP: Final = "512Mi"
-"""For an executor's JVM, which only hands tasks on; the rest of its memory is Python's."""
-
-GRACE_SECONDS: Final = 30
-"""For the driver to finish its slice and stop Spark."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
-    """The copy that an object is made for."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def metadata(self, name: str, component: str, **labels: str) -> Object:
-        """Metadata of a child: labels, and an owner that takes it along when it goes."""
-        return {
-            "name": name,
-            "namespace": self.namespace,
-            "labels": child_labels(self.uid, component) | labels,
-            "ownerReferences": [
-                {
-                    "apiVersion": API_VERSION,
-                    "kind": "StreamCopy",
-                    "name": self.name,
-                    "uid": self.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        }
-
-
-def executors_for(request: JobRequest) -> int:
-    """Executor pods for a copy: what the spec says, or by the plan's size where it says nothing."""
-    wanted = request.spec.runtime.executors
-    if wanted is not None:
-        return wanted
-    if request.child.namespace not in request.settings.executor_namespaces:
-        return 0
-    size = request.plan.bytes
-    suitable = 0 if size < NO_EXECUTORS_BELOW else -(-size // BYTES_PER_EXECUTOR)
-    return min(suitable, request.profile.max_executors)
+    from sluice.kube.names import Child
+    from sluice.kube.pods import JobRequest
+    from sluice.kube.settings import OperatorSettings, Profile
 
 
 def plan_config_map(child: Child, plan: Plan) -> Object:
@@ -133,27 +75,6 @@ def runtime_hash(spec: StreamCopySpec, profile: Profile, settings: OperatorSetti
     return text.short_hash("\n".join(parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
-    """Everything that an attempt's Job depends on.
-
-    Attributes:
-        child: the copy.
-        attempt: its number.
-        spec: the copy's.
-        plan: what to copy.
-        profile: what to copy it on.
-        settings: the operator's.
-    """
-
-    child: Child
-    attempt: int
-    spec: StreamCopySpec
-    plan: Plan
-    profile: Profile
-    settings: OperatorSettings
-
-
 def job(request: JobRequest) -> Object:
     """The Job of an attempt. Its name follows from the copy and the attempt alone."""
     child, profile, settings = request.child, request.profile, request.settings
@@ -177,7 +98,7 @@ def job(request: JobRequest) -> Object:
                     "labels": profile.labels | child_labels(child.uid, "driver") | attempt,
                     "annotations": dict(profile.annotations),
                 },
-                "spec": _driver_pod(request),
+                "spec": driver_pod(request),
             },
         },
     }
@@ -201,206 +122,3 @@ def run_config_map(request: JobRequest) -> Object:
             "executor.yaml": yaml.safe_dump(executor_template(request), sort_keys=False),
         },
     }
-
-
-def _driver_pod(request: JobRequest) -> Object:
-    """The driver's pod."""
-    profile, spec = request.profile, request.spec
-    executors = executors_for(request)
-    volumes, mounts = _volumes(request)
-    pod = _pod(profile, request.settings)
-    if executors:
-        pod["serviceAccountName"] = profile.service_account_name
-    return pod | {
-        "automountServiceAccountToken": executors > 0,
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "volumes": volumes,
-        "containers": [
-            _container(request.settings, profile)
-            | {
-                "name": "driver",
-                "args": _arguments(request, executors),
-                "env": _environment(request),
-                "resources": _resources(profile.driver, spec.runtime.driver),
-                "terminationMessagePolicy": "File",
-                "volumeMounts": mounts,
-            }
-        ],
-    }
-
-
-def _arguments(request: JobRequest, executors: int) -> list[str]:
-    """The driver's command line."""
-    profile = request.profile
-    found = [
-        "sluice",
-        "--log-json",
-        "--log-level=info",
-        "driver",
-        f"--plan={RUN_DIR}/plan.json",
-        f"--controls={CONTROLS_DIR}/controls.json",
-        f"--slots={profile.slots}",
-    ]
-    if executors:
-        found += [
-            f"--executors={executors}",
-            f"--executor-template={RUN_DIR}/executor.yaml",
-            f"--executor-memory={EXECUTOR_HEAP}",
-            f"--executor-cores={profile.executor.cores}",
-        ]
-    return found + [f"--spark-conf={key}={value}" for key, value in profile.spark_conf.items()]
-
-
-def _names(request: JobRequest) -> list[Object]:
-    """What drivers and executors are told alike: whose they are, and where things lie."""
-    child = request.child
-    return [
-        {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
-        {"name": "SLUICE_RESOURCE", "value": f"StreamCopy/{child.namespace}/{child.name}"},
-        {"name": "SLUICE_ATTEMPT", "value": str(request.attempt)},
-        {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the pod's own emptyDir
-    ]
-
-
-def _environment(request: JobRequest) -> list[Object]:
-    fields = {
-        "POD_NAME": "metadata.name",
-        "POD_UID": "metadata.uid",
-        "POD_NAMESPACE": "metadata.namespace",
-        "POD_IP": "status.podIP",
-    }
-    return [
-        *_names(request),
-        {"name": "SLUICE_TERMINATION_LOG", "value": "/dev/termination-log"},
-        *(
-            {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-            for name, path in fields.items()
-        ),
-    ]
-
-
-def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
-    """The driver's volumes and where they are mounted."""
-    child = request.child
-    volumes: list[Object] = [
-        {
-            "name": "run",
-            "configMap": {"name": run_name(job_name(child.uid, request.attempt))},
-        },
-        {"name": "controls", "configMap": {"name": controls_name(child.name, child.uid)}},
-    ]
-    mounts: list[Object] = [
-        {"name": "run", "mountPath": RUN_DIR, "readOnly": True},
-        {"name": "controls", "mountPath": CONTROLS_DIR, "readOnly": True},
-    ]
-    more_volumes, more_mounts = _credentials_and_scratch(
-        request.plan, request.profile.driver.scratch_size
-    )
-    return volumes + more_volumes, mounts + more_mounts
-
-
-def _credentials_and_scratch(plan: Plan, scratch: str) -> tuple[list[Object], list[Object]]:
-    """What drivers and executors have alike: the stores' Secrets, and /tmp."""
-    secrets = sorted({a.secret for a in (plan.source, plan.target) if a.secret is not None})
-    volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
-    mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - as above
-    for number, secret in enumerate(secrets):
-        volumes.append(
-            {
-                "name": f"credentials-{number}",
-                "secret": {
-                    "secretName": secret,
-                    "defaultMode": 0o440,
-                    "items": [{"key": key, "path": key} for key in ("username", "password")],
-                },
-            }
-        )
-        mounts.append(
-            {
-                "name": f"credentials-{number}",
-                "mountPath": f"{CREDENTIALS_DIR}/{secret}",
-                "readOnly": True,
-            }
-        )
-    return volumes, mounts
-
-
-def executor_template(request: JobRequest) -> Object:
-    """The pod that Spark makes its executors from."""
-    profile = request.profile
-    volumes, mounts = _credentials_and_scratch(request.plan, profile.executor.scratch_size)
-    pod = _pod(profile, request.settings)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "labels": profile.labels | child_labels(request.child.uid, "executor"),
-            "annotations": dict(profile.annotations),
-        },
-        "spec": pod
-        | {
-            "automountServiceAccountToken": False,
-            "restartPolicy": "Never",
-            "volumes": volumes,
-            "containers": [
-                _container(request.settings, profile)
-                | {
-                    "name": "executor",
-                    "env": _names(request),
-                    "resources": _resources(profile.executor, request.spec.runtime.executor),
-                    "volumeMounts": mounts,
-                }
-            ],
-        },
-    }
-
-
-def _pod(profile: Profile, settings: OperatorSettings) -> Object:
-    """What all pods have alike."""
-    pod: Object = {
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "enableServiceLinks": False,
-    }
-    optional: dict[str, Any] = {
-        "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
-        "nodeSelector": profile.node_selector,
-        "tolerations": profile.tolerations,
-        "affinity": profile.affinity,
-        "priorityClassName": profile.priority_class_name,
-    }
-    return pod | {key: value for key, value in optional.items() if value}
-
-
-def _container(settings: OperatorSettings, profile: Profile) -> Object:
-    """What all containers have alike."""
-    return {
-        "image": profile.image or settings.image,
-        "imagePullPolicy": settings.image_pull_policy,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-    }
-
-
-def _resources(size: PodSize, wanted: PodSpec | None) -> dict[str, dict[str, Any]]:
-    """A container's resources: the profile's, with the sizes that the tenant asks for."""
-    found: dict[str, dict[str, Any]] = {
-        kind: dict(values) for kind, values in size.resources.items()
-    }
-    if wanted is not None and wanted.resources.cpu is not None:
-        found.setdefault("requests", {})["cpu"] = f"{wanted.resources.cpu}m"
-    if wanted is not None and wanted.resources.memory is not None:
-        # Asked for and allowed alike: a pod that may use more than it asks for is the first to be
-        # taken off a node that runs short.
-        found.setdefault("requests", {})["memory"] = str(wanted.resources.memory)
-        found.setdefault("limits", {})["memory"] = str(wanted.resources.memory)
-    return found

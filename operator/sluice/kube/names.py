@@ -1,11 +1,15 @@
-"""Names, labels and annotations of what the operator makes for a copy."""
+"""Names, labels, annotations and owners of what the operator makes for a copy."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from sluice.api.common import GROUP
+from sluice.api.common import API_VERSION, GROUP
 from sluice.core import text
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Object
 
 UID_LABEL: Final = f"{GROUP}/copy-uid"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
@@ -22,6 +26,33 @@ def child_labels(uid: str, component: str) -> dict[str, str]:
         "app.kubernetes.io/component": component,
         UID_LABEL: uid,
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """The copy that an object is made for."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def metadata(self, name: str, component: str, **labels: str) -> Object:
+        """Metadata of a child: labels, and an owner that takes it along when it goes."""
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": child_labels(self.uid, component) | labels,
+            "ownerReferences": [
+                {
+                    "apiVersion": API_VERSION,
+                    "kind": "StreamCopy",
+                    "name": self.name,
+                    "uid": self.uid,
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        }
 
 
 def run_name(job: str) -> str:

@@ -21,6 +21,7 @@ from sluice.core.reconcile.world import (
     Orphan,
     RemoveFinalizer,
     StartJob,
+    StoreSeen,
     WriteControls,
     WritePlan,
 )
@@ -28,8 +29,9 @@ from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded, StoreNotReady
 from sluice.kube import finalizers, manifests, names
 from sluice.kube.client import CONFIG_MAP, JOB, POD, SECRET, STREAM_COPY, STREAM_STORE, Refused
-from sluice.kube.manifests import Child, JobRequest
+from sluice.kube.names import Child
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
+from sluice.kube.pods import JobRequest
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
@@ -120,7 +122,7 @@ class Performer:
         """Let neither the stores nor their Secrets go while the copy needs them."""
         namespace = situation.namespace
         for side, store in (("source", situation.world.source), ("target", situation.world.target)):
-            if store is None or store.held:
+            if not isinstance(store, StoreSeen) or store.held:
                 continue
             await hold(self._api, namespace, store, field=f"spec.{side}.storeRef.name")
 

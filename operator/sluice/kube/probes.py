@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sluice.core.model import Health
+from sluice.core.reconcile.store import AWAY, interval
 from sluice.core.request import store_address
 from sluice.core.trouble import Trouble
 from sluice.errors import SluiceError
@@ -16,7 +18,6 @@ from sluice.kube.objects import parse_store
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.core.model import Health
     from sluice.kube.client import Object
     from sluice.kube.stores import Connections
 
@@ -30,6 +31,8 @@ class Probed:
     at: float
     uid: str
     generation: int
+    failures: int = 0
+    """How often in a row there was no answer."""
 
 
 class Probes:
@@ -46,20 +49,28 @@ class Probes:
         self._latest: dict[tuple[str, str], Probed] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
-    async def look(self, body: Object, *, max_age: float) -> Probed:
-        """What the store of a StreamStore answers, or answered at most `max_age` seconds ago."""
+    async def look(
+        self, body: Object, *, max_age: float | None = None, eager: bool = False
+    ) -> Probed:
+        """What the store of a StreamStore answers, or answered a while ago.
+
+        Args:
+            body: the StreamStore.
+            max_age: seconds for which an answer counts; None for until the next look is due.
+            eager: somebody new waits for the store: that it was away counts for seconds only.
+        """
         meta = body["metadata"]
         key, uid, generation = _key(body), meta["uid"], meta.get("generation", 0)
         async with self._locks.setdefault(key, asyncio.Lock()):
             kept = self._latest.get(key)
-            if (
-                kept is not None
-                and (kept.uid, kept.generation) == (uid, generation)
-                and time.monotonic() - kept.at < max_age
-            ):
+            if kept is not None and (kept.uid, kept.generation) != (uid, generation):
+                kept = None
+            if kept is not None and time.monotonic() - kept.at < _counts(kept, max_age, eager):
                 return kept
             answer = await self._ask(body)
-            found = Probed(answer, datetime.now(UTC), time.monotonic(), uid, generation)
+            before = 0 if kept is None else kept.failures
+            failures = 0 if isinstance(answer, Health) else before + 1
+            found = Probed(answer, datetime.now(UTC), time.monotonic(), uid, generation, failures)
             self._latest[key] = found
             return found
 
@@ -78,6 +89,12 @@ class Probes:
             return await loop.run_in_executor(self._threads, store.probe)
         except SluiceError as error:
             return Trouble.of(error)
+
+
+def _counts(kept: Probed, max_age: float | None, eager: bool) -> float:  # noqa: FBT001
+    """Seconds for which an answer counts."""
+    due = interval(kept.answer, kept.failures) - 1 if max_age is None else max_age
+    return min(due, AWAY.first - 1) if eager and kept.failures else due
 
 
 def _key(body: Object) -> tuple[str, str]:

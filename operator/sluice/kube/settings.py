@@ -31,8 +31,8 @@ class PodSize(Setting):
     """One kind of pod of a profile."""
 
     resources: dict[str, dict[str, str | int]] = {
-        "requests": {"cpu": "500m", "memory": "1Gi"},
-        "limits": {"memory": "2Gi"},
+        "requests": {"cpu": "500m", "memory": "512Mi"},
+        "limits": {"memory": "1Gi"},
     }
     scratch_size: str = "1Gi"
 
@@ -40,6 +40,10 @@ class PodSize(Setting):
 class ExecutorSize(PodSize):
     """The executor pods of a profile."""
 
+    resources: dict[str, dict[str, str | int]] = {
+        "requests": {"cpu": "500m", "memory": "1Gi"},
+        "limits": {"memory": "1Gi"},
+    }
     cores: int = Field(default=1, ge=1, le=64)
 
 

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.api.status import StreamStoreStatus
 from sluice.core.model import Health
-from sluice.core.reconcile.store import (
-    PROBE_SECONDS,
-    RETRY_SECONDS,
-    StoreWorld,
-    reconcile_store,
-)
+from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
 from sluice.errors import InvalidSpec
 from sluice.kube import finalizers
 from sluice.kube.client import SECRET, STREAM_COPY, STREAM_STORE
@@ -72,8 +67,9 @@ class StoreKeeper:
             return None
         meta = body["metadata"]
         was_ready = self._ready.get(key)
-        max_age = PROBE_SECONDS if was_ready else RETRY_SECONDS
-        probed = await self._probes.look(body, max_age=max_age - 1)
+        copies = self._mirror.all(STREAM_COPY, key.namespace)
+        eager = any(key.name in stores_of(copy) and _is_news(copy) for copy in copies)
+        probed = await self._probes.look(body, eager=eager)
         held = has_finalizer(body, IN_USE_FINALIZER)
         users = _users(self._mirror.all(STREAM_COPY, key.namespace), key.name)
         if held and not users:  # the mirror may lag, and this must not be wrong
@@ -85,13 +81,14 @@ class StoreKeeper:
                 now=datetime.now(UTC),
                 probed=probed.time,
                 probe=probed.answer,
+                failures=probed.failures,
                 users=tuple(users),
             ),
             generation=meta.get("generation", 0),
             deleting=is_deleting(body),
         )
         if not await self._statuses.write(STREAM_STORE, body, before, decision.status):
-            return RETRY_SECONDS
+            return AWAY.first
         if decision.hold:
             await self._hold(body)
         elif held:
@@ -148,6 +145,12 @@ def stores_of(copy: Object) -> set[str]:
     spec = copy.get("spec", {})
     refs = [spec.get(side, {}).get("storeRef", {}).get("name") for side in ("source", "target")]
     return {name for name in refs if name}
+
+
+def _is_news(copy: Object) -> bool:
+    """Whether a copy was made or changed, and not looked at since."""
+    seen = (copy.get("status") or {}).get("observedGeneration", -1)
+    return bool(seen != copy["metadata"].get("generation", 0))
 
 
 def _users(copies: Iterable[Object], store: str) -> list[str]:

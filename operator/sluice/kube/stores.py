@@ -1,15 +1,20 @@
 """Connections to the stores that StreamStores name.
 
-A connection is kept while the operator runs, also when its StreamStore or Secret is gone: what is
-staged has to be dropped even then.
+A connection is kept while anybody uses it, also when its StreamStore or Secret is gone: what is
+staged has to be dropped even then. One that nobody has asked for in a while is closed: a
+StreamStore needs it every minute, and so does a copy that is being deleted.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
 
 from sluice.errors import SecretNotFound
 from sluice.kube.client import SECRET
@@ -23,12 +28,19 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
-class _Open(NamedTuple):
-    """An open connection, and what it was opened with."""
+_log = structlog.get_logger()
 
-    address: StoreAddress
+IDLE_SECONDS: Final = 600.0
+"""For which a connection is kept that nobody asks for."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open connection, what it was opened with, and when somebody last asked for it."""
+
     fingerprint: str
     store: Store
+    used: float
 
 
 class Connections:
@@ -37,10 +49,12 @@ class Connections:
     Args:
         api: where Secrets are read.
         settings: deadlines.
+        idle: seconds for which a connection is kept that nobody asks for.
     """
 
-    def __init__(self, api: Api, settings: Settings) -> None:
+    def __init__(self, api: Api, settings: Settings, *, idle: float = IDLE_SECONDS) -> None:
         self._api = api
+        self._idle = idle
         self._settings = settings
         self._open: dict[tuple[str, StoreAddress], _Open] = {}
 
@@ -63,6 +77,9 @@ class Connections:
             secret = await self._api.get(SECRET, namespace, address.secret)
         # From here on nothing is awaited, or two callers would each open a connection.
         kept = self._open.get(key)
+        now = asyncio.get_running_loop().time()
+        if kept is not None:
+            kept.used = now
         credentials, fingerprint = None, ""
         if address.secret is not None:
             try:
@@ -77,8 +94,27 @@ class Connections:
         if kept is not None:
             kept.store.close()
         store = connect(address, self._settings, credentials=credentials)
-        self._open[key] = _Open(address, fingerprint, store)
+        self._open[key] = _Open(fingerprint, store, now)
+        if kept is None:
+            self._look_again(key, self._idle)
         return store
+
+    def _look_again(self, key: tuple[str, StoreAddress], seconds: float) -> None:
+        """Have a connection looked at in a while."""
+        asyncio.get_running_loop().call_later(seconds, self._close_if_idle, key)
+
+    def _close_if_idle(self, key: tuple[str, StoreAddress]) -> None:
+        """Close a connection that nobody has asked for lately."""
+        kept = self._open.get(key)
+        if kept is None:
+            return
+        left = kept.used + self._idle - asyncio.get_running_loop().time()
+        if left > 0:
+            self._look_again(key, left)
+            return
+        del self._open[key]
+        kept.store.close()
+        _log.info("connection closed", namespace=key[0], address=key[1].uri)
 
     def close(self) -> None:
         """Close every connection."""

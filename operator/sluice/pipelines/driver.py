@@ -92,6 +92,7 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
         Terminated: SIGTERM came; Spark is stopped.
         Exception: an error of Sluice itself.
     """
+    _log.info("driver started")
     try:
         trouble = _drive(options, settings)
     except Terminated:
@@ -101,6 +102,7 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
         termination.write(options.termination_log, _bug(error))
         raise
     termination.write(options.termination_log, trouble)
+    _log.info("driver ended")
     return trouble
 
 
@@ -138,10 +140,9 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
                 slots=None if crew is None else crew.slots,
                 around=partial(_round, stop, context, crew),
             )
+            trouble = _outcome(reports)
     except SluiceError as error:
-        trouble: Trouble | None = Trouble.of(error)
-    else:
-        trouble = _outcome(reports)
+        trouble = Trouble.of(error)
     if trouble is not None:
         _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
     return trouble

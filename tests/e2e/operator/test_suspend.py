@@ -41,7 +41,8 @@ def test_suspended_midway_keeps_what_is_staged(
     staged = tenant.until_staged("paused")
     tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
     tenant.until_reason("paused", "Suspended")
-    tenant.until("the driver is gone", lambda: not tenant.pods())
+    ours = tenant.list("pods", "--selector=app.kubernetes.io/managed-by=sluice-operator")
+    assert "Running" not in [pod["status"].get("phase") for pod in ours], "nor is about to end"
     assert tenant.left_over(f"{scope}/paused", tenant.status("paused")["copyID"])
     tenant.patch("scopy", "paused", {"spec": {"suspend": False}})
     tenant.until("it goes on", lambda: tenant.reason("paused") == "Copying")

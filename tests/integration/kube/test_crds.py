@@ -58,6 +58,14 @@ GOOD_COPIES = {
             "executor": {"resources": {"cpu": 2, "memory": 4294967296}},
         },
     ),
+    "small pods": changed(
+        COPY,
+        "spec.runtime",
+        {
+            "driver": {"resources": {"memory": "512Mi"}},
+            "executor": {"resources": {"memory": "768Mi"}},
+        },
+    ),
     "fractions of a processor": changed(COPY, "spec.runtime.driver.resources.cpu", "1.5"),
 }
 QUANTITIES = [

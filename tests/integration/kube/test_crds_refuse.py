@@ -17,7 +17,8 @@ LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 BYTES_REMEDY = "write 1Ki to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 IN_FLIGHT_REMEDY = "write 1Mi to 1Gi, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 CPU_REMEDY = 'write 100m to 256, in processors or thousandths of one (2, "1.5", 500m)'
-MEMORY_REMEDY = "write 256Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
+DRIVER_REMEDY = "write 512Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
+EXECUTOR_REMEDY = "write 768Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 PORT_REMEDY = "the address ends in a port from 1 to 65535"
 UNKNOWN = "unknown field"
 
@@ -71,9 +72,10 @@ COPIES: list[Row] = [
     ("spec.runtime.driver.resources.cpu", "50m", CPU_REMEDY),
     ("spec.runtime.driver.resources.cpu", 1000, CPU_REMEDY),
     ("spec.runtime.driver.resources.cpu", "two", CPU_REMEDY),
-    ("spec.runtime.driver.resources.memory", "64Mi", MEMORY_REMEDY),
-    ("spec.runtime.executor.resources.memory", "1.5Gi", MEMORY_REMEDY),
-    ("spec.runtime.executor.resources.memory", "lots", MEMORY_REMEDY),
+    ("spec.runtime.driver.resources.memory", "511Mi", DRIVER_REMEDY),
+    ("spec.runtime.executor.resources.memory", "767Mi", EXECUTOR_REMEDY),
+    ("spec.runtime.executor.resources.memory", "1.5Gi", EXECUTOR_REMEDY),
+    ("spec.runtime.executor.resources.memory", "lots", EXECUTOR_REMEDY),
 ]
 
 LATER: list[Row] = [

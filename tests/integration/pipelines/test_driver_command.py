@@ -125,7 +125,8 @@ def test_a_driver_copies_and_says_whose_copy_it_is(
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
     code, log = driver.run()
     assert code == 0
-    assert [line["event"] for line in log] == ["already complete"]
+    events = [line["event"] for line in log]
+    assert events == ["driver started", "already complete", "driver ended"]
 
 
 def test_sigterm_stops_a_driver_in_its_tracks(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.framing import EventCounter
-from sluice.errors import IntegrityError
+from sluice.errors import EventsDamaged
 
 
 def events_of(sizes: list[int]) -> bytes:
@@ -60,7 +60,7 @@ def test_empty_events_are_events() -> None:
 
 @pytest.mark.parametrize("cut", range(17))
 def test_a_negative_length_is_damage(cut: int) -> None:
-    """A length below zero is an IntegrityError, also where its header is cut in two."""
+    """A length below zero is EventsDamaged, also where its header is cut in two."""
     data = events_of([1]) + struct.pack(">ii", 0, -1)
-    with pytest.raises(IntegrityError, match="length -1"):
+    with pytest.raises(EventsDamaged, match="length -1"):
         count(data, [cut])

@@ -18,7 +18,7 @@ from sluice.core.journal import (
     target_record,
     unframe,
 )
-from sluice.errors import IntegrityError
+from sluice.errors import JournalDamaged
 from support.plans import segment_plan, stream_plan
 
 PLAN = stream_plan(segment_plan(100, cuts=(64,)), segment_plan(0, number=1, events=None))
@@ -96,7 +96,7 @@ def test_digest_records_merge_back_to_the_same_map(digests: dict[int, bytes]) ->
 
 @given(st.data())
 def test_a_truncated_journal_is_damaged(data: st.DataObject) -> None:
-    """Bytes that end inside a record are an IntegrityError, at any offset."""
+    """Bytes that end inside a record are JournalDamaged, at any offset."""
     records = [plan_record(PLAN), target_record([1, 2])]
     whole = written(records)
     at = data.draw(st.integers(1, len(whole) - 1))
@@ -104,7 +104,7 @@ def test_a_truncated_journal_is_damaged(data: st.DataObject) -> None:
     if at in ends:
         assert unframe(whole[:at]) == records[:1]
     else:
-        with pytest.raises(IntegrityError, match="damaged at offset"):
+        with pytest.raises(JournalDamaged, match="damaged at offset"):
             unframe(whole[:at])
 
 
@@ -112,26 +112,26 @@ def outcome(data: bytes) -> str:
     """What comes of reading these bytes; only the errors of the tree are caught."""
     try:
         fold(unframe(data))
-    except IntegrityError:
+    except JournalDamaged:
         return "refused"
     return "read"
 
 
 @given(st.binary(max_size=200))
 def test_foreign_bytes_are_refused(data: bytes) -> None:
-    """Bytes that nobody framed are an IntegrityError and never anything else."""
+    """Bytes that nobody framed are JournalDamaged and never anything else."""
     assert outcome(data + b"x") == "refused"
 
 
 @given(st.binary(max_size=60))
 def test_foreign_bytes_in_a_frame_are_refused(body: bytes) -> None:
-    """A frame whose content is no record is an IntegrityError and never anything else."""
+    """A frame whose content is no record is JournalDamaged and never anything else."""
     assert outcome(struct.pack(">ii", 0, len(body)) + body) == "refused"
 
 
 @given(st.sampled_from(["plan", "target", "digests", "events"]), st.data())
 def test_records_with_foreign_values_are_refused_or_read(kind: str, data: st.DataObject) -> None:
-    """A record of a known kind with any values is read or an IntegrityError, nothing else."""
+    """A record of a known kind with any values is read or JournalDamaged, nothing else."""
     keys = ["plan", "segments", "segment", "first", "sha256", "events"]
     record: dict[str, Any] = {key: data.draw(json_values | st.lists(st.integers())) for key in keys}
     body = written([plan_record(PLAN), record | {"record": kind}])
@@ -140,7 +140,7 @@ def test_records_with_foreign_values_are_refused_or_read(kind: str, data: st.Dat
 
 @given(st.data())
 def test_a_flipped_byte_is_refused_or_read(data: st.DataObject) -> None:
-    """One wrong byte anywhere in a journal is an IntegrityError or other values, nothing else."""
+    """One wrong byte anywhere in a journal is JournalDamaged or other values, nothing else."""
     whole = bytearray(
         written([plan_record(PLAN), target_record([1, 2]), digest_record(0, 0, [D1, D2])])
     )
@@ -172,7 +172,7 @@ def test_a_flipped_byte_is_refused_or_read(data: st.DataObject) -> None:
 )
 def test_a_journal_that_makes_no_sense_is_refused(records: list[dict[str, object]]) -> None:
     """A journal without its plan first, with two plans, or with a damaged record is refused."""
-    with pytest.raises(IntegrityError, match="journal"):
+    with pytest.raises(JournalDamaged, match="journal"):
         fold(records)
 
 

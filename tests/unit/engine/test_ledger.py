@@ -2,7 +2,7 @@ import pytest
 
 from sluice.core import journal
 from sluice.engine.ledger import MAX_RECORD, Ledger
-from sluice.errors import CopyAborted, IntegrityError, NoSuchSegment
+from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
 from support.model import Fate, ModelStore, World
 from support.plans import COPY, TARGET, segment_plan, stream_plan
 
@@ -128,13 +128,13 @@ def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: Model
 
 
 def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
-    """Bytes that are no records are an IntegrityError."""
+    """Bytes that are no records are JournalDamaged."""
     mine = ledger(store)
     mine.begin(PLAN)
     length = store.infos([mine.name])[0]
     assert length is not None
     store.append_at(mine.name, length.length, b"garbage!" * 4)
-    with pytest.raises(IntegrityError, match="damaged"):
+    with pytest.raises(JournalDamaged, match="damaged"):
         mine.load()
 
 
@@ -144,6 +144,6 @@ def test_a_plan_too_large_for_one_append_is_refused(store: ModelStore) -> None:
     huge = PLAN.model_copy(
         update={"config": PLAN.config.model_copy(update={"tags": ("x" * MAX_RECORD,)})}
     )
-    with pytest.raises(IntegrityError, match="too large"):
+    with pytest.raises(PlanTooLarge, match="too large"):
         mine.begin(huge)
     assert mine.load() is None

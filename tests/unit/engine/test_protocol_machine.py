@@ -50,7 +50,15 @@ KINDS = (
     "describe",
     "attributes",
 )
-DAMAGE = ("DigestMismatch", "IntegrityError", "SourceReplaced", "SourceTruncated", "TargetExists")
+DAMAGE = (
+    "DigestMismatch",
+    "EventsDamaged",
+    "IntegrityError",
+    "JournalDamaged",
+    "SourceReplaced",
+    "SourceTruncated",
+    "TargetExists",
+)
 AFTER_ABORT = ("CopyAborted", "TargetReplaced")
 EXPECTED = (AbortRefused, CopyAborted, StoreUnavailable)
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "400"))

@@ -82,7 +82,7 @@ def look(body: Object, *pods: Object, events: tuple[Object, ...] = ()) -> JobSee
         pytest.param(job(), [pod("Pending")], JobPhase.PENDING, id="pending pod"),
         pytest.param(job(), [pod("Running", driver(running={}))], JobPhase.RUNNING, id="running"),
         pytest.param(job(), [pod("Failed", terminated())], JobPhase.RUNNING, id="just failed"),
-        pytest.param(job(), [pod("Succeeded")], JobPhase.RUNNING, id="just succeeded"),
+        pytest.param(job(), [pod("Succeeded")], JobPhase.SUCCEEDED, id="just succeeded"),
         pytest.param(job(failed=1), [], JobPhase.RUNNING, id="pod deleted, not told yet"),
         pytest.param(job("SuccessCriteriaMet"), [], JobPhase.PENDING, id="another condition"),
         pytest.param(job("SuccessCriteriaMet", "Complete"), [], JobPhase.SUCCEEDED, id="complete"),
@@ -93,7 +93,7 @@ def look(body: Object, *pods: Object, events: tuple[Object, ...] = ()) -> JobSee
 def test_the_phase_is_the_jobs_word_and_before_that_its_pods(
     body: Object, pods: list[Object], phase: JobPhase
 ) -> None:
-    """A Job has ended when it says so, and runs as soon as its pod does."""
+    """It runs as soon as its pod does, and has ended when it says so, or its pod has succeeded."""
     assert look(body, *pods).phase is phase
 
 
@@ -242,6 +242,41 @@ def test_why_a_driver_does_not_start_is_in_the_clusters_own_words(
     trouble = look(job(), *pods, events=tuple(events)).trouble
     assert (trouble.reason if trouble else None) == reason
     assert words in (trouble.message if trouble else "")
+
+
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        ([], "its Job has made no pod"),
+        (
+            [pod("Pending")],
+            "pod sluice-0123456789-3-x7k2p is Pending: no scheduler has taken it up",
+        ),
+        (
+            [pod("Pending") | {"spec": {"nodeName": "n1"}}],
+            "pod sluice-0123456789-3-x7k2p is Pending: on node n1, without containers",
+        ),
+        (
+            [pod("Pending", driver(waiting={"reason": "ContainerCreating"}))],
+            "pod sluice-0123456789-3-x7k2p is Pending: ContainerCreating",
+        ),
+        (
+            [
+                pod(
+                    "Pending",
+                    initContainerStatuses=[
+                        driver(waiting={"reason": "CreateContainerConfigError"})
+                    ],
+                )
+            ],
+            "pod sluice-0123456789-3-x7k2p is Pending: CreateContainerConfigError",
+        ),
+        ([pod("Running", driver(running={}))], ""),
+    ],
+)
+def test_a_pod_that_does_not_run_says_how_far_it_is(pods: list[Object], words: str) -> None:
+    """For who wonders why, where nothing is known to be wrong."""
+    assert look(job(), *pods).words == words
 
 
 def test_a_driver_that_runs_has_no_trouble() -> None:

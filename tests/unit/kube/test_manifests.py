@@ -9,12 +9,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.api.quantities import Bytes
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.kube import manifests, names
-from sluice.kube.manifests import CREDENTIALS_DIR, Child, JobRequest
+from sluice.kube.names import Child
+from sluice.kube.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest, executors_for
 from sluice.kube.settings import OperatorSettings, Profile
+from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
 from support.copies import PLAN, UID, spec
 from support.plans import segment_plan, stream_plan, whole_plan
 from support.pod_security import violations
@@ -288,6 +291,13 @@ def test_an_executors_memory_is_not_all_its_jvms() -> None:
     assert container["resources"]["limits"]["memory"] == str(2 * GIB)
 
 
+def test_the_smallest_executor_that_may_be_asked_for_has_what_spark_insists_on() -> None:
+    """Its JVM's heap, and beside it the least that has to remain for Python."""
+    least = request(runtime={"executor": {"resources": {"memory": "768Mi"}}}).spec.runtime.executor
+    assert least is not None
+    assert least.resources.memory == Bytes("1", "1Ti").parse(EXECUTOR_HEAP) + _LEAST_OVERHEAD
+
+
 def test_the_driver_knows_who_it_is() -> None:
     """Log lines name the resource and the attempt; the pod's own facts come from the cluster."""
     env = {entry["name"]: entry for entry in driver(request(attempt=5))["env"]}
@@ -369,7 +379,7 @@ def test_executors_follow_the_size_where_the_spec_leaves_them_open(
 ) -> None:
     """None for little, one for every 8 GiB, at most what the profile allows."""
     made = request(size=size, operator={"executorNamespaces": namespaces}, **fields)
-    assert manifests.executors_for(made) == expected
+    assert executors_for(made) == expected
     assert any(arg.startswith("--executors") for arg in driver(made)["args"]) == (expected > 0)
 
 

@@ -41,7 +41,7 @@ def test_profiles_are_what_the_file_says(file: Path) -> None:
     assert (big.max_resources.cpu, big.max_resources.memory) == (1500, 4 << 30)
     assert big.driver.resources == {"requests": {"cpu": 2, "memory": "1Gi"}}
     assert (big.driver.scratch_size, big.executor.cores) == ("2Gi", 2)
-    assert big.executor.resources["limits"] == {"memory": "2Gi"}
+    assert big.executor.resources["limits"] == {"memory": "1Gi"}
 
 
 @pytest.mark.parametrize(

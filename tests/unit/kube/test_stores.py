@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.config import Settings
+from sluice.core.model import StoreAddress
 from sluice.errors import SecretNotFound
+from sluice.kube import stores
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
 from sluice.kube.storekeeper import _secret, _users
-from sluice.kube.stores import _credentials, _fingerprint
+from sluice.kube.stores import Connections, _credentials, _fingerprint
 from sluice.stores.credentials import Credentials
+from support.api_server import ApiServer
 from support.resources import COPY, STORE, changed
 
 if TYPE_CHECKING:
@@ -81,3 +86,39 @@ def test_a_store_names_its_secret() -> None:
     assert _secret(body) == "login"
     assert _secret(STORE) is None
     assert _secret(changed(STORE, "spec.pravega.controllerURI", "?")) is None
+
+
+# -- connections
+
+
+class Connection:
+    """A connection that can be closed."""
+
+    def __init__(self) -> None:
+        self.open = True
+
+    def close(self) -> None:
+        """As Store.close."""
+        assert self.open
+        self.open = False
+
+
+def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as somebody does, it is kept; who asks later has another one."""
+    monkeypatch.setattr(stores, "connect", lambda *_, **__: Connection())
+    here, there = StoreAddress(uri="tcp://here:1"), StoreAddress(uri="tcp://there:1")
+
+    async def story() -> None:
+        connections = Connections(ApiServer().api, Settings(), idle=0.2)
+        used, idle = await connections.get("team", here), await connections.get("team", there)
+        for _ in range(8):
+            await asyncio.sleep(0.05)
+            assert await connections.get("team", here) is used
+        assert [one.open for one in (used, idle)] == [True, False]  # type: ignore[attr-defined]
+        anew = await connections.get("team", there)
+        assert anew is not idle
+        connections.close()
+        assert [one.open for one in (used, anew)] == [False, False]  # type: ignore[attr-defined]
+        await asyncio.sleep(0.3)
+
+    asyncio.run(story())

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType
+from sluice.core import text
 from sluice.core.reconcile import copy_deletion
 from sluice.core.reconcile.copy_seen import (
     late_jobs,
@@ -21,7 +22,7 @@ from sluice.core.reconcile.copy_seen import (
     too_late,
     waits,
 )
-from sluice.core.reconcile.copy_status import CopyStatus
+from sluice.core.reconcile.copy_status import CopyStatus, job_name
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
@@ -35,6 +36,7 @@ from sluice.core.reconcile.world import (
     Question,
     RemoveFinalizer,
     StartJob,
+    StoreSeen,
     WriteControls,
     WritePlan,
 )
@@ -43,13 +45,15 @@ from sluice.errors import (
     Category,
     DeadlineExceeded,
     DriverLost,
+    DriverNotStarted,
+    PlanTooLarge,
     StoreNotFound,
     StoreNotReady,
 )
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Action, JobSeen, StoreSeen, World
+    from sluice.core.reconcile.world import Action, JobSeen, World
 
 POLL_SECONDS: Final = 2.0
 """Between two looks at a running copy's progress."""
@@ -62,6 +66,9 @@ TIDY_SECONDS: Final = 30.0
 
 MISSING: Final = frozenset({"StoreNotFound", "SecretNotFound", "ProfileNotFound", "InvalidSpec"})
 """Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
+
+MOST_PLAN_BYTES: Final = 960 << 10
+"""The longest plan, as JSON: a ConfigMap takes 1 MiB, and executors' template lies beside it."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
@@ -169,8 +176,8 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
             return Decision(
                 status=status.starting(job), actions=(DeleteJob(job.name),), again=POLL_SECONDS
             )
-        if job.trouble is not None and world.now - job.started > START_PATIENCE:
-            decision = _failed(copy, status, job.trouble, attempt=job)
+        if world.now - job.started > START_PATIENCE:
+            decision = _failed(copy, status, job.trouble or _not_started(job), attempt=job)
             return Decision(
                 status=decision.status, actions=(DeleteJob(job.name),), again=decision.again
             )
@@ -181,6 +188,13 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         actions=(*guard, *controls),
         again=POLL_SECONDS,
     )
+
+
+def _not_started(job: JobSeen) -> Trouble:
+    """Why a driver has failed to start of whose trouble nobody tells."""
+    minutes = START_PATIENCE.total_seconds() / 60
+    words = f": {job.words}" if job.words else ""
+    return Trouble.of(DriverNotStarted(f"the driver has not started in {minutes:.0f} min{words}"))
 
 
 def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
@@ -234,9 +248,14 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         # Nothing is known; to say that this generation was looked at would say that all is well.
         return Decision(status=copy.status, again=POLL_SECONDS)
     plan, actions = _plan(world, status)
+    trouble = _too_large(plan)
+    if trouble is not None:
+        return _failed(copy, status, trouble, attempt=None)
     number = status.next_attempt()
     status.planned(plan)
-    old = [DeleteJob(job.name) for job in world.jobs if job.attempt < number - 1]
+    old = {job.name: job.attempt for job in world.jobs if job.attempt < number - 1}
+    if number > 2:  # noqa: PLR2004 - the last but one may have gone by its age, but not all of it
+        old[job_name(copy.uid, number - 2)] = number - 2
     return Decision(
         status=status.starting_attempt(number, plan),
         actions=(
@@ -244,7 +263,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
             HoldStores(),
             *actions,
             WriteControls(),
-            *old,
+            *(DeleteJob(name) for name in sorted(old, key=old.__getitem__)),
             StartJob(number, plan.plan),
         ),
         again=POLL_SECONDS,
@@ -261,7 +280,8 @@ def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]
     assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
     written = world.plan
     if written is None:
-        return answer, (WritePlan(answer.plan),)
+        damaged = (DropPlan(),) if world.damaged else ()
+        return answer, (*damaged, WritePlan(answer.plan))
     approved = not answer.recorded and status.value.plan_hash == written.plan.hash
     # The bounds may be those of before; the stores are where their StreamStores say now.
     streams = written.plan.streams if approved else answer.plan.streams
@@ -269,6 +289,21 @@ def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
     return Planned(plan=plan, recorded=answer.recorded), (*anew, WritePlan(plan))
+
+
+def _too_large(planned: Planned) -> Trouble | None:
+    """Why a plan cannot be written down."""
+    size = len(planned.plan.model_dump_json().encode())
+    if size <= MOST_PLAN_BYTES:
+        return None
+    segments = len(planned.plan.streams[0].segments)
+    return Trouble.of(
+        PlanTooLarge(
+            f"the plan for {segments} segments takes {text.size(size)}, and a ConfigMap holds "
+            f"{text.size(MOST_PLAN_BYTES)} of it",
+            field="spec.source.stream",
+        )
+    )
 
 
 def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
@@ -279,9 +314,14 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return Decision(
             status=status.stopping(), actions=(DeleteJob(job.name),), again=POLL_SECONDS
         )
+    if world.pods:  # the Job goes before its pods, which have some seconds to end
+        return Decision(status=status.stopping(), again=POLL_SECONDS)
     actions: tuple[Action, ...] = ()
     if isinstance(world.answer, Planned):
         plan, actions = _plan(world, status)
+        trouble = _too_large(plan)
+        if trouble is not None:
+            return _failed(copy, status, trouble, attempt=None)
         status.planned(plan)
     elif world.plan is None and world.trouble is not None:
         return _failed(copy, status, world.trouble, attempt=None)
@@ -305,7 +345,8 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _both_ready(world: World) -> bool:
-    return all(store is not None and store.ready for store in (world.source, world.target))
+    stores = (world.source, world.target)
+    return all(isinstance(store, StoreSeen) and store.ready for store in stores)
 
 
 def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
@@ -318,12 +359,14 @@ def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
 
 
 def _store_trouble(
-    copy: CopySeen, side: str, store: StoreSeen | None, *, begun: bool
+    copy: CopySeen, side: str, store: StoreSeen | Trouble | None, *, begun: bool
 ) -> Trouble | None:
     field = f"spec.{side}.storeRef.name"
     name = getattr(copy.spec, side).store_ref.name
     if store is None:
         return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
+    if isinstance(store, Trouble):
+        return store
     if store.deleting and not begun:
         return Trouble.of(StoreNotReady(f"StreamStore {name!r} is being deleted", field=field))
     if not store.ready:

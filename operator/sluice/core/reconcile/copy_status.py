@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.status import (
     Attempt,
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.verdict import Verdict
     from sluice.core.reconcile.world import Complete, JobSeen, Planned, Reading, World
     from sluice.core.trouble import Trouble
+
+
+READ_AGAIN: Final = timedelta(seconds=30)
+"""After which a progress that has not changed is written again, to say that it was read."""
 
 
 class CopyStatus:
@@ -152,6 +156,8 @@ class CopyStatus:
             return
         before = self.value.progress
         progress = _progress(world.reading, before, self._now)
+        if before is not None and _says_the_same(progress, before):
+            return  # a status that only tells the time is a write for nobody
         if before is not None and progress.bytes > before.bytes:
             self._set(failures=0)
         self._set(progress=progress)
@@ -324,6 +330,13 @@ def job_name(uid: str, attempt: int) -> str:
 def _cut(stream: StreamPlan, *, end: bool) -> str:
     """Offsets by segment."""
     return ",".join(f"{s.id}={s.end if end else s.start}" for s in stream.segments)
+
+
+def _says_the_same(progress: Progress, before: Progress) -> bool:
+    """Whether a reading says nothing but the time that was not said a moment ago."""
+    if before.time is None or progress.time is None or progress.time - before.time >= READ_AGAIN:
+        return False
+    return progress.model_copy(update={"time": before.time}) == before
 
 
 def _progress(reading: Reading, before: Progress | None, now: datetime) -> Progress:

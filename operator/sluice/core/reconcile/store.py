@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.model import Health
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.verdict import Backoff
 from sluice.errors import SecretNotFound
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 PROBE_SECONDS: Final = 30.0
 """Between two looks at a store that is ready."""
 
-RETRY_SECONDS: Final = 5.0
-"""Between two looks at a store that is not."""
+AWAY: Final = Backoff(5, 60)
+"""Between two looks at a store that is not, by how often in a row it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class StoreWorld:
         now: the time of looking.
         probed: when the store was last asked.
         probe: its answer, or why there is none.
+        failures: how often in a row there was none.
         users: resources that need the store and are not done.
         held: whether the in-use finalizer stands on it.
     """
@@ -38,6 +40,7 @@ class StoreWorld:
     now: datetime
     probed: datetime
     probe: Health | Trouble
+    failures: int = 1
     users: tuple[str, ...] = ()
     held: bool = False
 
@@ -72,7 +75,6 @@ def reconcile_store(
     if isinstance(probe, Health):
         said = Saying("Reachable", "The store answers.")
         wanted = conditions.ready(said)
-        again = PROBE_SECONDS
         new = new.model_copy(
             update={
                 "latency_milliseconds": round(probe.latency * 1000),
@@ -85,7 +87,6 @@ def reconcile_store(
         # wrong password does not get right by itself.
         passing = probe.retryable or probe.reason == SecretNotFound.__name__
         wanted = (conditions.working if passing else conditions.stalled)(said, bounded=False)
-        again = RETRY_SECONDS
         new = new.model_copy(update={"latency_milliseconds": None})
     if deleting and world.users:
         said = Saying(
@@ -100,7 +101,14 @@ def reconcile_store(
             )
         }
     )
+    since = (world.now - world.probed).total_seconds()
+    again = max(1.0, interval(probe, world.failures) - since)
     return StoreDecision(status=new, hold=bool(world.users), again=again)
+
+
+def interval(probe: Health | Trouble, failures: int) -> float:
+    """Seconds from an answer, or the last of some failures in a row, to the next look."""
+    return PROBE_SECONDS if isinstance(probe, Health) else AWAY.after(failures)
 
 
 def _some(names: tuple[str, ...], most: int = 5) -> str:

@@ -61,6 +61,7 @@ class JobSeen:
         started: when it was made.
         ended: when it succeeded or failed.
         trouble: why its pod does not start (PENDING), or why it failed (FAILED).
+        words: what its pod says of itself (PENDING), where that is no trouble yet.
         deleting: whether it is being deleted.
         outdated: whether it was made for another runtime than the spec asks for now.
     """
@@ -71,6 +72,7 @@ class JobSeen:
     started: datetime
     ended: datetime | None = None
     trouble: Trouble | None = None
+    words: str = ""
     deleting: bool = False
     outdated: bool = False
 
@@ -152,11 +154,13 @@ class World:
 
     Attributes:
         now: the time of looking.
-        source, target: the stores; None when there is no such StreamStore.
+        source, target: the stores; None when there is no such StreamStore, a Trouble when there is
+            one whose spec cannot be read.
         profile: why the runtime profile cannot be used; None when it can.
-        plan: the plan ConfigMap.
+        plan: the plan ConfigMap; None where there is none, or one that holds no plan.
+        damaged: whether there is one that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
-        pods: pods of this copy that are not gone.
+        pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
         answer: to Question.STATE, if it was asked.
         reading: to Question.PROGRESS, if it was asked.
@@ -164,10 +168,11 @@ class World:
     """
 
     now: datetime
-    source: StoreSeen | None
-    target: StoreSeen | None
+    source: StoreSeen | Trouble | None
+    target: StoreSeen | Trouble | None
     profile: Trouble | None = None
     plan: PlanSeen | None = None
+    damaged: bool = False
     jobs: tuple[JobSeen, ...] = ()
     pods: int = 0
     controls: bool = True
@@ -223,7 +228,7 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True)
 class DeleteJob:
-    """Delete a Job and its pods."""
+    """Delete a Job, its pods, and what its driver ran from; any of them may be gone already."""
 
     name: str
 

@@ -70,7 +70,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"backoff_limit": 6},
 )
 LOST = ("", "", "request", "reply", "operator")
-LOSSES = ("pod", "finished Job", "Job", "plan")
+LOSSES = ("pod", "finished Job", "Job", "plan", "words of the plan")
 SECONDS = (1, 10, 60, 700)
 
 
@@ -188,9 +188,10 @@ class Copy(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), what=st.sampled_from(LOSSES))
     def lose(self, which: int, what: str) -> None:
-        """A pod that was told to stop is gone, or somebody deletes a Job or the plan."""
+        """A pod that was told to stop is gone, or somebody deletes a Job or spoils the plan."""
         cluster, driver = self.cluster, self.driver(which)
-        if what == "plan":
+        if what.endswith("plan"):
+            cluster.spoiled = what != "plan" and (cluster.spoiled or cluster.plan is not None)
             cluster.plan = None
         elif what == "pod":
             if driver is not None and driver.stopping:
@@ -271,6 +272,7 @@ class Copy(RuleBasedStateMachine):
         self.status_is_bounded()
         if self.alone:
             self.what_is_final_stays_final()
+            self.suspended_is_true()
             self.one_driver_at_most()
             self.the_finalizer_stands()
         self.nothing_is_left_behind()
@@ -297,6 +299,11 @@ class Copy(RuleBasedStateMachine):
         if self.said_to_be_done() and not self.taken:
             assert whole is not None
             assert self.status.plan_hash in {None, whole.hash}
+
+    def suspended_is_true(self) -> None:
+        """A copy that is said to be suspended has no pod."""
+        if self.status.condition(ConditionType.SUSPENDED):
+            assert not self.cluster.drivers
 
     def said_to_be_done(self) -> bool:
         """Whether the status says that the copy has succeeded."""

@@ -11,6 +11,7 @@ from sluice.core.reconcile.world import (
     DropPlan,
     JobPhase,
     Planned,
+    PlanSeen,
     Question,
     StartJob,
     World,
@@ -117,6 +118,19 @@ def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
     seen = after(seen, decision)
     assert seen.finalizer
     assert said(reconcile(seen, replace(around, plan=plan_seen()))) == SUSPENDED
+
+
+@pytest.mark.parametrize("plan", [None, plan_seen()])
+def test_a_copy_is_suspended_once_nothing_of_it_runs(plan: PlanSeen | None) -> None:
+    """A Job is gone before its pod is, and a driver that ends writes for some seconds more."""
+    seen = changed(begun(), suspend=True)
+    seen = after(seen, reconcile(seen, world(jobs=(job(),), plan=plan)))
+    decision = reconcile(seen, world(pods=1, plan=plan, answer=PLANNED))
+    assert (said(decision), reason(decision)) == (WORKING, "Stopping")
+    assert decision.actions == ()
+    assert decision.again is not None
+    seen = after(seen, decision)
+    assert said(reconcile(seen, world(plan=plan, answer=PLANNED))) == SUSPENDED
 
 
 def test_a_suspended_copy_says_what_is_staged() -> None:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.core.progress import Pace
 from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
 from sluice.core.reconcile.world import (
     AddFinalizer,
@@ -86,10 +87,19 @@ def test_what_is_staged_waits_for_a_secret_that_is_missing() -> None:
     assert decision.again is not None
 
 
-def test_patience_with_a_driver_needs_no_trouble() -> None:
-    """A large image may take its time: without trouble a pending pod is not given up."""
-    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(PENDING,)))
+def test_a_driver_that_stays_pending_without_a_word_is_given_up_as_well() -> None:
+    """A large image may take its time, but not for ever; the pod's own words say how far it is."""
+    silent = replace(PENDING, words="pod x is Pending: ContainerCreating")
+    decision = reconcile(begun(), world(now=later(TOO_LONG - 2), jobs=(silent,)))
     assert (decision.actions, reason(decision)) == ((), "Starting")
+    decision = reconcile(begun(), world(now=later(TOO_LONG), jobs=(silent,)))
+    assert decision.actions == (DeleteJob(PENDING.name),)
+    assert reason(decision) == "DriverNotStarted"
+    assert message(decision) == (
+        "the driver has not started in 10 min: pod x is Pending: ContainerCreating. Look at the "
+        "pod, its events and its node with kubectl describe; the next attempt makes another pod. "
+        "Attempt 2 begins in 15 s."
+    )
 
 
 def test_a_pending_driver_is_replaced_when_the_runtime_changes() -> None:
@@ -137,6 +147,22 @@ def test_the_status_follows_the_bytes(staged: int, why: str, text: str, *, publi
     assert (progress.bytes, progress.percent) == (staged, min(99, staged // 10))
     assert (progress.rate, progress.bytes_per_second) == ("100 B/s", 100)
     assert progress.eta_seconds == (1000 - staged) // 100
+
+
+def test_a_progress_that_has_not_changed_is_not_written_again_and_again() -> None:
+    """Only after half a minute, so that people see that somebody looks."""
+    seen = begun()
+    around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    seen = after(seen, reconcile(seen, around))
+    for seconds in (2, 29):
+        assert reconcile(seen, replace(around, now=later(seconds))).status == seen.status
+    again = reconcile(seen, replace(around, now=later(30))).status.progress
+    assert again is not None
+    assert again.time == later(30)
+    for other in (reading(401), replace(reading(400), pace=Pace(0.0, None))):
+        moved = reconcile(seen, replace(around, now=later(2), reading=other)).status.progress
+        assert moved is not None
+        assert moved.time == later(2)
 
 
 def test_an_empty_stream_has_no_percent() -> None:

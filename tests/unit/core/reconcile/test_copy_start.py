@@ -4,7 +4,7 @@ import pytest
 
 from sluice.api.status import StreamCopyStatus
 from sluice.core.model import StoreAddress
-from sluice.core.reconcile.copy import questions, reconcile
+from sluice.core.reconcile.copy import MOST_PLAN_BYTES, questions, reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import (
     AddFinalizer,
@@ -52,6 +52,7 @@ from support.copies import (
     trouble,
     world,
 )
+from support.plans import segment_plan, stream_plan, whole_plan
 
 
 def test_a_new_copy_begins() -> None:
@@ -165,6 +166,41 @@ def test_a_plan_that_the_status_does_not_know_is_made_anew() -> None:
     assert StartJob(1, LONGER) in decision.actions
 
 
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_plan_that_cannot_be_read_is_replaced(*, suspend: bool) -> None:
+    """What stands in its place would keep every other from being written."""
+    decision = reconcile(copy(suspend=suspend), world(damaged=True, answer=PLANNED))
+    plans = [action for action in decision.actions if isinstance(action, DropPlan | WritePlan)]
+    assert plans == [DropPlan(), WritePlan(PLAN)]
+
+
+def test_a_plan_that_cannot_be_read_is_left_alone_while_a_driver_runs() -> None:
+    """The driver has its own, and the store has the one that counts."""
+    decision = reconcile(begun(), world(damaged=True, jobs=(job(),)))
+    assert decision.actions == ()
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) -> None:
+    """It would be refused for ever. The status says what to do instead, and nothing is made."""
+    segments = [segment_plan(1 << 40, cuts=tuple(range(64)), number=n) for n in range(6000)]
+    seen = copy(suspend=suspend)
+    decision = reconcile(seen, world(answer=Planned(plan=whole_plan(stream_plan(*segments)))))
+    assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
+    assert message(decision) == (
+        "spec.source.stream: the plan for 6000 segments takes 1.9 MB, and a ConfigMap holds "
+        "983 kB of it. Copy it with `sluice run`, which needs no ConfigMap; nothing was made."
+    )
+    assert decision.actions == ()
+    assert decision.status.plan_ref is None
+    assert decision.again == 30
+
+
+def test_the_longest_plan_leaves_room_in_its_config_map() -> None:
+    """The API server counts all that lies in one: 1 MiB."""
+    assert MOST_PLAN_BYTES + (64 << 10) == 1 << 20
+
+
 @pytest.mark.parametrize(
     ("error", "final"),
     [
@@ -240,6 +276,17 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
     deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
     assert deleted == [DeleteJob(job_name(UID, 1)), DeleteJob(job_name(UID, 2))]
     assert decision.actions[-1] == StartJob(4, PLAN)
+
+
+def test_what_an_old_job_leaves_that_went_by_its_age_is_deleted() -> None:
+    """Kubernetes deletes Jobs a day after their end, but not the ConfigMaps beside them."""
+    history = attempts("Failed", "Failed", "Failed")
+    seen = copy(
+        status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
+    )
+    decision = reconcile(seen, world(answer=RECORDED))
+    deleted = [action for action in decision.actions if isinstance(action, DeleteJob)]
+    assert deleted == [DeleteJob(job_name(UID, 2))]
 
 
 @pytest.mark.parametrize("answer", [PLANNED, RECORDED, Planned(plan=LONGER)])

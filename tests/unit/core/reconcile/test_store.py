@@ -27,13 +27,21 @@ def look(
     users: tuple[str, ...] = (),
     deleting: bool = False,
     seconds: float = 0,
+    failures: int = 1,
+    age: float = 0,
 ) -> StoreDecision:
-    """What follows from a look at a store, so many seconds after NOW."""
+    """What follows from a look, so many seconds after NOW, at a store that was asked before."""
     now = NOW + timedelta(seconds=seconds)
     answer = Trouble.of(probe) if isinstance(probe, SluiceError) else probe
     return reconcile_store(
         status or StreamStoreStatus(),
-        StoreWorld(now=now, probed=now, probe=answer, users=users),
+        StoreWorld(
+            now=now,
+            probed=now - timedelta(seconds=age),
+            probe=answer,
+            failures=failures,
+            users=users,
+        ),
         generation=3,
         deleting=deleting,
     )
@@ -83,6 +91,16 @@ def test_what_does_not_get_right_by_itself_stalls_the_store(error: SluiceError) 
     decision = look(error)
     assert said(decision) == {"Ready": "False", "Stalled": "True"}
     assert decision.again > 0
+
+
+def test_a_store_that_stays_away_is_asked_less_and_less() -> None:
+    """Down to once a minute; time that has passed since it was asked counts."""
+    error = StoreUnavailable("no connection")
+    waits = [look(error, failures=number).again for number in range(1, 8)]
+    assert waits == [5, 10, 20, 40, 60, 60, 60]
+    assert look(error, failures=4, age=15).again == 25
+    assert look(error, failures=4, age=99).again == 1
+    assert look(HEALTHY, age=10).again == 20
 
 
 def test_a_status_that_is_old_news_is_not_kept() -> None:

@@ -1,0 +1,94 @@
+"""Watches of a namespace that note when each word came."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, Self
+
+from bench.model import BenchError
+from bench.timeline import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+    from bench.timeline import Object
+    from localcluster import Cluster
+
+_KINDS: Final = {
+    "streamcopies": "/apis/sluice.dev/v1alpha1",
+    "jobs": "/apis/batch/v1",
+    "configmaps": "/api/v1",
+    "pods": "/api/v1",
+    "events": "/api/v1",
+}
+
+
+class Watching:
+    """What the API server tells of a namespace, from the beginning of the block on.
+
+    Objects carry whole seconds only, so what counts is when a watch's line came, by this machine's
+    clock. `kubectl get --raw` hands lines on as they come.
+
+    Args:
+        cluster: the cluster.
+        namespace: the namespace.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._stack = ExitStack()
+        self._news = threading.Condition()
+        self._seen: list[Seen] = []
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        for kind, root in _KINDS.items():
+            path = f"{root}/namespaces/{self._namespace}/{kind}?watch=true"
+            child = subprocess.Popen(
+                self._cluster.kubectl_command("get", f"--raw={path}"),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+            )
+            self._stack.callback(child.wait)
+            self._stack.callback(child.kill)
+            threading.Thread(target=self._read, args=(child.stdout,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the watches."""
+        self._stack.close()
+
+    @property
+    def seen(self) -> list[Seen]:
+        """All that was seen, in the order in which it came."""
+        with self._news:
+            return sorted(self._seen, key=lambda seen: seen.at)
+
+    def until(self, what: str, check: Callable[[Object], bool], *, seconds: float) -> None:
+        """Wait until an object is seen that is as wanted, also one that was seen already.
+
+        Raises:
+            BenchError: it did not come in time.
+        """
+        with self._news:
+            if not self._news.wait_for(lambda: any(check(s.body) for s in self._seen), seconds):
+                raise BenchError(f"not within {seconds:g} s: {what}")
+
+    def _read(self, lines: IO[bytes]) -> None:
+        with lines:
+            for line in lines:
+                at = time.time()
+                if not line.endswith(b"\n"):
+                    return  # cut off at the end of the block
+                word = json.loads(line)
+                if word["type"] == "ERROR":
+                    return  # what is missing then fails the run at its deadline
+                with self._news:
+                    self._seen.append(Seen(at, word["object"]))
+                    self._news.notify_all()

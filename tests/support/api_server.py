@@ -1,0 +1,76 @@
+"""An API server in memory: objects by kind, namespace and name, as the operator's calls see them.
+
+It checks nothing and runs no controller; what a real one refuses is tried in `tests/integration`.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Api, Kind, Object
+
+
+class ApiServer:
+    """The objects, and every change that was asked for.
+
+    Attributes:
+        objects: by kind, namespace and name.
+        changes: the verb, the kind and the name of each, in order.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.changes: list[tuple[str, str, str]] = []
+        self._versions = itertools.count(1)
+
+    @property
+    def api(self) -> Api:
+        """It, as what the operator takes it for."""
+        return cast("Api", self)
+
+    def put(self, kind: Kind, body: Object) -> Object:
+        """Somebody else makes an object, or changes it."""
+        meta = body["metadata"]
+        meta.setdefault("namespace", "default")
+        meta.setdefault("uid", f"uid-{next(self._versions)}")
+        meta["resourceVersion"] = str(next(self._versions))
+        self.objects[kind.name, meta["namespace"], meta["name"]] = body
+        return body
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """As Api.get."""
+        return copy.deepcopy(self.objects.get((kind.name, namespace, name)))
+
+    async def list(
+        self, kind: Kind, namespace: str, *, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        """As Api.list; no events are ever found."""
+        if fields:
+            return []
+        wanted = dict(one.split("=") for one in labels.split(",") if one)
+        return [
+            copy.deepcopy(body)
+            for (own, place, _), body in self.objects.items()
+            if (own, place) == (kind.name, namespace)
+            and wanted.items() <= body["metadata"].get("labels", {}).items()
+        ]
+
+    async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
+        """As Api.create."""
+        key = (kind.name, namespace, body["metadata"]["name"])
+        self.changes.append(("create", *key[::2]))
+        return None if key in self.objects else self.put(kind, copy.deepcopy(body))
+
+    async def apply(self, kind: Kind, namespace: str, body: Object, **_: Any) -> Object | None:
+        """As Api.apply; what it does not name goes."""
+        assert body["metadata"]["namespace"] == namespace
+        self.changes.append(("apply", kind.name, body["metadata"]["name"]))
+        return self.put(kind, copy.deepcopy(body))
+
+    async def delete(self, kind: Kind, namespace: str, name: str) -> bool:
+        """As Api.delete."""
+        self.changes.append(("delete", kind.name, name))
+        return self.objects.pop((kind.name, namespace, name), None) is not None

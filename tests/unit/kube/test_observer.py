@@ -1,0 +1,197 @@
+"""What is seen of a copy's surroundings, at an API server in memory and without stores."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.core.model import Health
+from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.reconcile.world import JobPhase, StoreSeen
+from sluice.core.trouble import Trouble
+from sluice.errors import StoreNotReady, StoreUnavailable
+from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.copies import CopyObserver
+from sluice.kube.manifests import plan_config_map
+from sluice.kube.mirror import Mirror
+from sluice.kube.names import ATTEMPT_LABEL, Child, child_labels
+from sluice.kube.probes import Probed
+from sluice.kube.settings import OperatorSettings
+from support.api_server import ApiServer
+from support.copies import PLAN, message, plan_seen, reason
+from support.resources import COPY, STORE, changed
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Object
+    from sluice.kube.copies import Situation
+    from sluice.kube.probes import Probes
+    from sluice.kube.stores import Connections
+    from sluice.stores.base import Store
+
+UID = "6e1f1a52-7f0b-4b52-9a57-0c7d6ad3d9a1"
+
+
+class Away:
+    """Stores that answered a moment ago, and to which there is no connection now."""
+
+    async def look(self, *_: Object, **__: Any) -> Probed:
+        """As Probes.look."""
+        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+
+    async def get(self, *_: Any) -> Store:
+        """As Connections.get."""
+        raise StoreUnavailable("no connection")
+
+
+def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None = None) -> ApiServer:
+    """The StreamStore `local`, and a copy that names it."""
+    server = ApiServer()
+    server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
+    body = changed(COPY, "metadata", {"name": "orders", "uid": UID, "generation": 1} | (meta or {}))
+    server.put(STREAM_COPY, body | {"spec": body["spec"] | (spec or {})})
+    return server
+
+
+def observer(server: ApiServer, threads: ThreadPoolExecutor) -> CopyObserver:
+    """What looks at that cluster, with nothing remembered and nothing told by watches."""
+    away = Away()
+    return CopyObserver(
+        server.api,
+        Mirror(),
+        cast("Connections", away),
+        cast("Probes", away),
+        settings=OperatorSettings(image="i"),
+        cluster="c",
+        threads=threads,
+    )
+
+
+def look(server: ApiServer) -> Situation:
+    """What is seen of the copy."""
+
+    async def at_once() -> Situation:
+        with ThreadPoolExecutor() as threads:
+            body = await server.get(STREAM_COPY, "default", "orders")
+            assert body is not None
+            return await observer(server, threads).look(body)
+
+    return asyncio.run(at_once())
+
+
+# -- stores
+
+
+def test_a_store_is_seen_as_its_probe_says() -> None:
+    """By its name in the copy's namespace."""
+    found = look(cluster()).world.source
+    assert isinstance(found, StoreSeen)
+    assert (found.name, found.ready, found.held) == ("local", True, False)
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_store_whose_spec_is_invalid_is_said_to_be_so(*, suspend: bool) -> None:
+    """It is there; what is wrong with it is named by its field, and what to do about it."""
+    server = cluster(spec={"suspend": suspend})
+    server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
+    found = look(server)
+    decision = reconcile(found.seen, found.world)
+    assert reason(decision) == "StoreNotReady"
+    words = message(decision)
+    assert words.startswith("spec.source.storeRef.name: the spec of StreamStore 'local' is invalid")
+    assert "spec.pravega.controllerURI" in words
+    assert words.endswith("Correct the StreamStore and apply it again; the copy goes on then.")
+
+
+def test_a_store_that_cannot_be_read_is_not_gone_for_good() -> None:
+    """A copy that is deleted waits for its spec to be mended: what is staged would leak."""
+    server = cluster()
+    server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
+    found = look(server)
+    assert isinstance(found.world.target, Trouble)
+    with (
+        ThreadPoolExecutor() as threads,
+        pytest.raises(StoreNotReady, match="is invalid"),
+    ):
+        asyncio.run(observer(server, threads).stores(found))
+
+
+# -- the plan
+
+
+@pytest.mark.parametrize("data", [None, {}, {"plan.json": "{"}, {"plan.json": "{}"}])
+def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> None:
+    """It counts as none, and stands in the way of another."""
+    server = cluster()
+    assert not look(server).world.damaged
+    server.put(CONFIG_MAP, {"metadata": {"name": plan_name("orders", UID)}, "data": data})
+    world = look(server).world
+    assert (world.plan, world.damaged) == (None, True)
+
+
+def test_a_config_map_with_a_plan_is_read() -> None:
+    """As it was written."""
+    server = cluster()
+    child = Child(namespace="default", name="orders", uid=UID)
+    server.put(CONFIG_MAP, plan_config_map(child, PLAN))
+    world = look(server).world
+    assert (world.plan, world.damaged) == (plan_seen(), False)
+
+
+# -- pods
+
+
+@pytest.mark.parametrize(
+    ("spec", "meta", "pods"),
+    [
+        ({}, {}, 0),
+        ({"suspend": True}, {}, 2),
+        ({}, {"deletionTimestamp": "2026-01-02T03:04:05Z"}, 2),
+    ],
+)
+def test_pods_that_run_are_counted_where_that_is_waited_for(
+    spec: dict[str, Any], meta: dict[str, Any], pods: int
+) -> None:
+    """Drivers and executors of this copy, until their containers have ended."""
+    server = cluster(spec=spec, meta=meta)
+    for name, uid, phase in (
+        ("driver", UID, "Running"),
+        ("executor", UID, "Pending"),
+        ("ended", UID, "Succeeded"),
+        ("other", "another", "Running"),
+    ):
+        meta = {"name": name, "labels": child_labels(uid, "driver")}
+        server.put(POD, {"metadata": meta, "status": {"phase": phase}})
+    assert look(server).world.pods == pods
+
+
+# -- Jobs
+
+
+def put_job(server: ApiServer, uid: str) -> None:
+    """The Job of the first attempt."""
+    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
+    meta = {"name": job_name(UID, 1), "uid": uid, "labels": labels}
+    server.put(JOB, {"metadata": meta | {"creationTimestamp": "2026-01-02T03:04:05Z"}})
+
+
+def put_driver(server: ApiServer, job: str, phase: str) -> None:
+    """The pod that the Job of this UID has made."""
+    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
+    owners = [{"kind": "Job", "name": job_name(UID, 1), "uid": job}]
+    meta = {"name": f"pod-of-{job}", "labels": labels, "ownerReferences": owners}
+    server.put(POD, {"metadata": meta, "status": {"phase": phase}})
+
+
+def test_a_job_that_was_made_again_is_not_taken_for_the_former() -> None:
+    """They have one name; the pod of the one that somebody deleted may run for half a minute."""
+    server = cluster()
+    put_job(server, "second")
+    put_driver(server, "first", "Running")
+    assert [job.phase for job in look(server).world.jobs] == [JobPhase.PENDING]
+    put_driver(server, "second", "Running")
+    assert [job.phase for job in look(server).world.jobs] == [JobPhase.RUNNING]

@@ -1,0 +1,38 @@
+"""What becomes of actions, at an API server in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from sluice.core.reconcile.world import DeleteJob
+from sluice.kube.client import CONFIG_MAP, JOB
+from sluice.kube.names import run_name
+from sluice.kube.performer import Performer
+from support.api_server import ApiServer
+from support.copies import copy
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.world import Action
+    from sluice.kube.copies import Situation
+
+UNUSED = cast("Any", None)
+
+
+def perform(server: ApiServer, action: Action) -> None:
+    """Do one thing for the copy."""
+    situation = SimpleNamespace(namespace="default", seen=copy())
+    performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
+    asyncio.run(performer.perform(cast("Situation", situation), action))
+
+
+def test_what_a_driver_ran_from_goes_with_its_job() -> None:
+    """Also where the Job has gone before."""
+    server = ApiServer()
+    server.put(JOB, {"metadata": {"name": "sluice-1"}})
+    for job in ("sluice-1", "sluice-2", "sluice-3"):
+        server.put(CONFIG_MAP, {"metadata": {"name": run_name(job)}})
+    perform(server, DeleteJob("sluice-1"))
+    perform(server, DeleteJob("sluice-2"))
+    assert [name for _, _, name in server.objects] == [run_name("sluice-3")]
