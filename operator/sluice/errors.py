@@ -37,6 +37,7 @@ is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `
     │       ├── InvalidEventNumber    another writer with our id was faster         (retryable)
     │       └── ConditionFailed       a compare-and-set found another value
     ├── InfrastructureError       what runs the copy broke (driver, worker, disk)   (retryable)
+    │   ├── ResourceChanged           a resource was changed while it was worked on (retryable)
     │   ├── ApiUnavailable            the Kubernetes API said no, or nothing        (retryable)
     │   ├── DriverLost                the driver's pod is gone or ended without a word (retryable)
     │   ├── DriverEvicted             the node took the driver's pod off            (retryable)

@@ -334,12 +334,24 @@ METRICS: Final = (
     Metric("sluice_reconcile_seconds", "histogram", ("kind",), "Time to look at a resource once."),
     Metric("sluice_watch_behind", "gauge", ("kind",), "1 while a watch has missed changes."),
     Metric("sluice_copies", "gauge", ("state",), "StreamCopies by what their condition says."),
+    Metric(
+        "sluice_ephemeral_streams",
+        "gauge",
+        ("state",),
+        "EphemeralStreams: Ready, Released, Waiting, Failed, Suspended or Deleting.",
+    ),
     Metric("sluice_stores", "gauge", ("ready",), "StreamStores, by whether they are ready."),
     Metric("sluice_attempts_total", "counter", ("outcome", "reason"), "Attempts that ended."),
     Metric("sluice_copied_bytes_total", "counter", (), "Bytes of copies that were completed."),
     Metric("sluice_copied_events_total", "counter", (), "Events of copies that were completed."),
     Metric(
         "sluice_copy_seconds", "histogram", (), "From a copy's first attempt to its completion."
+    ),
+    Metric(
+        "sluice_streams_deleted_total",
+        "counter",
+        (),
+        "Streams that were sealed and deleted for EphemeralStreams.",
     ),
     Metric(
         "sluice_orphaned_total",

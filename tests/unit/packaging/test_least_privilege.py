@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from sluice.kube import client
-from sluice.kube.client import STREAM_COPY, STREAM_STORE, Kind
+from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Kind
 from support.chart import ROOT, render, rules
 
 SOURCES = [
@@ -13,7 +13,7 @@ SOURCES = [
     for path in (ROOT / "operator" / "sluice" / folder).glob("*.py")
     if path.name != "client.py"
 ]
-OURS = [STREAM_COPY, STREAM_STORE]
+OURS = [STREAM_COPY, STREAM_STORE, EPHEMERAL_STREAM]
 CALLS = {"get", "list", "create", "patch", "apply", "delete"}
 CHILDREN = {client.CONFIG_MAP, client.JOB}
 

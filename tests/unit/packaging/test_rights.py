@@ -82,9 +82,14 @@ def test_an_operator_of_namespaces_has_no_rights_elsewhere() -> None:
 
 
 def test_a_given_identity_needs_no_right_in_the_cluster() -> None:
-    """With `clusterID`, an operator of namespaces has no ClusterRole at all."""
+    """With `clusterID`, an operator of namespaces is bound to ClusterRoles in these only.
+
+    Those are the ones of owners, which are ClusterRoles for others to add to.
+    """
     objects = render(NAMESPACED | {"clusterID": "paris", "rbac": {"aggregate": False}})
-    assert objects.of("ClusterRole") == objects.of("ClusterRoleBinding") == []
+    assert objects.of("ClusterRoleBinding") == []
+    names = {role["metadata"]["name"] for role in objects.of("ClusterRole")}
+    assert names == {"sluice-owner-reader", "sluice-usual-owners"}
 
 
 def test_bindings_grant_the_roles_to_the_accounts(rendered: Rendered) -> None:
