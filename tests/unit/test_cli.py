@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from sluice import cli
+from sluice.commands import copying
+from sluice.commands.shared import EXIT_CODES
 from sluice.engine.report import Outcome, StreamReport
 from sluice.errors import (
     Category,
@@ -79,10 +81,10 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
         Category.SCHEDULING: "no room to run it",
         Category.INTEGRITY: "the data are not what the plan says",
     }
-    assert {str(code): words[category] for category, code in cli.EXIT_CODES.items()} == {
+    assert {str(code): words[category] for category, code in EXIT_CODES.items()} == {
         code: text for code, text in said.items() if code in "23456"
     }
-    assert set(cli.EXIT_CODES) == set(Category)
+    assert set(EXIT_CODES) == set(Category)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_the_highest_exit_code_counts(errors: list[SluiceError | None], expected
     plan = stream_plan(segment_plan(1))
     copied = StreamReport(copy_id=COPY, source=SOURCE, target=TARGET, outcome=Outcome.COPIED)
     reports = [StreamReport.failed(plan, error) if error else copied for error in errors]
-    assert cli._exit_code(reports) == expected
+    assert copying._exit_code(reports) == expected
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "abort"])

@@ -1,0 +1,1 @@
+"""What an administrator does with a cluster, beside the operator."""

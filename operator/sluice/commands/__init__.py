@@ -1,0 +1,1 @@
+"""The commands of `sluice`, a module for each kind of user."""

@@ -1,0 +1,211 @@
+"""`sluice plan | run | abort -f FILE`: copies on this machine, without a Kubernetes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sluice import console
+from sluice.api.load import load
+from sluice.commands.shared import (
+    CREDENTIALS,
+    EXIT_CODES,
+    FILE,
+    OUTPUT,
+    PATIENCE,
+    print_json,
+    settings_of,
+)
+from sluice.engine.report import StreamReport
+from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
+from sluice.pipelines.application import SparkLost, local_spark
+from sluice.pipelines.program import (
+    Stores,
+    abort_job,
+    finish_abort_job,
+    jobs,
+    plan_job,
+    run_plan,
+    sweep_job,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark import SparkContext
+
+    from sluice.api.load import Resources
+    from sluice.config import Settings
+    from sluice.pipelines.program import Job, Planned
+
+
+@click.command()
+@FILE
+@OUTPUT
+@CREDENTIALS
+def plan(file: str, output: str, credentials_dir: Path | None) -> None:
+    """Show what a run would do, without moving or making anything."""
+    settings = settings_of(credentials_dir)
+    with Stores(settings) as stores:
+        planned = [plan_job(job, stores) for job in jobs(_read(file), settings)]
+    if output == "json":
+        print_json([_plan_json(entry) for entry in planned])
+        return
+    for entry in planned:
+        if entry.plan is not None:
+            console.out.print(console.plan_table(entry.plan, recorded=entry.recorded))
+        elif entry.report is not None:
+            console.show_report(entry.report, 0)
+
+
+@click.command()
+@FILE
+@OUTPUT
+@CREDENTIALS
+@click.option(
+    "--tasks",
+    type=click.IntRange(1, 256),
+    default=None,
+    help="Tasks at once. [default: the number of processors]",
+)
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Read staged bytes again and compare them before they are published.",
+)
+@PATIENCE
+def run(
+    *,
+    file: str,
+    output: str,
+    credentials_dir: Path | None,
+    tasks: int | None,
+    verify: bool,
+    patience: float | None,
+) -> None:
+    """Copy what the file asks for, or go on where an earlier run stopped."""
+    settings = settings_of(credentials_dir)
+    began = time.monotonic()
+    ended: list[tuple[str, StreamReport, float]] = []
+    with Stores(settings) as stores, ExitStack() as stack:
+        spark = cache(lambda: _start_spark(stack, tasks or os.cpu_count() or 1))
+        for job in jobs(_read(file), settings, verify=verify):
+            result = _run_job(job, stores, spark, settings, patience)
+            if result is None:
+                console.err.print(f"{job.name} is suspended: it is planned and not run")
+                continue
+            ended.append((job.name, *result))
+            console.show_report(*result)
+    if output == "json":
+        print_json([_report_json(*entry) for entry in ended])
+    console.err.print(f"{console.summary(ended)} in {console.duration(time.monotonic() - began)}")
+    sys.exit(_exit_code([report for _, report, _ in ended]))
+
+
+@click.command()
+@FILE
+@CREDENTIALS
+def abort(file: str, credentials_dir: Path | None) -> None:
+    """Delete what unfinished copies left: staging, unpublished targets, journals."""
+    settings = settings_of(credentials_dir)
+    with Stores(settings) as stores:
+        for job in jobs(_read(file), settings):
+            deleted = abort_job(job, stores)
+            console.err.print(f"{job.name}: {'aborted' if deleted else 'nothing to abort'}")
+
+
+def _run_job(
+    job: Job,
+    stores: Stores,
+    spark: Callable[[], SparkContext],
+    settings: Settings,
+    patience: float | None,
+) -> tuple[StreamReport, float] | None:
+    """Plan and run one copy; None when it is suspended.
+
+    Returns:
+        What came of it, and the seconds it took without the start of Spark.
+    """
+    began = time.monotonic()
+    try:
+        if not job.suspend and finish_abort_job(job, stores):
+            console.err.print(f"{job.name}: finished an abort that was cut off")
+        planned = plan_job(job, stores)
+        if planned.report is not None:
+            left = sweep_job(job, stores)
+            if left:
+                console.err.print(f"{job.name}: deleted {left} leftover staging segments")
+            return planned.report, time.monotonic() - began
+        if planned.plan is None or job.suspend:
+            return None
+        console.err.print(console.plan_table(planned.plan, recorded=planned.recorded))
+        live = console.LiveProgress(planned.plan, settings)
+        context = spark()
+        began = time.monotonic()
+        with live.shown():
+            (report,) = run_plan(
+                planned.plan,
+                context,
+                settings=settings,
+                limits=lambda: job.limits,
+                listener=live,
+                patience=patience,
+            )
+    except SluiceError as error:
+        report = StreamReport.failed(job.request, error)
+    except SparkLost as error:
+        report = StreamReport.failed(job.request, InfrastructureError(f"Spark was lost: {error}"))
+    return report, time.monotonic() - began
+
+
+def _start_spark(stack: ExitStack, slots: int) -> SparkContext:
+    """Start Spark when the first copy needs it; it ends with the command."""
+    with console.err.status(f"Starting Spark with {slots} tasks"):
+        return stack.enter_context(local_spark(slots))
+
+
+def _read(file: str) -> Resources:
+    """The resources of a file."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSpec(
+            f"{file} cannot be read: {error}", remedy="Name a YAML file that exists."
+        ) from error
+    return load(text)
+
+
+def _exit_code(reports: list[StreamReport]) -> int:
+    """The highest exit code of the failures, 0 without any."""
+    return max((EXIT_CODES[r.error.category] for r in reports if r.error is not None), default=0)
+
+
+def _plan_json(planned: Planned) -> dict[str, Any]:
+    """A planned copy for programs."""
+    return {
+        "name": planned.job.name,
+        "copyId": planned.job.request.copy_id,
+        "recorded": planned.recorded,
+        "complete": planned.report is not None,
+        "planHash": None if planned.plan is None else planned.plan.hash,
+        "plan": None if planned.plan is None else planned.plan.model_dump(mode="json"),
+    }
+
+
+def _report_json(name: str, report: StreamReport, seconds: float) -> dict[str, Any]:
+    """A report for programs: camelCase, bytes and seconds."""
+    return {
+        "name": name,
+        **report.model_dump(mode="json"),
+        "bytes": report.bytes,
+        "events": report.events,
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,114 @@
+"""`sluice driver` and `sluice operator`: what runs in pods."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from structlog import contextvars
+
+from sluice.api.quantities import Bytes
+from sluice.commands.shared import EXIT_CODES, PATIENCE, settings_of
+from sluice.pipelines.driver import DriverOptions, drive
+
+_PATH = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--plan", "plan_file", required=True, type=_PATH, help="The plan's JSON.")
+@click.option("--controls", type=_PATH, help="JSON with the limits; read before every round.")
+@click.option(
+    "--slots",
+    type=click.IntRange(1, 256),
+    default=2,
+    show_default=True,
+    help="Tasks at once in this pod, without executors.",
+)
+@click.option(
+    "--executors",
+    type=click.IntRange(0, 256),
+    default=0,
+    show_default=True,
+    help="Pods that run the tasks instead of this one.",
+)
+@click.option("--executor-template", type=_PATH, help="YAML of a Pod: what executors are.")
+@click.option(
+    "--executor-memory",
+    "executor_heap",
+    callback=lambda _context, _option, value: _heap(value),
+    default="512Mi",
+    show_default=True,
+    help="Memory of an executor's JVM; the rest of its memory is for Python.",
+)
+@click.option(
+    "--executor-cores",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Tasks at once in an executor.",
+)
+@click.option(
+    "--spark-conf",
+    "spark",
+    multiple=True,
+    callback=lambda _context, _option, values: dict(map(_setting, values)),
+    metavar="KEY=VALUE",
+    help="A setting of Spark's; may be repeated.",
+)
+@PATIENCE
+def driver(*, plan_file: Path, **options: Any) -> None:
+    """Run one plan: what the pods do that the operator starts.
+
+    Further settings are in the environment: SLUICE_RESOURCE and SLUICE_ATTEMPT go to each line of
+    the log, SLUICE_TERMINATION_LOG names the file for the termination message. With executors,
+    POD_NAME, POD_UID, POD_IP and POD_NAMESPACE are the pod's own.
+    """
+    contextvars.bind_contextvars(
+        resource=os.environ.get("SLUICE_RESOURCE"), attempt=os.environ.get("SLUICE_ATTEMPT")
+    )
+    log = os.environ.get("SLUICE_TERMINATION_LOG")
+    trouble = drive(
+        DriverOptions(
+            plan=plan_file,
+            termination_log=Path(log) if log else None,
+            **options,
+        ),
+        settings_of(None),
+    )
+    sys.exit(0 if trouble is None else EXIT_CODES[trouble.category])
+
+
+@click.command()
+@click.option(
+    "--config",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The operator's configuration, as the Helm chart writes it.",
+)
+def operator(config: Path) -> None:
+    """Run the operator (in its pod)."""
+    # Imported here: no other command needs Kubernetes' client or kopf, which take a second.
+    from sluice.handlers.main import operate  # noqa: PLC0415
+    from sluice.kube.settings import OperatorSettings  # noqa: PLC0415
+
+    asyncio.run(operate(OperatorSettings.read(config)))
+
+
+def _heap(text: str) -> int:
+    """Bytes from an option."""
+    try:
+        return int(Bytes("64Mi", "1Ti").read(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _setting(text: str) -> tuple[str, str]:
+    """Key and value from an option."""
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE")
+    return key, value

@@ -1,0 +1,66 @@
+"""What commands share: options, settings, exit codes, output for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sluice.config import Settings
+from sluice.errors import Category, InvalidSpec
+
+EXIT_CODES = {
+    Category.SPEC: 2,
+    Category.BACKEND: 3,
+    Category.INFRASTRUCTURE: 4,
+    Category.SCHEDULING: 5,
+    Category.INTEGRITY: 6,
+}
+
+FILE = click.option(
+    "-f",
+    "--filename",
+    "file",
+    required=True,
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="YAML with StreamStore and StreamCopy resources; - reads standard input.",
+)
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json prints one JSON value on standard output.",
+)
+CREDENTIALS = click.option(
+    "--credentials-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of Secrets, as Kubernetes mounts them: SECRET/username and SECRET/password.",
+)
+PATIENCE = click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=None,
+    metavar="SECONDS",
+    help="Give a failing copy up after this long without progress. [default: 300 for the store]",
+)
+
+
+def settings_of(credentials_dir: Path | None) -> Settings:
+    """The environment's settings; an option goes before its variable."""
+    try:
+        settings = Settings.from_environment()
+    except ValueError as error:
+        raise InvalidSpec(str(error), remedy="Correct the environment's variable.") from error
+    return (
+        settings if credentials_dir is None else replace(settings, credentials_dir=credentials_dir)
+    )
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on standard output."""
+    click.echo(json.dumps(value, indent=2))
