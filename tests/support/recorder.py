@@ -63,18 +63,24 @@ def _object(like: dict[str, Any], name: str, clock: datetime) -> dict[str, Any]:
         "namespace": "team-a",
         "uid": f"00000000-0000-4000-8000-{int.from_bytes(name.encode()[:6]):012x}",
         "generation": 1,
-        "creationTimestamp": _time(clock),
+        "creationTimestamp": time_text(clock),
     }
     body["status"] = {"observedGeneration": -1}  # the default of the schema
     return body
 
 
-def _time(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
+    """A moment as the API server writes it."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class _Recorder:
-    """What both kinds share."""
+class Recorder:
+    """What all kinds share.
+
+    Args:
+        like: the resource as a user writes it.
+        name: its name.
+    """
 
     def __init__(self, like: dict[str, Any], name: str) -> None:
         self.now = NOON
@@ -92,11 +98,17 @@ class _Recorder:
     def delete(self) -> None:
         """Somebody deletes it; a finalizer must hold it, or there would be nothing to record."""
         assert self.body["metadata"]["finalizers"]
-        self.body["metadata"]["deletionTimestamp"] = _time(self.now)
+        self.body["metadata"]["deletionTimestamp"] = time_text(self.now)
         self.body["metadata"]["generation"] += 1  # as the API server does
 
+    @property
+    def deleted(self) -> float | None:
+        """For how many seconds it is being deleted; None if it is not."""
+        since = self.body["metadata"].get("deletionTimestamp")
+        return None if since is None else (self.now - datetime.fromisoformat(since)).total_seconds()
 
-class CopyRecorder(_Recorder):
+
+class CopyRecorder(Recorder):
     """Records one StreamCopy.
 
     Args:
@@ -187,10 +199,7 @@ class CopyRecorder(_Recorder):
 
     def _seen(self) -> CopySeen:
         seen = copy_seen(self.body, parse_copy(self.body), self._copy_id)
-        if seen.deleted is None:
-            return seen
-        at = datetime.fromisoformat(self.body["metadata"]["deletionTimestamp"])
-        return replace(seen, deleted=(self.now - at).total_seconds())
+        return replace(seen, deleted=self.deleted)
 
     def _world(self, **world: Any) -> World:
         begun = "planRef" in self.body["status"]
@@ -209,7 +218,7 @@ class CopyRecorder(_Recorder):
         return decision
 
 
-class StoreRecorder(_Recorder):
+class StoreRecorder(Recorder):
     """Records one StreamStore.
 
     Args:

@@ -6,7 +6,7 @@ What Argo CD makes of it is in golden files. `docs/gitops.md` shows both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
@@ -15,35 +15,15 @@ from sluice.core.model import Health
 from sluice.core.reconcile.world import JobPhase, Planned
 from sluice.core.trouble import Trouble
 from sluice.kube.status import of_invalid
+from support.ephemeral_situations import EPHEMERALS
 from support.recorder import READY, WHOLE, CopyRecorder, StoreRecorder
+from support.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CURRENT, FAILED, IN_PROGRESS, TERMINATING = "Current", "Failed", "InProgress", "Terminating"
-
 HEALTH = Health(latency=0.004, protocol=17)
-DOWN = errors.StoreUnavailable("no connection to 127.0.0.1:9090: Connection refused")
 LOST = errors.DriverLost("the driver's pod is gone")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Situation:
-    """A resource in a state.
-
-    Attributes:
-        kind: of the resource.
-        name: of the state, and of the object.
-        means: what happened, for people.
-        kstatus: what kstatus has to say.
-        body: the object.
-    """
-
-    kind: str
-    name: str
-    means: str
-    kstatus: str
-    body: dict[str, Any]
 
 
 _made: list[Situation] = []
@@ -238,7 +218,7 @@ def _(copy: CopyRecorder) -> None:
 def _(copy: CopyRecorder) -> None:
     error = errors.InvalidSpec("is no field of a StreamCopy", field="spec.mode")
     copy.change(mode="Continuous")
-    copy.body["status"] = of_invalid(StreamCopyStatus(), copy.body, error).dump()
+    copy.body["status"] = of_invalid(StreamCopyStatus(), copy.body, error, bounded=True).dump()
 
 
 @_copy("mended", "it had failed, then its spec was changed; not looked at since", IN_PROGRESS)
@@ -326,4 +306,4 @@ def _(copy: CopyRecorder) -> None:
     copy.fail(DOWN)
 
 
-SITUATIONS: Final = tuple(_made)
+SITUATIONS: Final = (*_made, *EPHEMERALS)
