@@ -1,16 +1,28 @@
 """The examples do what they say."""
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import yaml
 
+from sluice.api.common import GROUP, Resource
+from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import Resources, load
+from sluice.api.schema import KINDS
+from sluice.api.streamstore import StreamStore
+from sluice.core import access
 from sluice.kube.settings import Profile
 from support.chart import ROOT, refusal, render
 
 EXAMPLES = ROOT / "examples"
 RESOURCES = sorted(path for path in EXAMPLES.glob("*.yaml") if path.name != "values.yaml")
+COPIES = [path for path in RESOURCES if not path.name.startswith("ephemeralstream")]
+GUIDES = [ROOT / "docs" / f"{kind.name.lower()}.md" for kind in KINDS]
+MODELS = {kind.name: kind.model for kind in KINDS}
+AnyKind = TypeVar("AnyKind", bound=Resource)
 
 
 @pytest.fixture
@@ -25,10 +37,65 @@ def resources(name: str) -> Resources:
     return load((EXAMPLES / name).read_text())
 
 
-@pytest.mark.parametrize("path", RESOURCES, ids=lambda path: path.name)
-def test_examples_can_be_applied(path: Any) -> None:
-    """Each has resources that this version understands."""
+def documents(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of an example, or those that a guide shows."""
+    text = path.read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+    for block in blocks if path.suffix == ".md" else [text]:
+        yield from yaml.safe_load_all(block)
+
+
+def resource(name: str, model: type[AnyKind]) -> AnyKind:
+    """The one resource of a kind in an example."""
+    (found,) = (one for one in documents(EXAMPLES / name) if one["kind"] == model.__name__)
+    return model.model_validate(found)
+
+
+@pytest.mark.parametrize("path", [*RESOURCES, *GUIDES], ids=lambda path: path.name)
+def test_examples_can_be_applied(path: Path) -> None:
+    """Examples and guides have resources that this version understands."""
+    ours = [one for one in documents(path) if one["apiVersion"].startswith(f"{GROUP}/")]
+    assert ours
+    for one in ours:
+        MODELS[one["kind"]].model_validate(one)
+
+
+@pytest.mark.parametrize("path", COPIES, ids=lambda path: path.name)
+def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
+    """Each has a copy for the command line."""
     assert load(path.read_text()).copies
+
+
+def test_an_ephemeral_stream_has_all_it_names() -> None:
+    """The store and the owner are in the file, in the resource's namespace."""
+    name = "ephemeralstream.yaml"
+    stream = resource(name, EphemeralStream)
+    (owner,) = stream.spec.owners
+    there = {
+        (one["apiVersion"], one["kind"], one["metadata"]["namespace"], one["metadata"]["name"])
+        for one in documents(EXAMPLES / name)
+    }
+    namespace = stream.metadata.namespace
+    assert (owner.api_version, owner.kind, namespace, owner.name) in there
+    assert ("sluice.dev/v1alpha1", "StreamStore", namespace, stream.spec.store_ref.name) in there
+
+
+def test_the_store_admits_the_owner_of_another_namespace() -> None:
+    """The access of the example's store allows what its EphemeralStream asks for."""
+    name = "ephemeralstream-prefix.yaml"
+    stream = resource(name, EphemeralStream)
+    store = resource(name, StreamStore)
+    (owner,) = stream.spec.owners
+    assert owner.namespace is not None
+    assert store.metadata.namespace == stream.metadata.namespace != owner.namespace
+    text = (EXAMPLES / name).read_text()
+    (label,) = re.findall(rf"kubectl label namespace {owner.namespace} (\S+)=(\S+)", text)
+    access.check_namespace(
+        store.spec.access, store="main", namespace=owner.namespace, labels=dict([label])
+    )
+    access.check(
+        store.spec.access, store="main", scope=stream.spec.scope, operations=["Create", "Delete"]
+    )
 
 
 def test_a_copy_with_a_login_is_whole() -> None:
