@@ -1,4 +1,4 @@
-"""The command line: `sluice plan | run | abort -f FILE`, and `sluice driver` in pods.
+"""The command line: copies without a cluster, an administrator's work, and what runs in pods.
 
 Exit codes: 0 done (or done before), 1 an error of Sluice itself, 2 wrong input, 3 the store said
 no or was away too long, 4 what runs the copy broke, 5 no room to run it, 6 the data are not what
@@ -12,7 +12,7 @@ import sys
 import click
 
 from sluice import __version__, console, logs
-from sluice.commands import copying, pods
+from sluice.commands import copying, pods, streams, uninstall
 from sluice.commands.shared import EXIT_CODES
 from sluice.errors import SluiceError
 from sluice.pipelines.stopping import Terminated
@@ -33,7 +33,15 @@ def cli(*, log_level: str, log_json: bool) -> None:
     logs.configure(log_level, as_json=log_json)
 
 
-for command in (copying.plan, copying.run, copying.abort, pods.driver, pods.operator):
+for command in (
+    copying.plan,
+    copying.run,
+    copying.abort,
+    streams.streams,
+    uninstall.drain,
+    pods.driver,
+    pods.operator,
+):
     cli.add_command(command)
 
 

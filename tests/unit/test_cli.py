@@ -56,7 +56,11 @@ def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return end.value.code
 
 
-@pytest.mark.parametrize("command", [[], ["plan"], ["run"], ["abort"]], ids=str)
+@pytest.mark.parametrize(
+    "command",
+    [[], ["plan"], ["run"], ["abort"], ["drain"], ["streams"], ["streams", "stale"]],
+    ids=str,
+)
 def test_help_is_shown_for_every_command(command: list[str]) -> None:
     """-h explains each command and exits with 0."""
     result = CliRunner().invoke(cli.cli, [*command, "-h"])
@@ -67,7 +71,7 @@ def test_help_is_shown_for_every_command(command: list[str]) -> None:
 def test_the_help_lists_commands_and_exit_codes() -> None:
     """The first page of help names all commands and what the exit codes mean."""
     text = CliRunner().invoke(cli.cli, ["-h"]).output
-    for word in ("plan", "run", "abort", "Exit codes", "130 interrupted"):
+    for word in ("plan", "run", "abort", "drain", "streams", "Exit codes", "130 interrupted"):
         assert word in text
 
 

@@ -1,0 +1,180 @@
+"""What has to happen before the operator is uninstalled: nobody cleans up afterwards.
+
+A resource that holds something in a store has a finalizer of ours. Without an operator it could
+never be deleted, nor could its namespace, and what it holds would stay in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from sluice.administration.holders import held_stores, resources
+from sluice.kube import finalizers
+from sluice.kube.client import SECRET, STREAM_STORE
+from sluice.kube.objects import FORCE_ORPHAN, HELD_SECRET, IN_USE_FINALIZER
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from sluice.administration.holders import Holder
+    from sluice.kube.client import Api
+
+POLL_SECONDS: Final = 2.0
+"""Between two looks at what is left."""
+
+QUIET_SECONDS: Final = 30.0
+"""Without anything going, after which no operator is believed to answer."""
+
+AT_ONCE: Final = 16
+"""Calls to the API server at a time."""
+
+
+class Policy(StrEnum):
+    """What becomes of resources that hold something in a store."""
+
+    REFUSE = "refuse"
+    DELETE = "delete"
+    ORPHAN = "orphan"
+
+
+class Drain:
+    """Makes the cluster ready for the operator to go.
+
+    Args:
+        api: the API server.
+        namespaces: whose resources; none for all.
+        timeout: for which the operator is waited for, in seconds.
+        say: told what happens, a line at a time.
+    """
+
+    def __init__(
+        self, api: Api, namespaces: Sequence[str], *, timeout: float, say: Callable[[str], None]
+    ) -> None:
+        self._api = api
+        self._namespaces = namespaces
+        self._timeout = timeout
+        self._say = say
+
+    async def run(self, policy: Policy) -> list[Holder]:
+        """Do as the policy says.
+
+        Returns:
+            What still holds something, or is held; nothing if the operator may go.
+
+        Raises:
+            ApiUnavailable: the API server cannot be asked, or refuses.
+        """
+        match policy:
+            case Policy.REFUSE:
+                return await self._held()
+            case Policy.DELETE:
+                return await self._delete()
+            case Policy.ORPHAN:
+                return await self._orphan()
+
+    async def _held(self) -> list[Holder]:
+        """What holds something; where nothing does, the stores that are held all the same."""
+        found = [one for one in await resources(self._api, self._namespaces) if one.holds]
+        return found or await held_stores(self._api, self._namespaces)
+
+    async def _delete(self) -> list[Holder]:
+        """Delete what holds something, or would still; wait until the operator has let it go."""
+        progress = _Progress(self._say)
+        end = _now() + self._timeout
+        while True:
+            found = await resources(self._api, self._namespaces)
+            wanted = [one for one in found if one.unfinished]
+            left = wanted or await held_stores(self._api, self._namespaces)
+            progress.show(left)
+            if not left or _now() >= end:
+                return left
+            await _each(self._remove, [one for one in wanted if not one.deleting])
+            await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
+
+    async def _orphan(self) -> list[Holder]:
+        """Let go of what holds something: through the operator, or by hand if none answers."""
+        progress = _Progress(self._say)
+        asked: set[str] = set()
+        end = _now() + self._timeout
+        while True:
+            left = await self._held()
+            progress.show(left)
+            if not left:
+                return []
+            new = [one for one in left if one.kind != STREAM_STORE and one.uid not in asked]
+            for one in new:
+                self._say(f"LEFT BEHIND by {one.title} in {one.where}")
+                asked.add(one.uid)
+            await _each(self._force, new)
+            if _now() >= end or progress.quiet > QUIET_SECONDS:
+                break
+            await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
+        self._say("No operator lets go of these, so their finalizers are taken off here.")
+        await _each(self._free, [one for one in left if one.kind != STREAM_STORE])
+        await _each(self._free_store, await held_stores(self._api, self._namespaces))
+        return await self._held()
+
+    async def _remove(self, one: Holder) -> None:
+        await self._api.delete(one.kind, one.namespace, one.name, uid=one.uid)
+
+    async def _force(self, one: Holder) -> None:
+        """Delete it, and say that it may go without cleaning up."""
+        note = {"metadata": {"uid": one.uid, "annotations": {FORCE_ORPHAN: "true"}}}
+        await self._api.patch(one.kind, one.namespace, one.name, note)
+        await self._remove(one)
+
+    async def _free(self, one: Holder) -> None:
+        """Take its finalizer off."""
+        await finalizers.remove(
+            self._api, one.kind, one.namespace, one.name, one.finalizer, uid=one.uid
+        )
+        self._say(f"{one.title}: {one.finalizer} is taken off")
+
+    async def _free_store(self, store: Holder) -> None:
+        """Take the finalizers off a StreamStore and its Secrets, the store's last."""
+        for secret in store.secrets:
+            await finalizers.remove(self._api, SECRET, store.namespace, secret, IN_USE_FINALIZER)
+            self._say(f"Secret {store.namespace}/{secret}: {IN_USE_FINALIZER} is taken off")
+        note = {"metadata": {"annotations": {HELD_SECRET: None}}}
+        await self._api.patch(STREAM_STORE, store.namespace, store.name, note)
+        await self._free(store)
+
+
+class _Progress:
+    """Says how many are left whenever that changes, and knows for how long it has not."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._left: set[str] | None = None
+        self._changed = _now()
+
+    def show(self, left: Iterable[Holder]) -> None:
+        """Look at what is left."""
+        uids = {one.uid for one in left}
+        if uids == self._left:
+            return
+        if uids:
+            self._say(f"{len(uids)} resources are left")
+        self._left, self._changed = uids, _now()
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since anything changed."""
+        return _now() - self._changed
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _each(call: Callable[[Holder], Awaitable[None]], these: Iterable[Holder]) -> None:
+    """Call for several at a time."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(this: Holder) -> None:
+        async with room:
+            await call(this)
+
+    await asyncio.gather(*(one(this) for this in these))

@@ -1,0 +1,146 @@
+"""What still holds something in a store: the resources with a finalizer of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus
+from sluice.errors import InvalidSpec
+from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Refused
+from sluice.kube.objects import (
+    HELD_SECRET,
+    IN_USE_FINALIZER,
+    STAGING_FINALIZER,
+    STREAMS_FINALIZER,
+    has_finalizer,
+    is_deleting,
+    parse_store,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.kube.client import Api, Kind, Object
+
+FINALIZERS: Final = {
+    EPHEMERAL_STREAM: STREAMS_FINALIZER,
+    STREAM_COPY: STAGING_FINALIZER,
+    STREAM_STORE: IN_USE_FINALIZER,
+}
+"""What stands on a kind's objects while they hold something, or are held themselves."""
+
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A resource of ours, as it is in the cluster."""
+
+    kind: Kind
+    body: Object
+
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+        return str(self.body["metadata"]["namespace"])
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        """Tells it from another that takes its name."""
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def finalizer(self) -> str:
+        """What keeps it from going."""
+        return FINALIZERS[self.kind]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds something in a store, or is held."""
+        return has_finalizer(self.body, self.finalizer)
+
+    @property
+    def deleting(self) -> bool:
+        """Whether it was deleted, and is held back."""
+        return is_deleting(self.body)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it has something to do still. An EphemeralStream always has."""
+        if self.kind != STREAM_COPY or self.holds:
+            return True
+        return StreamCopyStatus.read(self.body.get("status")).completion_time is None
+
+    @property
+    def title(self) -> str:
+        """As people call it."""
+        return f"{self.kind.name} {self.namespace}/{self.name}"
+
+    @property
+    def where(self) -> str:
+        """What it holds, and in which StreamStore."""
+        spec = self.body.get("spec") or {}
+        match self.kind.name:
+            case EPHEMERAL_STREAM.name:
+                status = self.body.get("status") or {}
+                named = spec.get("stream") or f"{spec.get('streamPrefix')}*"
+                streams = ", ".join(status.get("streams") or []) or named
+                return f"{_place(spec)}: {streams}"
+            case STREAM_COPY.name:
+                target = spec.get("target") or {}
+                return f"{_place(target)}: what is staged for {target.get('stream')}"
+            case _:
+                return "no resource needs it any more, and the operator has not let go of it yet"
+
+    @property
+    def says(self) -> str:
+        """Reason and message of its condition Ready; empty where it has none."""
+        found = ResourceStatus.read(self.body.get("status")).condition(ConditionType.READY)
+        return "" if found is None else f"{found.reason}: {found.message}".rstrip(": ")
+
+    @property
+    def secrets(self) -> list[str]:
+        """The Secrets that are held with a StreamStore: which it names, and which it named."""
+        try:
+            auth = parse_store(self.body).spec.pravega.auth
+        except InvalidSpec:
+            auth = None
+        named = auth.basic.secret_ref.name if auth else None
+        held = (self.body["metadata"].get("annotations") or {}).get(HELD_SECRET)
+        return sorted({name for name in (named, held) if name})
+
+
+def _place(spec: Object) -> str:
+    store = (spec.get("storeRef") or {}).get("name")
+    return f"StreamStore {store}, scope {spec.get('scope')}"
+
+
+async def resources(api: Api, namespaces: Sequence[str]) -> list[Holder]:
+    """The EphemeralStreams and StreamCopies of namespaces, or of all of them for none."""
+    return [
+        *await _listed(api, EPHEMERAL_STREAM, namespaces),
+        *await _listed(api, STREAM_COPY, namespaces),
+    ]
+
+
+async def held_stores(api: Api, namespaces: Sequence[str]) -> list[Holder]:
+    """The StreamStores that are held for the sake of others."""
+    return [store for store in await _listed(api, STREAM_STORE, namespaces) if store.holds]
+
+
+async def _listed(api: Api, kind: Kind, namespaces: Sequence[str]) -> list[Holder]:
+    found: list[Object] = []
+    for namespace in namespaces or (None,):
+        try:
+            found += await api.list(kind, namespace)
+        except Refused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return []  # without its definition there is none of a kind
+    return [Holder(kind, body) for body in found]

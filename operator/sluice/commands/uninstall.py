@@ -1,0 +1,100 @@
+"""`sluice drain`: what has to happen before the operator is uninstalled."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice import console
+
+if TYPE_CHECKING:
+    from sluice.administration.holders import Holder
+
+REFUSED, LEFT = 2, 3
+"""Exit codes: something is held, and was not touched; something could not be let go."""
+
+
+@click.command()
+@click.option(
+    "--policy",
+    type=click.Choice(["refuse", "delete", "orphan"]),
+    required=True,
+    help="refuse: only tell what is held. delete: delete EphemeralStreams and unfinished "
+    "StreamCopies, with what they hold. orphan: delete those that hold something, and leave that "
+    "in the stores.",
+)
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Only the resources of this namespace; may be repeated.  [default: all]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="For how long the operator is waited for.",
+)
+def drain(*, policy: str, namespaces: tuple[str, ...], timeout: float) -> None:
+    """Let everything go that is held in stores, before the operator is uninstalled.
+
+    Without an operator nobody cleans up in the stores, and resources that hold something there
+    cannot be deleted. delete needs the operator still; orphan does without it. Exits with 2 if
+    refuse finds something, and with 3 if something is left in the end.
+    """
+    left = asyncio.run(_drain(policy, namespaces, timeout))
+    if not left:
+        console.err.print("Nothing is held in a store: the operator can be uninstalled.")
+        return
+    for one in left:
+        _show(one)
+    _advise(policy, left)
+    sys.exit(REFUSED if policy == "refuse" else LEFT)
+
+
+async def _drain(policy: str, namespaces: tuple[str, ...], timeout: float) -> list[Holder]:  # noqa: ASYNC109 - for the whole
+    # Imported here: few commands need Kubernetes' client, which takes a second.
+    from sluice.administration.drain import Drain, Policy  # noqa: PLC0415
+    from sluice.kube.client import Api  # noqa: PLC0415
+
+    async with await Api.connect() as api:
+        work = Drain(api, namespaces, timeout=timeout, say=_say)
+        return await work.run(Policy(policy))
+
+
+def _say(line: str) -> None:
+    console.err.print(line, markup=False)
+
+
+def _show(one: Holder) -> None:
+    """What one holds, and why it is there."""
+    state = " (being deleted)" if one.deleting else ""
+    _say(f"{one.title}{state}: {one.where}")
+    if one.says:
+        _say(f"  {one.says}")
+
+
+def _advise(policy: str, left: list[Holder]) -> None:
+    """What it means, and what to do. Last, since a pod's termination message is its log's end."""
+    held = "1 resource is" if len(left) == 1 else f"{len(left)} resources are"
+    if policy != "refuse":
+        _say(
+            f"LEFT: {held} still there. Look at what they say above and run this again; "
+            "--policy orphan leaves behind in the stores what they hold."
+        )
+        return
+    _say(
+        f"REFUSED: {held} listed above. Without the operator nobody would clean up what they hold "
+        "in stores, and neither they nor their namespaces could be deleted."
+    )
+    _say(
+        "To delete it, while the operator runs: sluice drain --policy delete, or "
+        "kubectl delete eps,scopy --all --all-namespaces."
+    )
+    _say("To leave it behind in the stores: sluice drain --policy orphan. Then uninstall again.")

@@ -1,0 +1,268 @@
+"""What happens to the resources of a cluster before its operator goes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.administration import drain
+from sluice.administration.drain import Drain, Policy
+from sluice.errors import ApiUnavailable
+from sluice.kube.client import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE, Refused
+from sluice.kube.objects import (
+    FORCE_ORPHAN,
+    HELD_SECRET,
+    IN_USE_FINALIZER,
+    STAGING_FINALIZER,
+    STREAMS_FINALIZER,
+)
+from support import resources
+from support.finalizing import FinalizingServer
+
+if TYPE_CHECKING:
+    from sluice.administration.holders import Holder
+    from sluice.kube.client import Kind, Object
+
+CONDITION = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "StoreUnavailable",
+    "message": "No answer.",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+DONE = {"completionTime": "2026-01-01T00:00:00Z"}
+
+
+@pytest.fixture(autouse=True)
+def _no_time_to_lose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "POLL_SECONDS", 0.001)
+
+
+@pytest.fixture
+def server() -> FinalizingServer:
+    """Gives a cluster with two streams, copies of all ages, and a store with its Secrets."""
+    made = FinalizingServer()
+    put(made, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER, status={"conditions": [CONDITION]})
+    put(made, EPHEMERAL_STREAM, "waiting")
+    put(made, STREAM_COPY, "running", STAGING_FINALIZER)
+    put(made, STREAM_COPY, "new")
+    put(made, STREAM_COPY, "done", status=DONE)
+    put(made, SECRET, "login", IN_USE_FINALIZER, "other.example/kept")
+    put(made, SECRET, "old-login", IN_USE_FINALIZER)
+    put(made, SECRET, "unrelated", IN_USE_FINALIZER)
+    store = put(made, STREAM_STORE, "local", IN_USE_FINALIZER)
+    store["metadata"]["annotations"] = {HELD_SECRET: "old-login"}
+    store["spec"]["pravega"]["auth"] = {"basic": {"secretRef": {"name": "login"}}}
+    return made
+
+
+def put(server: FinalizingServer, kind: Kind, name: str, *finalizers: str, **more: Any) -> Object:
+    """Somebody's resource, with what holds it back."""
+    templates = {
+        EPHEMERAL_STREAM: resources.EPHEMERAL,
+        STREAM_COPY: resources.COPY,
+        STREAM_STORE: resources.STORE,
+    }
+    body = resources.changed(templates.get(kind, {"kind": kind.name}), "metadata.name", name)
+    meta = {"finalizers": [*finalizers], "namespace": more.pop("namespace", "default")}
+    body["metadata"] |= meta
+    return server.put(kind, body | more)
+
+
+def run(
+    server: FinalizingServer, policy: Policy, *namespaces: str, timeout: float = 5
+) -> tuple[list[Holder], list[str]]:
+    """What is left, and what was said."""
+    said: list[str] = []
+    work = Drain(server.api, namespaces, timeout=timeout, say=said.append)
+    return asyncio.run(work.run(policy)), said
+
+
+def operator(server: FinalizingServer) -> None:
+    """An operator that cleans up after what was deleted, then lets the store go."""
+
+    def work() -> None:
+        users = False
+        for kind, finalizer in (
+            (EPHEMERAL_STREAM, STREAMS_FINALIZER),
+            (STREAM_COPY, STAGING_FINALIZER),
+        ):
+            for own, namespace, name in list(server.objects):
+                if own == kind.name and finalizer in (server.finalizers(kind, name) or []):
+                    users = True
+                    if "deletionTimestamp" in server.objects[own, namespace, name]["metadata"]:
+                        server.free(kind, name, finalizer)
+        if not users and IN_USE_FINALIZER in (server.finalizers(STREAM_STORE, "local") or []):
+            server.free(STREAM_STORE, "local", IN_USE_FINALIZER)
+
+    server.meanwhile = work
+
+
+def titles(left: list[Holder]) -> list[str]:
+    """What is left, for people."""
+    return [one.title for one in left]
+
+
+def test_refusing_tells_what_is_held_and_touches_nothing(server: FinalizingServer) -> None:
+    """Only what has a finalizer of ours, with what it holds, where, and what it says."""
+    left, said = run(server, Policy.REFUSE)
+    assert titles(left) == ["EphemeralStream default/helper", "StreamCopy default/running"]
+    assert left[0].where == "StreamStore local, scope in: helper"
+    assert left[0].says == "StoreUnavailable: No answer."
+    assert left[1].where == "StreamStore local, scope out: what is staged for orders"
+    assert left[1].says == ""
+    assert (said, server.changes) == ([], [])
+
+
+def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:
+    """As far as its status names them."""
+    spec = {"storeRef": {"name": "local"}, "scope": "in", "streamPrefix": "app-"}
+    put(server, EPHEMERAL_STREAM, "a", STREAMS_FINALIZER, spec=spec)
+    status = {"streams": ["app-x", "app-y"]}
+    put(server, EPHEMERAL_STREAM, "b", STREAMS_FINALIZER, spec=spec, status=status)
+    found = {one.name: one.where.partition(": ")[2] for one in run(server, Policy.REFUSE)[0]}
+    assert (found["a"], found["b"]) == ("app-*", "app-x, app-y")
+
+
+def test_a_store_that_is_held_is_no_news_while_its_users_are(server: FinalizingServer) -> None:
+    """Where nothing else is left it is: without an operator it could never be deleted."""
+    for kind, name, finalizer in (
+        (EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER),
+        (STREAM_COPY, "running", STAGING_FINALIZER),
+    ):
+        server.free(kind, name, finalizer)
+    assert titles(run(server, Policy.REFUSE)[0]) == ["StreamStore default/local"]
+    server.free(STREAM_STORE, "local", IN_USE_FINALIZER)
+    assert run(server, Policy.REFUSE)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "found"), [((), 3), (("other",), 1), (("default", "other"), 3), (("no",), 0)]
+)
+def test_namespaces_bound_what_is_looked_at(
+    server: FinalizingServer, namespaces: tuple[str, ...], found: int
+) -> None:
+    """None means all of them."""
+    put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
+    assert len(run(server, Policy.REFUSE, *namespaces)[0]) == found
+
+
+def test_without_definitions_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster whose CRDs are gone holds nothing; any other refusal is an error."""
+    server = FinalizingServer()
+
+    async def refuse(*_: object) -> list[Object]:
+        raise Refused("no", status=status, why="")
+
+    monkeypatch.setattr(server, "list", refuse)
+    status = 404
+    assert run(server, Policy.REFUSE) == ([], [])
+    status = 403
+    with pytest.raises(ApiUnavailable):
+        run(server, Policy.REFUSE)
+
+
+def test_deleting_waits_for_the_operator(server: FinalizingServer) -> None:
+    """Streams and unfinished copies go, finished copies and stores stay; then all is free."""
+    operator(server)
+    left, said = run(server, Policy.DELETE)
+    assert left == []
+    assert {name for _, _, name in server.objects if not name.endswith(("login", "ated"))} == {
+        "done",
+        "local",
+    }
+    assert said[0] == "4 resources are left"
+    assert {what for what in server.changes if what[0] == "patch"} == set()
+
+
+def test_deleting_tells_what_is_left_and_why(server: FinalizingServer) -> None:
+    """Without an operator nothing is taken off by hand: what is held must not leak."""
+    left, _ = run(server, Policy.DELETE, timeout=0.05)
+    assert titles(left) == ["EphemeralStream default/helper", "StreamCopy default/running"]
+    assert all(one.deleting for one in left)
+    assert left[0].says == "StoreUnavailable: No answer."
+    assert server.finalizers(EPHEMERAL_STREAM, "helper") == [STREAMS_FINALIZER]
+    deletes = [name for what, _, name in server.changes if what == "delete"]
+    assert sorted(deletes) == ["helper", "new", "running", "waiting"]
+
+
+def test_deleting_follows_what_is_made_anew(server: FinalizingServer) -> None:
+    """A GitOps controller may bring a resource back once; it is deleted again."""
+    operator(server)
+    work, again = server.meanwhile, [True]
+
+    def bring_back() -> None:
+        work()
+        if server.body(EPHEMERAL_STREAM, "helper") is None and again.pop(0) if again else False:
+            put(server, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER)
+
+    server.meanwhile = bring_back
+    assert run(server, Policy.DELETE)[0] == []
+    assert not again
+    assert server.body(EPHEMERAL_STREAM, "helper") is None
+
+
+def test_orphaning_goes_through_the_operator(server: FinalizingServer) -> None:
+    """It is asked by the annotation and lets go itself; what stays behind is said."""
+    operator(server)
+    left, said = run(server, Policy.ORPHAN)
+    assert left == []
+    assert [line for line in said if line.startswith("LEFT BEHIND")] == [
+        "LEFT BEHIND by EphemeralStream default/helper in StreamStore local, scope in: helper",
+        (
+            "LEFT BEHIND by StreamCopy default/running in StreamStore local, scope out: "
+            "what is staged for orders"
+        ),
+    ]
+    assert server.body(EPHEMERAL_STREAM, "helper") is None
+    assert server.body(EPHEMERAL_STREAM, "waiting"), "it holds nothing"
+    assert server.body(STREAM_COPY, "new"), "it holds nothing"
+    assert [name for what, _, name in server.changes if what == "patch"] == ["helper", "running"]
+
+
+@pytest.mark.parametrize(("timeout", "quiet"), [(0.0, 30.0), (60.0, 0.01)])
+def test_orphaning_needs_no_operator(
+    server: FinalizingServer, monkeypatch: pytest.MonkeyPatch, timeout: float, quiet: float
+) -> None:
+    """Where none answers, our finalizers are taken off here, of stores and Secrets as well."""
+    monkeypatch.setattr(drain, "QUIET_SECONDS", quiet)
+    left, said = run(server, Policy.ORPHAN, timeout=timeout)
+    assert left == []
+    assert server.body(EPHEMERAL_STREAM, "helper") is None
+    assert server.body(STREAM_COPY, "running") is None
+    assert server.finalizers(STREAM_STORE, "local") == []
+    assert (server.body(STREAM_STORE, "local") or {})["metadata"]["annotations"] == {}
+    assert server.finalizers(SECRET, "login") == ["other.example/kept"]
+    assert server.finalizers(SECRET, "old-login") == []
+    assert server.finalizers(SECRET, "unrelated") == [IN_USE_FINALIZER], "no store names it"
+    assert len([line for line in said if line.startswith("LEFT BEHIND")]) == 2
+    assert "Secret default/login: sluice.dev/in-use is taken off" in said
+
+
+def test_orphaning_frees_stores_that_nothing_needs(
+    server: FinalizingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the operator went before it had let the store go."""
+    monkeypatch.setattr(drain, "QUIET_SECONDS", 0.01)
+    for kind, name, finalizer in (
+        (EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER),
+        (STREAM_COPY, "running", STAGING_FINALIZER),
+    ):
+        server.free(kind, name, finalizer)
+    assert run(server, Policy.ORPHAN)[0] == []
+    assert server.finalizers(STREAM_STORE, "local") == []
+
+
+def test_what_took_a_name_meanwhile_is_spared(server: FinalizingServer) -> None:
+    """Deleting and annotating are for the object that was looked at."""
+    (helper,) = [one for one in run(server, Policy.REFUSE)[0] if one.name == "helper"]
+    put(server, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER)
+    work = Drain(server.api, (), timeout=0, say=print)
+    asyncio.run(work._force(helper))
+    asyncio.run(work._free(helper))
+    body = server.body(EPHEMERAL_STREAM, "helper") or {}
+    assert "deletionTimestamp" not in body["metadata"]
+    assert FORCE_ORPHAN not in body["metadata"].get("annotations", {})
+    assert body["metadata"]["finalizers"] == [STREAMS_FINALIZER]

@@ -1,0 +1,198 @@
+"""The administrator's commands: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from sluice import cli
+from sluice.administration import drain
+from sluice.core.claim import Claim, Claimant
+from sluice.engine import claims, scopes
+from sluice.kube import stores
+from sluice.kube.client import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE, Api
+from sluice.kube.objects import STREAMS_FINALIZER
+from support import resources
+from support.finalizing import FinalizingServer
+from support.model import ModelStore, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UID = "0b1d9c8e-0000-4000-8000-000000000001"
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLUICE_CLUSTER_ID", raising=False)
+    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(drain, "POLL_SECONDS", 0.001)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
+    """Gives the API server that commands find."""
+    made = FinalizingServer()
+    made.put(NAMESPACE, {"metadata": {"name": "kube-system", "uid": "here", "namespace": None}})
+
+    async def connect() -> FinalizingServer:
+        return made
+
+    monkeypatch.setattr(Api, "connect", connect)
+    return made
+
+
+@pytest.fixture
+def world(server: FinalizingServer, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Gives the store of a StreamStore, with a stream whose resource is gone."""
+    server.put(STREAM_STORE, resources.changed(resources.STORE, "metadata.name", "local"))
+    made = World()
+    who = Claimant(cluster="here", namespace="team", name="old", uid=UID, created=1000)
+    claims.make(Claim(claimant=who, scope="in", stream="left"), ModelStore(made), 2000)
+    monkeypatch.setattr(stores, "connect", lambda *_, **__: ModelStore(made))
+    return made
+
+
+@pytest.fixture
+def sluice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Gives the program: arguments in; exit code, standard output and standard error out."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sluice", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+def hold(server: FinalizingServer) -> None:
+    """An EphemeralStream that has its stream."""
+    body = resources.changed(resources.EPHEMERAL, "metadata.finalizers", [STREAMS_FINALIZER])
+    body["metadata"]["namespace"] = "default"
+    server.put(EPHEMERAL_STREAM, body)
+
+
+def test_draining_an_empty_cluster_is_well(
+    server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Whatever the policy."""
+    assert server
+    for policy in ("refuse", "delete", "orphan"):
+        code, out, err = sluice("drain", "--policy", policy)
+        assert (code, out) == (0, "")
+        assert "the operator can be uninstalled" in err
+
+
+def test_a_refusal_says_what_is_held_and_what_to_do(
+    server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Exit code 2; what to do is the end, which a pod's termination message shows."""
+    hold(server)
+    code, out, err = sluice("drain", "--policy", "refuse")
+    assert (code, out) == (2, "")
+    lines = err.splitlines()
+    assert lines[0] == "EphemeralStream default/helper: StreamStore local, scope in: helper"
+    assert lines[1].startswith("REFUSED: 1 resource is listed above.")
+    assert "kubectl delete eps,scopy --all --all-namespaces" in lines[2]
+    assert "sluice drain --policy orphan" in lines[3]
+    assert len("\n".join(lines[1:])) < 2048, "a termination message is no longer"
+
+
+def test_what_could_not_be_deleted_is_told(
+    server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Exit code 3, and which resources they are."""
+    hold(server)
+    code, _, err = sluice("drain", "--policy", "delete", "--timeout", "0.05")
+    assert code == 3
+    assert "EphemeralStream default/helper (being deleted): StreamStore local" in err
+    assert "LEFT: 1 resource is still there." in err
+
+
+def test_draining_needs_a_policy(sluice: Callable[..., tuple[int, str, str]]) -> None:
+    """Nothing is assumed."""
+    code, _, err = sluice("drain")
+    assert code == 2
+    assert "--policy" in err
+
+
+def test_stale_streams_are_listed(
+    world: World, sluice: Callable[..., tuple[int, str, str]]
+) -> None:
+    """As text and for programs; nothing is touched."""
+    assert sluice("streams", "stale") == (
+        0,
+        "StreamStore default/local (tcp://127.0.0.1:9090) scope in: left; was of team/old\n",
+        "",
+    )
+    code, out, err = sluice("streams", "stale", "--output", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == [
+        {
+            "namespace": "default",
+            "streamStore": "local",
+            "uri": "tcp://127.0.0.1:9090",
+            "scope": "in",
+            "stream": "left",
+            "streamPrefix": None,
+            "streams": ["left"],
+            "resource": "team/old",
+            "uid": UID,
+            "deleted": None,
+        }
+    ]
+    assert len(world.streams) == 1
+
+
+def test_the_cluster_may_be_given(
+    world: World, sluice: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Where the operator was given an identity, its tags have that one."""
+    assert world
+    code, out, _ = sluice("streams", "stale", "--cluster-id", "paris")
+    assert (code, out) == (0, "There are no streams whose EphemeralStream is gone.\n")
+
+
+def test_deleting_asks(world: World, server: FinalizingServer) -> None:
+    """No is no; nobody there is wrong input; --yes does not ask."""
+    assert server
+    arguments = ["streams", "stale", "--delete"]
+    asked = CliRunner().invoke(cli.cli, arguments, input="n\n")
+    assert asked.exit_code == 0
+    assert "Delete these 1 streams and what is in them?" in asked.stderr
+    nobody = CliRunner().invoke(cli.cli, arguments, input="")
+    assert nobody.exit_code == 2
+    assert "--yes" in nobody.stderr
+    assert len(world.streams) == 1
+    done = CliRunner().invoke(cli.cli, [*arguments, "--yes", "--output", "json"])
+    assert done.exit_code == 0
+    assert [one["deleted"] for one in json.loads(done.stdout)] == [1]
+    assert world.streams == {}
+
+
+def test_a_store_that_cannot_be_asked_is_told(
+    world: World,
+    sluice: Callable[..., tuple[int, str, str]],
+    server: FinalizingServer,
+) -> None:
+    """By the exit code as well: an empty list must not be taken for the whole truth."""
+    assert world
+    auth = {"basic": {"secretRef": {"name": "login"}}}
+    body = resources.changed(resources.STORE, "spec.pravega.auth", auth)
+    server.put(STREAM_STORE, resources.changed(body, "metadata.name", "other"))
+    code, out, err = sluice("streams", "stale")
+    assert code == 2
+    assert "scope in: left" in out
+    assert "StreamStore default/other could not be asked:" in err
+    assert "there is no Secret 'login'" in err
