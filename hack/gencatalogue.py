@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from sluice.api.schema import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
+from sluice.core.reconcile import ephemeral
+from sluice.core.reconcile import ephemeral_deletion as deletion
 from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
 from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, Verdict, judge
@@ -87,6 +89,14 @@ In all other cases it stays, and the next attempt goes on there.
 
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
+
+An EphemeralStream does what may help by itself again after {ephemeral.RETRY_SECONDS:.0f} s,
+whatever the category, and says `Reconciling`. What somebody has to change is `Stalled` and looked at
+again after {ephemeral.STALLED_SECONDS:.0f} s, a `Conflict` after {ephemeral.WAIT_SECONDS:.0f} s.
+While it is being deleted it is never `Stalled`: its streams are tried to be let go after
+{deletion.RETRY_SECONDS[0]:.0f} s, then more and more seldom, at most every
+{deletion.RETRY_SECONDS[1]:.0f} s, for ever or until `spec.deletionTimeoutSeconds`; where its
+StreamStore or Secret is gone, for {deletion.GONE_PATIENCE / 60:.0f} minutes. Nothing counts how often.
 
 A StreamStore is asked every {PROBE_SECONDS:.0f} s while it is ready. While it is not, whatever the
 failure, it is asked after {AWAY.first:.0f} s, then after twice as long each time, at most

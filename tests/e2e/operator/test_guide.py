@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[3]
 COPY_GUIDE: Final = ROOT / "docs" / "streamcopy.md"
 STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
-PAGES: Final = (ROOT / "README.md", COPY_GUIDE, STORE_GUIDE)
+EPHEMERAL_GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
+GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE)
+PAGES: Final = (ROOT / "README.md", *GUIDES)
 UPDATE: Final = os.environ.get("SLUICE_UPDATE_SCREENS", "") not in {"", "0"}
 
 NAMESPACE: Final = "sluice-test-guide"
@@ -83,6 +85,9 @@ SCREENS: Final = {
     "suspended": Screen("describe scopy carts", "Status:"),
     "events": Screen("events --for streamcopy/carts"),
     "explain": Screen("explain scopy.spec.runtime.executors"),
+    "eps-wait": Screen(f"wait eps/totals {WAIT}"),
+    "eps-get": Screen("get eps"),
+    "eps-describe": Screen("describe eps totals", "Status:"),
 }
 
 
@@ -131,13 +136,15 @@ def screens(tenant: Tenant) -> dict[str, str]:
     tenant.until_reason("payments", "SourceNotFound")
     look("get", "wide", "running", "sst-get", "sst-describe")
     look("failed", "done", "suspended", "events", "explain")
+    _apply_ephemerals(tenant)
+    look("eps-wait", "eps-get", "eps-describe")
     if UPDATE:
         for page in PAGES:
             page.write_text(SCREEN.sub(lambda old: _renewed(old, found), _text(page)))
     return found
 
 
-@pytest.mark.parametrize("guide", [COPY_GUIDE, STORE_GUIDE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_examples_are_accepted(guide: Path, tenant: Tenant) -> None:
     """The API server takes every YAML block of the guide."""
     blocks = YAML.findall(_text(guide))
@@ -175,7 +182,8 @@ def test_every_screen_is_shown() -> None:
 
 def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
     """Without `-o wide`, the table is at most 80 characters wide."""
-    assert max(map(len, screens["get"].splitlines())) <= 80
+    for name in ("get", "eps-get"):
+        assert max(map(len, screens[name].splitlines())) <= 80
 
 
 # -- what differs from run to run
@@ -184,12 +192,16 @@ _VOLATILE: Final = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
     (re.compile(r"(sluice|plan)-[0-9a-f]{10}\b"), r"\1-<hash>"),
     (re.compile(r"\b[\d.]+ [kMG]?B(?= of )"), "<size>"),
     (re.compile(r"\b[\d.]+ [kMG]?B/s"), "<rate>"),
     (re.compile(r"\b([1-9]|[1-9]\d)%"), "<percent>"),
     (
-        re.compile(r"^( +(?:Bytes|Bytes Per Second|Eta Seconds|Percent|Latency Milliseconds)): .*"),
+        re.compile(
+            r"^( +(?:Bytes|Bytes Per Second|Eta Seconds|Percent|Latency Milliseconds"
+            r"|Created Milliseconds)): .*"
+        ),
         r"\1: <number>",
     ),
 )
@@ -276,3 +288,26 @@ def _like(copy: dict[str, Any], name: str) -> dict[str, Any]:
     """The same copy for another stream, and slow."""
     sides = {side: copy["spec"][side] | {"stream": name} for side in ("source", "target")}
     return copy | {"metadata": {"name": name}, "spec": sides | {"limits": SLOW}}
+
+
+def _apply_ephemerals(tenant: Tenant) -> None:
+    """The guide's EphemeralStream, one whose owner is not there, one whose stream is another's."""
+    (totals,) = yaml.safe_load_all(YAML.findall(_text(EPHEMERAL_GUIDE))[0])
+    (owner,) = totals["spec"]["owners"]
+    tenant.run("create", "deployment", owner["name"], "--image=localhost/none:1", "--replicas=0")
+    tenant.apply(totals)
+    _until_ephemeral(tenant, "totals", "Claimed")
+    later = {"stream": "later", "owners": [owner | {"name": "later"}]}
+    for name, spec in (("later", later), ("orders", {"stream": "orders"})):
+        tenant.apply(totals | {"metadata": {"name": name}, "spec": totals["spec"] | spec})
+    _until_ephemeral(tenant, "later", "WaitingForOwner")
+    _until_ephemeral(tenant, "orders", "StreamExists")
+
+
+def _until_ephemeral(tenant: Tenant, name: str, reason: str) -> None:
+    """Wait until an EphemeralStream says something."""
+    tenant.until(
+        f"{name} says {reason}",
+        lambda: tenant.condition(name, resource="eps").get("reason") == reason,
+        seconds=60,
+    )
