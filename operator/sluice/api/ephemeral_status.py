@@ -17,6 +17,9 @@ def _some(most: int, value: Any) -> Any:
     return value[:most] if isinstance(value, list | tuple) else value
 
 
+_OWNERS = BeforeValidator(partial(_some, 64))
+
+
 class OwnerStatus(StatusModel):
     """An owner, as it was last seen."""
 
@@ -29,8 +32,9 @@ class OwnerStatus(StatusModel):
         description="Which object of that name it is; absent while there was none. "
         "One made again under the name is another owner.",
     )
-    state: Literal["Absent", "Present", "Finished", "Gone", "Unknown"] = Field(
-        description="Absent: not made yet. Gone: it was there. Unknown: it cannot be read."
+    state: Literal["Absent", "Present", "Finished", "Gone", "Unknown", "Removed"] = Field(
+        description="Absent: not made yet. Gone: it was there. Unknown: it cannot be read. "
+        "Removed: the spec names it no more, and it loses its reference."
     )
 
 
@@ -53,7 +57,7 @@ class EphemeralStreamStatus(ResourceStatus):
         Field(max_length=MOST_STREAMS),
         BeforeValidator(partial(_some, MOST_STREAMS)),
     ] = Field(default=(), description=f"Their names, at most {MOST_STREAMS} of them.")
-    owners: Annotated[tuple[OwnerStatus, ...], Field(max_length=16)] = Field(
+    owners: Annotated[tuple[OwnerStatus, ...], Field(max_length=64), _OWNERS] = Field(
         default=(), description="The owners, in the order of the spec."
     )
     owners_summary: ShortText | None = Field(

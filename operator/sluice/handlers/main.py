@@ -13,21 +13,28 @@ import kopf
 import structlog
 
 from sluice.config import Settings, StoreTimeouts
-from sluice.errors import ApiUnavailable
 from sluice.handlers import watches
 from sluice.handlers.health import Health
 from sluice.handlers.resync import Resync
-from sluice.kube.client import NAMESPACE, Api
+from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Api
 from sluice.kube.controller import Controller
 from sluice.kube.copies import CopyObserver
+from sluice.kube.copy_workings import CopyWorkings
+from sluice.kube.ephemeral_actions import EphemeralPerformer
+from sluice.kube.ephemeral_workings import EphemeralWorkings
+from sluice.kube.ephemerals import EphemeralObserver
 from sluice.kube.events import Recorder
+from sluice.kube.identity import cluster_id
 from sluice.kube.mirror import Mirror
+from sluice.kube.owners import Owners
 from sluice.kube.performer import Performer
 from sluice.kube.probes import Probes
 from sluice.kube.queue import Lane, WorkQueue
+from sluice.kube.reconciler import Reconciler
 from sluice.kube.status import StatusWriter
 from sluice.kube.storekeeper import StoreKeeper
 from sluice.kube.stores import Connections
+from sluice.kube.storeview import StoreView
 from sluice.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -35,10 +42,10 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-WORKERS: Final = {Lane.NORMAL: 8, Lane.DELETION: 4}
+WORKERS: Final = {Lane.NORMAL: 16, Lane.DELETION: 32}
 """Resources looked at at once, by lane."""
 
-THREADS: Final = 24
+THREADS: Final = 48
 """Blocking calls to stores at once."""
 
 TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15)
@@ -57,7 +64,7 @@ async def operate(settings: OperatorSettings) -> None:
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(await Api.connect())
-        cluster = await _cluster(api, settings)
+        cluster = await cluster_id(api, settings.cluster_id)
         threads = stack.enter_context(ThreadPoolExecutor(THREADS, thread_name_prefix="store"))
         connections = Connections(api, Settings(cluster_id=cluster, timeouts=TIMEOUTS))
         stack.callback(connections.close)
@@ -65,22 +72,37 @@ async def operate(settings: OperatorSettings) -> None:
         recorder = Recorder(api, socket.gethostname())
         statuses = StatusWriter(api, recorder)
         probes = Probes(connections, threads)
-        observer = CopyObserver(
+        stores = StoreView(api, mirror, probes)
+        copies = CopyObserver(
             api,
             mirror,
             connections,
-            probes,
+            stores,
             settings=settings,
             cluster=cluster,
             threads=threads,
         )
+        watching = watches.Watches(queue, mirror)
+        owners = Owners(api, watching.owner)
+        stack.push_async_callback(owners.close)
+        ephemerals = EphemeralObserver(
+            api, mirror, owners, stores, connections, cluster=cluster, threads=threads
+        )
+        workings = (
+            CopyWorkings(
+                copies, Performer(api, copies, recorder, metrics, settings), metrics=metrics
+            ),
+            EphemeralWorkings(ephemerals, EphemeralPerformer(api, ephemerals, recorder, metrics)),
+        )
         controller = Controller(
-            api,
+            {
+                STREAM_STORE.name: StoreKeeper(
+                    api, queue=queue, mirror=mirror, probes=probes, statuses=statuses
+                ),
+                STREAM_COPY.name: Reconciler(api, workings[0], statuses),
+                EPHEMERAL_STREAM.name: Reconciler(api, workings[1], statuses),
+            },
             queue=queue,
-            observer=observer,
-            performer=Performer(api, observer, recorder, metrics, settings),
-            keeper=StoreKeeper(api, queue=queue, mirror=mirror, probes=probes, statuses=statuses),
-            statuses=statuses,
             metrics=metrics,
         )
         resync = Resync(
@@ -93,7 +115,6 @@ async def operate(settings: OperatorSettings) -> None:
         )
         runner = await Health(queue, resync, metrics, settings).serve()
         stack.push_async_callback(runner.cleanup)
-        watching = watches.Watches(queue, mirror)
         jobs = [
             resync.run(),
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
@@ -124,13 +145,3 @@ async def _until(stop: asyncio.Event, jobs: list) -> None:  # type: ignore[type-
         if not stop.is_set():
             task.result()
             raise RuntimeError("a part of the operator ended by itself")
-
-
-async def _cluster(api: Api, settings: OperatorSettings) -> str:
-    """What tells this cluster's copies from those of other clusters, in a store that they share."""
-    if settings.cluster_id:
-        return settings.cluster_id
-    found = await api.get(NAMESPACE, None, "kube-system")
-    if found is None:
-        raise ApiUnavailable("there is no namespace kube-system", remedy="Set clusterID.")
-    return str(found["metadata"]["uid"])

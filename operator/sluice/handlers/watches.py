@@ -14,7 +14,7 @@ from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_S
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
-from sluice.kube.storekeeper import stores_of
+from sluice.kube.users import stores_of
 
 if TYPE_CHECKING:
     from sluice.kube.client import Kind, Object

@@ -5,32 +5,27 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from sluice.core.model import Health
 from sluice.core.plan import Plan
 from sluice.core.progress import Meter
 from sluice.core.reconcile.copy import questions
 from sluice.core.reconcile.copy_status import plan_name
 from sluice.core.reconcile.world import PlanSeen, Question, Reading, StoreSeen, World
-from sluice.core.request import copy_request, store_address
+from sluice.core.request import copy_request
 from sluice.core.trouble import Trouble
 from sluice.engine.progress import Watch
 from sluice.engine.settle import ask
 from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound, StoreNotReady
-from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD, STREAM_STORE
+from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.manifests import runtime_hash
 from sluice.kube.names import UID_LABEL
 from sluice.kube.objects import (
-    IN_USE_FINALIZER,
     copy_seen,
-    has_finalizer,
-    is_deleting,
     parse_copy,
-    parse_store,
 )
 
 if TYPE_CHECKING:
@@ -44,15 +39,12 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.world import JobSeen
     from sluice.kube.client import Api, Object
     from sluice.kube.mirror import Mirror
-    from sluice.kube.probes import Probes
     from sluice.kube.settings import OperatorSettings, Profile
     from sluice.kube.stores import Connections
+    from sluice.kube.storeview import StoreView
     from sluice.stores.base import Store
 
 _T = TypeVar("_T")
-
-STORE_MAX_AGE: Final = 60.0
-"""Seconds for which a store's answer counts for its copies; the store is asked more often."""
 
 
 @dataclass(slots=True)
@@ -103,8 +95,8 @@ class CopyObserver:
     Args:
         api: the API server.
         mirror: what the watches told.
-        connections: the stores.
-        probes: whether they are there.
+        connections: the stores themselves.
+        stores: the StreamStores.
         settings: the operator's.
         cluster: the cluster's identity.
         threads: where blocking calls to stores are made.
@@ -115,7 +107,7 @@ class CopyObserver:
         api: Api,
         mirror: Mirror,
         connections: Connections,
-        probes: Probes,
+        stores: StoreView,
         *,
         settings: OperatorSettings,
         cluster: str,
@@ -124,7 +116,7 @@ class CopyObserver:
         self._api = api
         self._mirror = mirror
         self._connections = connections
-        self._probes = probes
+        self._stores = stores
         self._settings = settings
         self._cluster = cluster
         self._threads = threads
@@ -305,15 +297,9 @@ class CopyObserver:
         self, copy: StreamCopy, side: str, *, eager: bool
     ) -> StoreSeen | Trouble | None:
         """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
-        namespace = copy.metadata.namespace
         name: str = getattr(copy.spec, side).store_ref.name
-        body = self._mirror.get(STREAM_STORE, namespace, name)
-        if body is None:  # it may have been made a moment ago
-            body = await self._api.get(STREAM_STORE, namespace, name)
-        if body is None:
-            return None
         try:
-            address = store_address(parse_store(body))
+            found = await self._stores.look(copy.metadata.namespace, name, eager=eager)
         except InvalidSpec as error:
             return Trouble.of(
                 StoreNotReady(
@@ -322,16 +308,7 @@ class CopyObserver:
                     remedy="Correct the StreamStore and apply it again; the copy goes on then.",
                 )
             )
-        answer = (await self._probes.look(body, max_age=STORE_MAX_AGE, eager=eager)).answer
-        seen = StoreSeen(
-            name=name,
-            address=address,
-            held=has_finalizer(body, IN_USE_FINALIZER),
-            deleting=is_deleting(body),
-        )
-        if isinstance(answer, Health):
-            return replace(seen, ready=True)
-        return replace(seen, why=str(answer))
+        return None if found is None else found.seen
 
     def _profile_trouble(self, resource: StreamCopy, profile: Profile | None) -> Trouble | None:
         """Why the runtime that the copy asks for is not to be had."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import structlog
 
 from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.ephemeral import SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral_world import (
     Abandon,
     Adopt,
@@ -72,8 +74,8 @@ class EphemeralPerformer:
                     STREAMS_FINALIZER,
                     uid=seen.uid,
                 )
-            case Refer(owners):
-                await self._refer(situation, owners)
+            case Refer():
+                await self._refer(situation, action)
             case Abandon(why):
                 await self._abandon(situation, why)
             case Make() | Adopt() | Configure() | Release():
@@ -90,6 +92,7 @@ class EphemeralPerformer:
                 now = round(time.time() * 1000)
                 await self._observer.blocking(lambda: claims.make(claim, store, now))
             case Adopt(predecessor):
+                _in_time(situation)
                 await self._observer.blocking(lambda: claims.adopt(claim, store, predecessor))
             case Configure():
                 await self._observer.blocking(lambda: claims.configure(claim, store))
@@ -116,14 +119,13 @@ class EphemeralPerformer:
         if store is not None and not store.held:
             await hold(self._api, seen.namespace, store, field="spec.storeRef.name")
 
-    async def _refer(
-        self, situation: EphemeralSituation, owners: tuple[tuple[int, str], ...]
-    ) -> None:
-        """Make owners own the resource, beside those that do already."""
+    async def _refer(self, situation: EphemeralSituation, action: Refer) -> None:
+        """Make owners own the resource, beside those that do already, and others no more."""
         meta, spec = situation.body["metadata"], situation.seen.spec
-        wanted = list(meta.get("ownerReferences") or [])
+        before = meta.get("ownerReferences")
+        wanted = [one for one in before or () if one["uid"] not in action.drop]
         there = {reference["uid"] for reference in wanted}
-        for index, uid in owners:
+        for index, uid in action.owners:
             if uid not in there:
                 owner = spec.owners[index]
                 wanted.append(
@@ -138,7 +140,6 @@ class EphemeralPerformer:
         # Writing the status has given the resource a new version, so this one is compared by hand.
         found = await self._api.get(EPHEMERAL_STREAM, meta["namespace"], meta["name"])
         now = found["metadata"] if found else {}
-        before = meta.get("ownerReferences")
         if now.get("uid") != meta["uid"] or now.get("ownerReferences") != before:
             return  # the next look knows
         change = {"resourceVersion": now["resourceVersion"], "ownerReferences": wanted}
@@ -157,3 +158,10 @@ class EphemeralPerformer:
         _log.error("orphaned", left=message)
         self._metrics.count("sluice_orphaned_total", kind="EphemeralStream")
         await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
+
+
+def _in_time(situation: EphemeralSituation) -> None:
+    """Check that a predecessor that left its stream to us has not begun to delete it."""
+    age = (datetime.now(UTC) - situation.world.now).total_seconds()
+    if situation.world.rival is not None and age > SUCCESSOR_SECONDS / 2:
+        raise ResourceChanged("the stream was left to a successor for a moment, which is over")

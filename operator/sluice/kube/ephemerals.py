@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sluice.core import access
 from sluice.core.claim import Claim, Claimant
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sluice.core.claim import Holding
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, OwnerSeen
-    from sluice.core.reconcile.world import StoreSeen
     from sluice.kube.client import Api, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.owners import Owners
@@ -178,12 +177,18 @@ class EphemeralObserver:
         return tuple([await self._look_at_owner(seen, owner) for owner in seen.spec.owners])
 
     async def _look_at_owner(self, seen: EphemeralSeen, owner: Owner) -> OwnerSeen:
-        """An owner; one whose absence would release something is looked for once more."""
+        """An owner; one by whom something would be released, or made, is looked at once more.
+
+        A watch may lag, and a reference to an owner that is being deleted would be the end of the
+        streams.
+        """
         namespace = owner.namespace or seen.namespace
         found = await self._owners.look(owner, namespace)
-        if found.trouble is None and (found.uid is None or found.finished):
-            return await self._owners.confirm(owner, namespace)
-        return found
+        refers = seen.spec.tracking == "OwnerReference"
+        settled = found.uid in seen.references if refers else found.uid is not None
+        if found.trouble is not None or (settled and not found.finished):
+            return found
+        return await self._owners.confirm(owner, namespace)
 
     async def _refused(self, seen: EphemeralSeen, store: StreamStore | None) -> Trouble | None:
         """Why the StreamStore's access forbids what the spec asks for."""
@@ -210,7 +215,7 @@ class EphemeralObserver:
     async def _ask(self, situation: EphemeralSituation) -> EphemeralSituation:
         """Ask the store, unless it was asked lately; why it could not be is part of the answer."""
         seen, memory = situation.seen, self._memory(situation.seen)
-        if memory.holding is not None:
+        if memory.holding is not None and seen.status.release is None:
             holding, at, generation = memory.holding
             fresh = DRIFT_SECONDS if seen.spec.stream is not None else NEWS_SECONDS
             if generation == seen.generation and time.monotonic() - at < fresh - 1:

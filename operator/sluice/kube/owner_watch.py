@@ -58,13 +58,16 @@ def seen(kind: Kind, body: Object | None) -> OwnerSeen:
     """What counts of an object."""
     if body is None:
         return ABSENT
+    meta = body["metadata"]
     return OwnerSeen(
-        uid=body["metadata"]["uid"], finished=finished(kind.api_version, kind.name, body)
+        uid=meta["uid"],
+        finished=finished(kind.api_version, kind.name, body),
+        deleting="deletionTimestamp" in meta,
     )
 
 
 class Cache:
-    """The objects of a kind in a namespace, by name: uid and whether they are finished.
+    """The objects of a kind in a namespace, by name, of each what counts.
 
     Args:
         kind: the kind.

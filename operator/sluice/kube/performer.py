@@ -26,11 +26,12 @@ from sluice.core.reconcile.world import (
     WritePlan,
 )
 from sluice.engine.settle import abandon
-from sluice.errors import CopyAborted, PodRefused, QuotaExceeded, StoreNotReady
+from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
 from sluice.kube import finalizers, manifests, names
-from sluice.kube.client import CONFIG_MAP, JOB, POD, SECRET, STREAM_COPY, STREAM_STORE, Refused
+from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, Refused
+from sluice.kube.holding import hold
 from sluice.kube.names import Child
-from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
+from sluice.kube.objects import STAGING_FINALIZER
 from sluice.kube.pods import JobRequest
 
 if TYPE_CHECKING:

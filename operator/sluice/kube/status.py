@@ -76,7 +76,9 @@ class StatusWriter:
         return True
 
 
-def of_invalid(before: ResourceStatus, body: Object, error: SluiceError) -> ResourceStatus:
+def of_invalid(
+    before: ResourceStatus, body: Object, error: SluiceError, *, bounded: bool = True
+) -> ResourceStatus:
     """The status of an object that this version cannot read."""
     generation = body["metadata"].get("generation", 0)
     said = Saying(error.reason, str(Trouble.of(error)))
@@ -85,7 +87,7 @@ def of_invalid(before: ResourceStatus, body: Object, error: SluiceError) -> Reso
             "observed_generation": generation,
             "conditions": conditions.merge(
                 before.conditions,
-                conditions.stalled(said),
+                conditions.stalled(said, bounded=bounded),
                 generation=generation,
                 now=datetime.now(UTC),
             ),

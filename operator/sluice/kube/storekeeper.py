@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,21 +11,21 @@ from sluice.core.model import Health
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
 from sluice.errors import InvalidSpec
 from sluice.kube import finalizers
-from sluice.kube.client import SECRET, STREAM_COPY, STREAM_STORE
+from sluice.kube.client import SECRET, STREAM_STORE
 from sluice.kube.objects import (
     HELD_SECRET,
     IN_USE_FINALIZER,
-    STAGING_FINALIZER,
     has_finalizer,
     is_deleting,
     parse_store,
 )
 from sluice.kube.queue import Key
+from sluice.kube.users import KINDS, is_news, stores_of, users
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api, Kind, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.probes import Probes
     from sluice.kube.queue import WorkQueue
@@ -36,7 +37,7 @@ class StoreKeeper:
 
     Args:
         api: the API server.
-        queue: to wake up the copies that wait for a store.
+        queue: to wake up what waits for a store.
         mirror: what the watches told.
         probes: whether stores are there.
         statuses: writes them.
@@ -58,22 +59,24 @@ class StoreKeeper:
         self._statuses = statuses
         self._ready: dict[Key, bool] = {}
 
-    async def keep(self, key: Key, body: Object | None) -> float | None:
+    async def reconcile(self, key: Key) -> float | None:
         """Look after one store; seconds until it is looked at again."""
+        body = await self._api.get(STREAM_STORE, key.namespace, key.name)
         if body is None:
             self._ready.pop(key, None)
             self._probes.forget(key.namespace, key.name)
-            self._wake_copies(key)
+            self._wake_users(key)
             return None
         meta = body["metadata"]
         was_ready = self._ready.get(key)
-        copies = self._mirror.all(STREAM_COPY, key.namespace)
-        eager = any(key.name in stores_of(copy) and _is_news(copy) for copy in copies)
+        needing = [user for _, user in self._needing(key)]
+        eager = any(is_news(user) for user in needing)
         probed = await self._probes.look(body, eager=eager)
         held = has_finalizer(body, IN_USE_FINALIZER)
-        users = _users(self._mirror.all(STREAM_COPY, key.namespace), key.name)
-        if held and not users:  # the mirror may lag, and this must not be wrong
-            users = _users(await self._api.list(STREAM_COPY, key.namespace), key.name)
+        using = users(needing, key.name)
+        if held and not using:  # the mirror may lag, and this must not be wrong
+            listed = [await self._api.list(kind, key.namespace) for kind in KINDS]
+            using = users(itertools.chain(*listed), key.name)
         before = StreamStoreStatus.read(body.get("status"))
         decision = reconcile_store(
             before,
@@ -82,7 +85,7 @@ class StoreKeeper:
                 probed=probed.time,
                 probe=probed.answer,
                 failures=probed.failures,
-                users=tuple(users),
+                users=tuple(using),
             ),
             generation=meta.get("generation", 0),
             deleting=is_deleting(body),
@@ -96,14 +99,20 @@ class StoreKeeper:
         ready = isinstance(probed.answer, Health)
         self._ready[key] = ready
         if ready is not was_ready:
-            self._wake_copies(key)
+            self._wake_users(key)
         return decision.again
 
-    def _wake_copies(self, key: Key) -> None:
-        """Have the copies that name a store looked at."""
-        for copy in self._mirror.all(STREAM_COPY, key.namespace):
-            if key.name in stores_of(copy):
-                self._queue.add(Key(STREAM_COPY.name, key.namespace, copy["metadata"]["name"]))
+    def _needing(self, key: Key) -> Iterator[tuple[Kind, Object]]:
+        """The resources that name a store, with their kind."""
+        for kind in KINDS:
+            for body in self._mirror.all(kind, key.namespace):
+                if key.name in stores_of(body):
+                    yield kind, body
+
+    def _wake_users(self, key: Key) -> None:
+        """Have the resources that name a store looked at."""
+        for kind, body in self._needing(key):
+            self._queue.add(Key(kind.name, key.namespace, body["metadata"]["name"]))
 
     async def _hold(self, body: Object) -> None:
         """Let neither the store nor its Secret go; a Secret that it named before may go."""
@@ -138,28 +147,6 @@ class StoreKeeper:
         ]
         if secret is not None and not others:
             await finalizers.remove(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
-
-
-def stores_of(copy: Object) -> set[str]:
-    """The names of the StreamStores that a copy names."""
-    spec = copy.get("spec", {})
-    refs = [spec.get(side, {}).get("storeRef", {}).get("name") for side in ("source", "target")]
-    return {name for name in refs if name}
-
-
-def _is_news(copy: Object) -> bool:
-    """Whether a copy was made or changed, and not looked at since."""
-    seen = (copy.get("status") or {}).get("observedGeneration", -1)
-    return bool(seen != copy["metadata"].get("generation", 0))
-
-
-def _users(copies: Iterable[Object], store: str) -> list[str]:
-    """The copies that have something in a store that is not whole."""
-    return sorted(
-        f"StreamCopy {copy['metadata']['name']}"
-        for copy in copies
-        if has_finalizer(copy, STAGING_FINALIZER) and store in stores_of(copy)
-    )
 
 
 def _held_secret(body: Object) -> str | None:

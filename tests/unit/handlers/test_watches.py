@@ -122,7 +122,7 @@ def test_the_watches_write_nothing() -> None:
     handlers = registry(Bench().watches)
     selectors = [handler.selector for handler in handlers._watching.get_all_handlers()]
     watched = {str(selector.any_name) for selector in selectors if selector is not None}
-    assert watched == {"streamcopies", "streamstores", "jobs", "pods"}
+    assert watched == {"ephemeralstreams", "streamcopies", "streamstores", "jobs", "pods"}
     assert not [*handlers._changing.get_all_handlers(), *handlers._spawning.get_all_handlers()]
     found = settings()
     assert found.posting.enabled is False

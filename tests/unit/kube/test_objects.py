@@ -17,7 +17,7 @@ from sluice.kube.objects import (
     parse_store,
 )
 from sluice.kube.status import of_invalid
-from sluice.kube.storekeeper import stores_of
+from sluice.kube.users import stores_of
 from support.resources import COPY, STORE, changed
 
 

@@ -22,6 +22,7 @@ from sluice.kube.mirror import Mirror
 from sluice.kube.names import ATTEMPT_LABEL, Child, child_labels
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
+from sluice.kube.storeview import StoreView
 from support.api_server import ApiServer
 from support.copies import PLAN, message, plan_seen, reason
 from support.resources import COPY, STORE, changed
@@ -60,11 +61,12 @@ def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None =
 def observer(server: ApiServer, threads: ThreadPoolExecutor) -> CopyObserver:
     """What looks at that cluster, with nothing remembered and nothing told by watches."""
     away = Away()
+    mirror = Mirror()
     return CopyObserver(
         server.api,
-        Mirror(),
+        mirror,
         cast("Connections", away),
-        cast("Probes", away),
+        StoreView(server.api, mirror, cast("Probes", away)),
         settings=OperatorSettings(image="i"),
         cluster="c",
         threads=threads,

@@ -11,7 +11,8 @@ from sluice.core.model import StoreAddress
 from sluice.errors import SecretNotFound
 from sluice.kube import stores
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
-from sluice.kube.storekeeper import _secret, _users
+from sluice.kube.storekeeper import _secret
+from sluice.kube.users import users
 from sluice.kube.stores import Connections, _credentials, _fingerprint
 from sluice.stores.credentials import Credentials
 from support.api_server import ApiServer
@@ -74,9 +75,9 @@ def test_who_has_something_in_a_store_uses_it() -> None:
         copy("done"),
         copy("held", IN_USE_FINALIZER),
     ]
-    assert _users(copies, "local") == ["StreamCopy a", "StreamCopy b"]
-    assert _users(copies, "far") == ["StreamCopy a"]
-    assert _users(copies, "none") == []
+    assert users(copies, "local") == ["StreamCopy a", "StreamCopy b"]
+    assert users(copies, "far") == ["StreamCopy a"]
+    assert users(copies, "none") == []
 
 
 def test_a_store_names_its_secret() -> None:

@@ -94,11 +94,12 @@ def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> Ephemeral
     if world.refused is not None:
         return _stalled(status, world.refused)
     decision = _alive(seen, world, status, owners)
-    if not owners.refer:
+    if not owners.refer and not owners.drop:
         return decision
     # The next look has the references, and with them the owners; a moment later, in case somebody
     # takes them away each time.
-    return replace(decision, actions=(Refer(owners.refer), *decision.actions), again=REFER_SECONDS)
+    refer = Refer(owners.refer, owners.drop)
+    return replace(decision, actions=(refer, *decision.actions), again=REFER_SECONDS)
 
 
 def after_ephemeral_failure(
@@ -272,8 +273,11 @@ def _there(
         return replace(decision, actions=(Release(delete=False),))
     actions = () if seen.finalizer else (Protect(),)
     drift = ""
+    adopted_as_it_is = seen.spec.config is None and seen.status.config_hash is None
     if not holding.drift:
         status.configured()
+    elif adopted_as_it_is:
+        pass
     elif seen.status.config_hash != config_hash(seen.spec):
         said = Saying("Configuring", "The stream is given the configuration of the spec.")
         return EphemeralDecision(

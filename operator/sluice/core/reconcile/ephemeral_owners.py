@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld, OwnerSeen
     from sluice.core.trouble import Trouble
 
-State = Literal["Absent", "Present", "Finished", "Gone", "Unknown"]
+State = Literal["Absent", "Present", "Finished", "Gone", "Unknown", "Removed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Owners:
     Attributes:
         statuses: to be written, in the order of the spec.
         refer: owners whose reference has to be set: index in the spec, and uid.
+        drop: uids whose reference has to go, since the spec names their owner no more.
         bound: whether any owner was ever there.
         alive: owners that are there, finished ones included, and those that cannot be read.
         working: those of them that are not finished.
@@ -38,6 +39,7 @@ class Owners:
 
     statuses: tuple[OwnerStatus, ...]
     refer: tuple[tuple[int, str], ...] = ()
+    drop: frozenset[str] = frozenset()
     bound: bool = False
     alive: int = 0
     working: int = 0
@@ -47,7 +49,8 @@ class Owners:
     @property
     def summary(self) -> str | None:
         """How many are there, for a table."""
-        return f"{self.alive}/{len(self.statuses)}" if self.statuses else None
+        named = [status for status in self.statuses if status.state != "Removed"]
+        return f"{self.alive}/{len(named)}" if named else None
 
 
 def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owners:
@@ -87,9 +90,18 @@ def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owne
             # and a reference to it would have Kubernetes delete this resource after all.
             refer.append((index, now.uid))
         statuses.append(_status(owner, now, bound))
+    # Remembered until the reference is gone, or nobody would know that it was ours.
+    removed = [
+        status.model_copy(update={"state": "Removed"})
+        for status in seen.status.owners
+        if status.uid in seen.references
+        and _key(status) not in {_key(owner) for owner in seen.spec.owners}
+    ]
     return Owners(
-        statuses=tuple(statuses),
+        statuses=(*statuses, *removed),
         refer=tuple(refer),
+        drop=frozenset(str(status.uid) for status in removed)
+        - {str(status.uid) for status in statuses},
         bound=any(status.uid is not None for status in statuses),
         alive=sum(status.state in _ALIVE and status.uid is not None for status in statuses),
         working=sum(

@@ -116,9 +116,15 @@ class Unprotect:
 
 @dataclass(frozen=True, slots=True)
 class Refer:
-    """Make spec.owners own the resource: by index in spec.owners, and uid."""
+    """Make owners own the resource.
+
+    Attributes:
+        owners: by index in spec.owners, and uid.
+        drop: uids of those that own it no more, since they were taken out of the spec.
+    """
 
     owners: tuple[tuple[int, str], ...]
+    drop: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

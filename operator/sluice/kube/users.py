@@ -1,0 +1,41 @@
+"""Who uses a StreamStore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY
+from sluice.kube.objects import STAGING_FINALIZER, STREAMS_FINALIZER, has_finalizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice.kube.client import Object
+
+KINDS: Final = {STREAM_COPY: STAGING_FINALIZER, EPHEMERAL_STREAM: STREAMS_FINALIZER}
+"""Kinds whose resources use StreamStores, and what stands on those that have something there."""
+
+
+def stores_of(body: Object) -> set[str]:
+    """The names of the StreamStores that a resource names."""
+    spec = body.get("spec", {})
+    refs = [
+        part.get("storeRef", {}) for part in (spec, *map(spec.get, ("source", "target"))) if part
+    ]
+    return {ref["name"] for ref in refs if ref.get("name")}
+
+
+def users(bodies: Iterable[Object], store: str) -> list[str]:
+    """The resources that have something in a store that must not be left there."""
+    return sorted(
+        f"{body['kind']} {body['metadata']['name']}"
+        for body in bodies
+        if any(has_finalizer(body, finalizer) for finalizer in KINDS.values())
+        and store in stores_of(body)
+    )
+
+
+def is_news(body: Object) -> bool:
+    """Whether a resource was made or changed, and not looked at since."""
+    seen = (body.get("status") or {}).get("observedGeneration", -1)
+    return bool(seen != body["metadata"].get("generation", 0))
