@@ -90,13 +90,14 @@ In all other cases it stays, and the next attempt goes on there.
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
 
-An EphemeralStream does what may help by itself again after {ephemeral.RETRY_SECONDS:.0f} s,
-whatever the category, and says `Reconciling`. What somebody has to change is `Stalled` and looked at
-again after {ephemeral.STALLED_SECONDS:.0f} s, a `Conflict` after {ephemeral.WAIT_SECONDS:.0f} s.
-While it is being deleted it is never `Stalled`: its streams are tried to be let go after
-{deletion.RETRY_SECONDS[0]:.0f} s, then more and more seldom, at most every
-{deletion.RETRY_SECONDS[1]:.0f} s, for ever or until `spec.deletionTimeoutSeconds`; where its
-StreamStore or Secret is gone, for {deletion.GONE_PATIENCE / 60:.0f} minutes. Nothing counts how often.
+An EphemeralStream waits for a store, a scope or an owner, looking every
+{ephemeral.WAIT_SECONDS:.0f} s anyway. What else may help by itself it tries again after
+{ephemeral.RETRY_SECONDS:.0f} s, whatever the category. What somebody has to change is `Stalled`,
+and looked at again after {ephemeral.STALLED_SECONDS:.0f} s, a `Conflict` after
+{ephemeral.WAIT_SECONDS:.0f} s. While it is being deleted it is never `Stalled`: its streams are
+tried to be let go after {deletion.RETRY_SECONDS[0]:.0f} s, then more and more seldom, in the end
+every {deletion.RETRY_SECONDS[1]:.0f} s, for ever or until `spec.deletionTimeoutSeconds`; for
+{deletion.GONE_PATIENCE / 60:.0f} minutes where its StreamStore or Secret is gone.
 
 A StreamStore is asked every {PROBE_SECONDS:.0f} s while it is ready. While it is not, whatever the
 failure, it is asked after {AWAY.first:.0f} s, then after twice as long each time, at most
