@@ -207,7 +207,7 @@ class BackendError(SluiceError):
     """The store answered, and the answer was no."""
 
     category = Category.BACKEND
-    default_remedy = "Look at the store's logs; the copy goes on where it stopped when run again."
+    default_remedy = "Look at the store's logs; a copy goes on where it stopped when run again."
 
 
 class StoreUnavailable(BackendError):
@@ -216,7 +216,7 @@ class StoreUnavailable(BackendError):
     retryable = True
     default_remedy = (
         "Check that the store runs and that its address is right and reachable; "
-        "the copy goes on where it stopped."
+        "it is tried again, and a copy goes on where it stopped."
     )
 
 
@@ -247,8 +247,8 @@ class PermissionDenied(BackendError):
     """The store knows the user and refuses the operation."""
 
     default_remedy = (
-        "Grant the user READ_UPDATE on the source stream (listing segments needs it) and on the "
-        "target's scope."
+        "Grant the user READ_UPDATE on a copy's source (listing segments needs it), and on the "
+        "scopes of targets and of EphemeralStreams."
     )
 
 
