@@ -12,8 +12,8 @@ from sluice.errors import SecretNotFound
 from sluice.kube import stores
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
 from sluice.kube.storekeeper import _secret
-from sluice.kube.users import users
 from sluice.kube.stores import Connections, _credentials, _fingerprint
+from sluice.kube.users import users
 from sluice.stores.credentials import Credentials
 from support.api_server import ApiServer
 from support.resources import COPY, STORE, changed

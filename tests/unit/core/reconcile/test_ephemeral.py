@@ -164,14 +164,20 @@ def test_a_foreign_stream_is_adopted_where_that_is_wanted() -> None:
     assert said(decision) == ("Unknown", "Making")
 
 
-def test_an_adopted_stream_is_given_the_configuration() -> None:
-    """What was there before follows the spec."""
-    seen = ephemeral(adopt="IfUnowned")
+@pytest.mark.parametrize("config", [None, {"scaling": {"minSegments": 2}}])
+def test_an_adopted_stream_is_given_the_configuration(config: dict[str, object] | None) -> None:
+    """What was there before follows the spec, and stays as it is where the spec says nothing."""
+    seen = ephemeral(adopt="IfUnowned", config=config)
     seen = after(seen, reconcile_ephemeral(seen, world(holding=FOREIGN)))
     drifted = replace(OURS, drift=("scaling is Fixed/1, not Fixed/2",))
     decision = reconcile_ephemeral(seen, world(holding=drifted))
-    assert decision.actions == (Configure(),)
-    assert said(decision) == ("Unknown", "Configuring")
+    if config is None:
+        assert decision.actions == ()
+        assert said(decision) == ("True", "Claimed")
+        assert decision.status.condition("Drifted") is None
+    else:
+        assert decision.actions == (Configure(),)
+        assert said(decision) == ("Unknown", "Configuring")
 
 
 @pytest.mark.parametrize("holding", [ABSENT, FOREIGN])
