@@ -78,6 +78,7 @@ def manifests() -> dict[Path, str]:
         NAMESPACE,
         "--kube-version",
         KUBERNETES,
+        "--no-hooks",  # only Helm runs them
     ]
     rendered = subprocess.run(
         [helm(), *command], check=True, stdout=subprocess.PIPE, text=True, timeout=_SECONDS

@@ -58,8 +58,11 @@ def install(
 
 
 def uninstall(cluster: Cluster) -> None:
-    """Uninstalls the chart; resources and their definitions stay."""
-    cluster.helm("uninstall", NAME, f"--namespace={NAMESPACE}", "--ignore-not-found", "--wait")
+    """Uninstalls the chart; resources and their definitions stay, whatever they hold in a store."""
+    cluster.helm(
+        *("uninstall", NAME, f"--namespace={NAMESPACE}"),
+        *("--no-hooks", "--ignore-not-found", "--wait"),
+    )
 
 
 def restrict(cluster: Cluster, namespace: str) -> None:

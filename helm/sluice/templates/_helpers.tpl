@@ -35,6 +35,22 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 
+{{- define "sluice.uninstallName" -}}
+{{ include "sluice.fullname" . }}-uninstall
+{{- end }}
+
+{{- define "sluice.uninstallLabels" -}}
+{{ include "sluice.labels" . }}
+app.kubernetes.io/component: uninstall
+{{- end }}
+
+{{- /* An object of the hook; its argument is the weight, and lower ones are made first. */ -}}
+{{- define "sluice.uninstallHook" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
 {{- define "sluice.image" -}}
 {{- with .Values.image }}
 {{- if .digest }}

@@ -48,6 +48,32 @@ Tests compare the two, and both with what the operator's code calls.
   verbs: [get, list, watch]
 {{- end }}
 
+{{- /* What the Job may do that runs before the release is deleted: no more than its policy asks for. */ -}}
+{{- define "sluice.uninstallRules" -}}
+{{- if eq .Values.uninstall.policy "orphan" -}}
+- apiGroups: [sluice.dev]
+  resources: [ephemeralstreams, streamcopies]
+  verbs: [get, list, patch, delete]
+- apiGroups: [sluice.dev]
+  resources: [streamstores]
+  verbs: [get, list, patch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, patch]
+{{- else if eq .Values.uninstall.policy "delete" -}}
+- apiGroups: [sluice.dev]
+  resources: [ephemeralstreams, streamcopies]
+  verbs: [list, delete]
+- apiGroups: [sluice.dev]
+  resources: [streamstores]
+  verbs: [list]
+{{- else -}}
+- apiGroups: [sluice.dev]
+  resources: [ephemeralstreams, streamcopies, streamstores]
+  verbs: [list]
+{{- end }}
+{{- end }}
+
 {{- /* What a driver with executors may do in its own namespace. */ -}}
 {{- define "sluice.driverRules" -}}
 - apiGroups: [""]

@@ -135,9 +135,9 @@ class Release:
         return self.kube.helm(command, self.name, str(self.chart), *where)
 
     def uninstall(self) -> None:
-        """Take the release off."""
+        """Take the release off, without the hook: the image it would run does not exist."""
         where = f"--namespace={self.namespace}"
-        self.kube.helm("uninstall", self.name, where, "--wait", "--timeout=60s")
+        self.kube.helm("uninstall", self.name, where, "--no-hooks", "--wait", "--timeout=60s")
 
 
 @pytest.fixture(scope="module")

@@ -304,7 +304,12 @@ def test_drivers_find_their_account() -> None:
     accounts = {
         (m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects.of("ServiceAccount")
     }
-    assert accounts == {("demo", name), ("shop", name), (NAMESPACE, "sluice-operator")}
+    assert accounts == {
+        ("demo", name),
+        ("shop", name),
+        (NAMESPACE, "sluice-operator"),
+        (NAMESPACE, "sluice-uninstall"),
+    }
     for binding in objects.of("RoleBinding"):
         (subject,) = binding["subjects"]
         assert (subject["namespace"], subject["name"]) == (binding["metadata"]["namespace"], name)

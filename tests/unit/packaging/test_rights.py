@@ -50,6 +50,15 @@ def test_the_page_gives_a_reason_for_each_right() -> None:
     assert documented("What a driver may do") == [set(rules(objects, "sluice-driver"))]
 
 
+def test_the_page_gives_a_reason_for_each_right_of_the_uninstall() -> None:
+    """It has a table for each policy, and the rights of each are the same in each scope."""
+    for scope in ({}, NAMESPACED):
+        assert documented("What uninstalling may do") == [
+            set(rules(render({**scope, "uninstall": {"policy": policy}}), "sluice-uninstall"))
+            for policy in ("refuse", "delete", "orphan")
+        ]
+
+
 def test_rights_are_the_same_in_each_scope() -> None:
     """A Role in a namespace grants what the ClusterRole grants everywhere."""
     whole = set(rules(render(), "sluice-operator"))

@@ -29,6 +29,12 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"operator": {"podLabels": {"app.kubernetes.io/name": "x"}}},
         ("/operator/podLabels/app.kubernetes.io~1name",),
     ),
+    "an uninstall's policy": ({"uninstall": {"policy": "keep"}}, ("/uninstall/policy", "refuse")),
+    "no time to uninstall": (
+        {"uninstall": {"timeoutSeconds": 30}},
+        ("/uninstall/timeoutSeconds", "minimum"),
+    ),
+    "uninstalling without a policy": ({"uninstall": {"policy": None}}, ("/uninstall", "policy")),
     "no profile": ({"profiles": {"default": None}}, ("/profiles", "minProperties")),
     "name of a profile": ({"profiles": {"Large": {}}}, ("/profiles", "'Large' not allowed")),
     "a pod in a profile": (

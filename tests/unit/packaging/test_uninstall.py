@@ -1,0 +1,181 @@
+"""What Helm runs before it deletes the release."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from sluice.administration.drain import Drain, Policy
+from sluice.commands import uninstall
+from sluice.kube.client import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE
+from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
+from support import resources
+from support.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
+from support.finalizing import FinalizingServer
+
+if TYPE_CHECKING:
+    from sluice.kube.client import Kind, Object
+
+POLICIES = [policy.value for policy in Policy]
+
+
+class Witness(FinalizingServer):
+    """Writes down what rights the calls take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[tuple[str, str, str]] = set()
+
+    def note(self, kind: Kind, verb: str) -> None:
+        """A call was made."""
+        self.asked.add((kind.group, kind.plural, verb))
+
+    async def get(self, kind: Kind, *words: Any) -> Object | None:
+        """As Api.get."""
+        self.note(kind, "get")
+        return await super().get(kind, *words)
+
+    async def list(self, kind: Kind, *words: Any, **more: Any) -> list[Object]:
+        """As Api.list."""
+        self.note(kind, "list")
+        return await super().list(kind, *words, **more)
+
+    async def patch(self, kind: Kind, *words: Any) -> Object | None:
+        """As Api.patch."""
+        self.note(kind, "patch")
+        return await super().patch(kind, *words)
+
+    async def delete(self, kind: Kind, *words: Any, **more: Any) -> bool:
+        """As Api.delete."""
+        self.note(kind, "delete")
+        return await super().delete(kind, *words, **more)
+
+
+def hook(**values: Any) -> Rendered:
+    """The objects that exist only while the release is deleted."""
+    return Rendered(
+        found
+        for found in render(values)
+        if "helm.sh/hook" in found["metadata"].get("annotations", {})
+    )
+
+
+def pod(objects: Rendered) -> dict[str, Any]:
+    """The hook's pod."""
+    spec: dict[str, Any] = objects.one("Job")["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, NAMESPACED], ids=["plain", "all", "some"])
+def test_all_of_it_comes_and_goes_with_the_hook(values: dict[str, Any]) -> None:
+    """Account, then roles, then the Job; each is removed once the Job has succeeded."""
+    objects = hook(**values)
+    weights: dict[str, int] = {}
+    for found in objects:
+        notes = found["metadata"]["annotations"]
+        assert found["metadata"]["name"] == "sluice-uninstall"
+        assert notes["helm.sh/hook"] == "pre-delete"
+        assert notes["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+        weights[found["kind"]] = int(notes["helm.sh/hook-weight"])
+    *roles, binding, job = [
+        found["kind"] for found in sorted(objects, key=lambda f: weights[f["kind"]])
+    ]
+    assert job == "Job"
+    assert binding.endswith("Binding")
+    assert "ServiceAccount" in roles
+    mine = {"app.kubernetes.io/component": "uninstall"}.items()
+    others = [found for found in render(values) if found not in objects]
+    assert not [found for found in others if mine <= found["metadata"]["labels"].items()]
+
+
+def test_it_is_tried_once_and_tells_why_it_failed() -> None:
+    """Helm prints the log of a Job that failed, and its end is the termination message."""
+    job = hook().one("Job")
+    assert job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
+    assert job["spec"]["backoffLimit"] == 0
+    assert pod(hook())["restartPolicy"] == "Never"
+    (container,) = pod(hook())["containers"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+def test_the_pod_is_restricted() -> None:
+    """As the operator's, whose image and place it has."""
+    values = {
+        "operator": {"nodeSelector": {"kubernetes.io/os": "linux"}},
+        "imagePullSecrets": [{"name": "registry"}],
+    }
+    spec, operator = pod(hook(**values)), render(values).pod["spec"]
+    for name in ("securityContext", "nodeSelector", "imagePullSecrets", "enableServiceLinks"):
+        assert spec[name] == operator[name]
+    (container,) = spec["containers"]
+    for name in ("securityContext", "image", "imagePullPolicy", "env"):
+        assert container[name] == operator["containers"][0][name]
+    assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
+    assert set(container["resources"]) == {"requests", "limits"}
+    assert spec["automountServiceAccountToken"] is True
+    assert spec["serviceAccountName"] == "sluice-uninstall"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_program_takes_its_arguments(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    """It drains by the policy, in the namespaces served, and ends before the deadline does."""
+    values = {**NAMESPACED, "uninstall": {"policy": policy, "timeoutSeconds": 600}}
+    given: list[Any] = []
+
+    async def drained(*words: Any) -> list[Any]:
+        given.extend(words)
+        return []
+
+    monkeypatch.setattr(uninstall, "_drain", drained)
+    job = hook(**values).one("Job")
+    (container,) = pod(hook(**values))["containers"]
+    assert container["args"][:2] == ["sluice", "drain"]
+    done = CliRunner().invoke(uninstall.drain, container["args"][2:])
+    assert done.exit_code == 0, done.output
+    assert given == [policy, ("demo", "shop"), 570.0]
+    assert job["spec"]["activeDeadlineSeconds"] == 600
+
+
+def test_helm_waits_longer_than_the_job_runs() -> None:
+    """Helm gives a hook five minutes unless told otherwise."""
+    assert hook().one("Job")["spec"]["activeDeadlineSeconds"] < 300
+    assert pod(hook())["containers"][0]["args"][2:4] == ["--policy", "refuse"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_rights_are_what_the_policy_takes(policy: str) -> None:
+    """Each right has a call and each call its right, and none is granted elsewhere."""
+    server = Witness()
+    for kind, body, finalizer in (
+        (EPHEMERAL_STREAM, resources.EPHEMERAL, STREAMS_FINALIZER),
+        (STREAM_COPY, resources.COPY, STAGING_FINALIZER),
+    ):
+        # Deleting needs an operator that lets go: here one has done so before.
+        held = [] if policy == "delete" else [finalizer]
+        for name in ("one", "two"):
+            found = resources.changed(body, "metadata.finalizers", held)
+            server.put(kind, resources.changed(found, "metadata.name", name))
+    auth = {"basic": {"secretRef": {"name": "login"}}}
+    store = resources.changed(resources.STORE, "metadata.finalizers", [IN_USE_FINALIZER])
+    server.put(STREAM_STORE, resources.changed(store, "spec.pravega.auth", auth))
+    server.put(SECRET, {"metadata": {"name": "login", "finalizers": [IN_USE_FINALIZER]}})
+    work = Drain(server.api, (), timeout=0.01, say=lambda _: None)
+    left = asyncio.run(work.run(Policy(policy)))
+    if policy == "refuse":
+        for holder in left:
+            server.free(holder.kind, holder.name, holder.finalizer)
+        asyncio.run(work.run(Policy(policy)))
+    granted = {right[:3] for right in rules(hook(uninstall={"policy": policy}), "sluice-uninstall")}
+    assert granted == server.asked
+
+
+def test_an_operator_of_namespaces_leaves_others_alone() -> None:
+    """The hook's roles are in the namespaces served, and its Job with the release."""
+    objects = hook(**NAMESPACED)
+    assert objects.of("ClusterRole") == objects.of("ClusterRoleBinding") == []
+    for kind in ("Role", "RoleBinding"):
+        assert {found["metadata"]["namespace"] for found in objects.of(kind)} == {"demo", "shop"}
+    assert objects.one("Job")["metadata"]["namespace"] == NAMESPACE
