@@ -9,14 +9,17 @@ import yaml
 from pydantic import ValidationError
 
 from sluice.api.common import GROUP
+from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.errors import InvalidSpec
 
-KINDS: dict[str, type[StreamCopy | StreamStore]] = {
+KINDS: dict[str, type[EphemeralStream | StreamCopy | StreamStore]] = {
+    "EphemeralStream": EphemeralStream,
     "StreamCopy": StreamCopy,
     "StreamStore": StreamStore,
 }
+"""Kinds that a file may hold. An EphemeralStream is checked, and is for the operator alone."""
 
 
 @dataclass(slots=True)
@@ -93,7 +96,7 @@ def _add(resources: Resources, document: Any, number: int) -> None:
         if key in resources.stores:
             raise InvalidSpec(f"there are two StreamStores {key[1]!r}", field="metadata.name")
         resources.stores[key] = resource
-    else:
+    elif isinstance(resource, StreamCopy):
         same = [c for c in resources.copies if c.metadata == resource.metadata]
         if same:
             raise InvalidSpec(

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def check(
-    access: Access | None, *, store: str, scope: str, operations: Iterable[Operation]
+    access: Access | None,
+    *,
+    store: str,
+    scope: str,
+    operations: Iterable[Operation],
+    field: str = "spec",
 ) -> None:
     """Check that a scope may be used so.
 
@@ -22,6 +27,7 @@ def check(
         store: its name, for the message.
         scope: the scope.
         operations: all that is going to be done there.
+        field: the part of the resource that names store and scope.
 
     Raises:
         AccessDenied: it may not.
@@ -31,14 +37,14 @@ def check(
     if access.scopes is not None and not any(_takes(one, scope) for one in access.scopes):
         raise AccessDenied(
             f"StreamStore {store!r} may be used for these scopes only: {', '.join(access.scopes)}",
-            field="spec.scope",
+            field=f"{field}.scope",
         )
     if access.operations is not None:
         missing = sorted(set(operations) - set(access.operations))
         if missing:
             raise AccessDenied(
                 f"StreamStore {store!r} does not allow to {' and '.join(missing)}",
-                field="spec.storeRef.name",
+                field=f"{field}.storeRef.name",
             )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import ValidationError
 
+from sluice.core import access
 from sluice.core.plan import Plan
 from sluice.core.progress import Meter
 from sluice.core.reconcile.copy import questions
@@ -18,7 +19,14 @@ from sluice.core.request import copy_request
 from sluice.core.trouble import Trouble
 from sluice.engine.progress import Watch
 from sluice.engine.settle import ask
-from sluice.errors import InvalidSpec, ProfileNotFound, SluiceError, StoreNotFound, StoreNotReady
+from sluice.errors import (
+    AccessDenied,
+    InvalidSpec,
+    ProfileNotFound,
+    SluiceError,
+    StoreNotFound,
+    StoreNotReady,
+)
 from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.manifests import runtime_hash
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from sluice.api.streamcopy import StreamCopy
+    from sluice.api.streamstore import Operation
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.copy_seen import CopySeen
@@ -45,6 +54,12 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 _T = TypeVar("_T")
+
+_NEEDS: Final[dict[str, tuple[Operation, ...]]] = {
+    "source": ("Read",),
+    "target": ("Create", "Append"),
+}
+"""What a copy does with its stores, as a StreamStore's `access` calls it."""
 
 
 @dataclass(slots=True)
@@ -155,8 +170,8 @@ class CopyObserver:
         plan, damaged = await self._plan(namespace, seen, memory)
         world = World(
             now=datetime.now(UTC),
-            source=await self._store(resource, "source", eager=seen.changed or seen.asked),
-            target=await self._store(resource, "target", eager=seen.changed or seen.asked),
+            source=await self._store(resource, body, "source", eager=seen.changed or seen.asked),
+            target=await self._store(resource, body, "target", eager=seen.changed or seen.asked),
             profile=self._profile_trouble(resource, profile),
             plan=plan,
             damaged=damaged,
@@ -294,7 +309,7 @@ class CopyObserver:
         return memory.plan, False
 
     async def _store(
-        self, copy: StreamCopy, side: str, *, eager: bool
+        self, copy: StreamCopy, body: Object, side: str, *, eager: bool
     ) -> StoreSeen | Trouble | None:
         """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
         name: str = getattr(copy.spec, side).store_ref.name
@@ -308,7 +323,20 @@ class CopyObserver:
                     remedy="Correct the StreamStore and apply it again; the copy goes on then.",
                 )
             )
-        return None if found is None else found.seen
+        if found is None:
+            return None
+        if "deletionTimestamp" not in body["metadata"]:  # what was begun can always be cleared away
+            try:
+                access.check(
+                    found.resource.spec.access,
+                    store=name,
+                    scope=getattr(copy.spec, side).scope,
+                    operations=_NEEDS[side],
+                    field=f"spec.{side}",
+                )
+            except AccessDenied as error:
+                return Trouble.of(error)
+        return found.seen
 
     def _profile_trouble(self, resource: StreamCopy, profile: Profile | None) -> Trouble | None:
         """Why the runtime that the copy asks for is not to be had."""

@@ -258,3 +258,18 @@ def test_a_lost_status_binds_referenced_owners_again() -> None:
     decision = reconcile_ephemeral(seen, world(PRESENT, holding=OURS))
     assert said(decision) == ("True", "Claimed")
     assert decision.status.owners[0].uid == "owner-1"
+
+
+def test_an_owner_taken_out_of_the_spec_loses_its_reference() -> None:
+    """It is remembered until the reference is gone, and what others refer to stays."""
+    seen = claimed(TWO, PRESENT, ANOTHER)
+    fewer = replace(seen, spec=ONE.spec)
+    for _ in range(2):  # the first attempt may be lost
+        decision = reconcile_ephemeral(fewer, world(PRESENT, holding=OURS))
+        assert decision.actions[0] == Refer((), drop=frozenset({"owner-2"}))
+        assert states(decision) == ["Present", "Removed"]
+        assert decision.status.owners_summary == "1/1"
+        fewer = replace(fewer, status=decision.status)
+    gone = replace(fewer, references=frozenset({"owner-1"}))
+    decision = reconcile_ephemeral(gone, world(PRESENT, holding=OURS))
+    assert (states(decision), decision.actions) == (["Present"], ())

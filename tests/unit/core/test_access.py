@@ -1,0 +1,78 @@
+"""What a StreamStore's access allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sluice.api.streamstore import Access
+from sluice.core import access
+from sluice.errors import AccessDenied
+
+
+def _access(**given: Any) -> Access:
+    return Access.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "scope"),
+    [
+        ({}, "any"),
+        ({"scopes": ["team-a"]}, "team-a"),
+        ({"scopes": ["other", "team-*"]}, "team-a"),
+        ({"scopes": ["*"]}, "any"),
+        ({"operations": ["Create", "Delete"]}, "any"),
+    ],
+)
+def test_what_is_listed_may_be_done(given: dict[str, Any], scope: str) -> None:
+    """Scopes by name or beginning; operations by name; all where nothing is listed."""
+    access.check(_access(**given), store="s", scope=scope, operations={"Create"})
+
+
+def test_without_access_everything_may_be_done() -> None:
+    """A StreamStore that says nothing allows what its own user may do."""
+    access.check(None, store="s", scope="any", operations={"Delete"})
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"scopes": ["team-a"]}, "spec.target.scope"),
+        ({"scopes": ["team-b*"]}, "spec.target.scope"),
+        ({"operations": ["Read"]}, "spec.target.storeRef.name"),
+    ],
+)
+def test_what_is_not_listed_is_denied(given: dict[str, Any], field: str) -> None:
+    """The error names the field of the resource that would have to change."""
+    with pytest.raises(AccessDenied) as caught:
+        access.check(
+            _access(**given),
+            store="s",
+            scope="team-aa",
+            operations={"Create"},
+            field="spec.target",
+        )
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("given", "labels", "admitted"),
+    [
+        ({}, {"a": "b"}, False),
+        ({"namespaces": "Same"}, {}, False),
+        ({"namespaces": "Selector", "selector": {"matchLabels": {"a": "b"}}}, {"a": "b"}, True),
+        ({"namespaces": "Selector", "selector": {"matchLabels": {"a": "b"}}}, {"a": "c"}, False),
+        ({"namespaces": "Selector", "selector": {"matchLabels": {"a": "b"}}}, None, False),
+    ],
+)
+def test_other_namespaces_are_admitted_by_label(
+    given: dict[str, Any], labels: dict[str, str] | None, *, admitted: bool
+) -> None:
+    """Only with a selector, and only a namespace that exists."""
+    try:
+        access.check_namespace(_access(**given), store="s", namespace="n", labels=labels)
+    except AccessDenied:
+        assert not admitted
+    else:
+        assert admitted
