@@ -1,0 +1,129 @@
+"""Who else wants the same streams, as the watches have told it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from sluice.kube import rivals
+from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.mirror import Mirror
+from sluice.kube.objects import STAGING_FINALIZER
+from support.resources import COPY, STORE, changed
+
+
+def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:
+    """An EphemeralStream of the scope `in`, made in that second."""
+    meta = {
+        "name": name,
+        "namespace": "team",
+        "uid": f"uid-{name}",
+        "creationTimestamp": f"2026-11-21T10:00:{second:02}Z",
+    }
+    return {
+        "kind": "EphemeralStream",
+        "metadata": meta,
+        "spec": {"storeRef": {"name": "local"}, "scope": "in"} | spec,
+    }
+
+
+def _mirror(*bodies: dict[str, Any]) -> Mirror:
+    mirror = Mirror()
+    for name in ("local", "same"):
+        store = changed(changed(STORE, "metadata.name", name), "metadata.namespace", "team")
+        mirror.see(STREAM_STORE, store, gone=False)
+    far = changed(changed(STORE, "metadata.name", "far"), "metadata.namespace", "team")
+    far = changed(far, "spec.pravega.controllerURI", "tcp://elsewhere:9090")
+    mirror.see(STREAM_STORE, far, gone=False)
+    for body in bodies:
+        kind = STREAM_COPY if body["kind"] == "StreamCopy" else EPHEMERAL_STREAM
+        mirror.see(kind, body, gone=False)
+    return mirror
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"stream": "a"}, {"stream": "a"}),
+        ({"stream": "flow-a"}, {"streamPrefix": "flow"}),
+        ({"streamPrefix": "flow"}, {"stream": "flow-a"}),
+        ({"streamPrefix": "flow"}, {"streamPrefix": "flow-a"}),
+        ({"streamPrefix": "flow-a"}, {"streamPrefix": "flow"}),
+        ({"stream": "a"}, {"stream": "a", "storeRef": {"name": "same"}}),
+    ],
+)
+def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Where a stream can be meant by both, by whatever name their store goes; not the other way."""
+    older, younger = _body("older", 1, **one), _body("younger", 2, **other)
+    mirror = _mirror(older, younger)
+    found = rivals.rival(mirror, younger)
+    assert found is not None
+    assert (found.name, found.uid, found.grace) == ("team/older", "uid-older", None)
+    assert rivals.rival(mirror, older) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"stream": "b"},
+        {"streamPrefix": "abcd"},
+        {"stream": "a", "scope": "out"},
+        {"stream": "a", "storeRef": {"name": "far"}},
+        {"stream": "a", "storeRef": {"name": "unknown"}},
+    ],
+)
+def test_others_are_no_rivals(other: dict[str, Any]) -> None:
+    """Another stream, another scope, another store, or one that nobody knows."""
+    younger = _body("younger", 2, stream="a")
+    assert rivals.rival(_mirror(_body("older", 1, **other), younger), younger) is None
+
+
+def test_of_two_of_one_second_one_is_older() -> None:
+    """Both see the same one."""
+    one, other = _body("a", 1, stream="s"), _body("b", 1, stream="s")
+    mirror = _mirror(one, other)
+    assert rivals.rival(mirror, one) is None
+    assert rivals.rival(mirror, other) is not None
+
+
+def test_what_was_released_claims_nothing() -> None:
+    """Its stream is gone, or left to whoever wants it."""
+    older = _body("older", 1, stream="a") | {"status": {"release": {"reason": "OwnersDeleted"}}}
+    younger = _body("younger", 2, stream="a")
+    assert rivals.rival(_mirror(older, younger), younger) is None
+
+
+def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
+    """As long as its grace period lasts."""
+    gone = (datetime.now(UTC) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    older = _body("older", 1, stream="a", gracePeriodSeconds=60)
+    older["metadata"]["deletionTimestamp"] = gone
+    younger = _body("younger", 2, stream="a")
+    found = rivals.rival(_mirror(older, younger), younger)
+    assert found is not None
+    assert found.grace is not None
+    assert 45 < found.grace <= 50
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "spec", "expected"),
+    [
+        ([STAGING_FINALIZER], {"stream": "s"}, ("StreamCopy team/orders",)),
+        ([STAGING_FINALIZER], {"streamPrefix": "s"}, ("StreamCopy team/orders",)),
+        ([STAGING_FINALIZER], {"stream": "other"}, ()),
+        ([], {"stream": "s"}, ()),
+    ],
+)
+def test_copies_that_are_not_done_read_their_source(
+    finalizers: list[str], spec: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    """By the finalizer that stands on a copy until it needs nothing any more."""
+    copy = changed(COPY, "metadata", {"name": "orders", "namespace": "team", "uid": "u"})
+    copy["metadata"]["finalizers"] = finalizers
+    copy = changed(
+        copy, "spec.source", {"storeRef": {"name": "same"}, "scope": "in", "stream": "s"}
+    )
+    body = _body("helper", 1, **spec)
+    assert rivals.readers(_mirror(copy, body), body) == expected
