@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from sluice.kube.client import Refused
 from support.api_server import ApiServer
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class FinalizingServer(ApiServer):
         if key not in self.objects:
             return None
         meta, change = self.objects[key]["metadata"], dict(body["metadata"])
-        if any(name in change and change[name] != meta[name] for name in _PRECONDITIONS):
+        if change.get("uid", meta["uid"]) != meta["uid"]:
+            raise Refused("metadata.uid: field is immutable", status=422, why="Invalid")
+        if change.get("resourceVersion", meta["resourceVersion"]) != meta["resourceVersion"]:
             return None
         notes = meta.get("annotations", {}) | change.pop("annotations", {})
         meta |= change
@@ -90,6 +93,3 @@ class FinalizingServer(ApiServer):
         meta: dict[str, Any] = self.objects[key]["metadata"]
         if "deletionTimestamp" in meta and not meta.get("finalizers"):
             del self.objects[key]
-
-
-_PRECONDITIONS = ("uid", "resourceVersion")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.administration.holders import held_stores, resources
 from sluice.kube import finalizers
-from sluice.kube.client import SECRET, STREAM_STORE
+from sluice.kube.client import SECRET, STREAM_STORE, Refused
 from sluice.kube.objects import FORCE_ORPHAN, HELD_SECRET, IN_USE_FINALIZER
+from sluice.kube.storekeeper import secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -27,8 +28,13 @@ POLL_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 30.0
 """Without anything going, after which no operator is believed to answer."""
 
+STORES_SECONDS: Final = 90.0
+"""In which an operator lets go of a StreamStore that nothing needs: it looks every minute."""
+
 AT_ONCE: Final = 16
 """Calls to the API server at a time."""
+
+_OTHER_UID = 422
 
 
 class Policy(StrEnum):
@@ -68,7 +74,7 @@ class Drain:
         """
         match policy:
             case Policy.REFUSE:
-                return await self._held()
+                return await self._refuse()
             case Policy.DELETE:
                 return await self._delete()
             case Policy.ORPHAN:
@@ -78,6 +84,17 @@ class Drain:
         """What holds something; where nothing does, the stores that are held all the same."""
         found = [one for one in await resources(self._api, self._namespaces) if one.holds]
         return found or await held_stores(self._api, self._namespaces)
+
+    async def _refuse(self) -> list[Holder]:
+        """What is held; where that is stores only, the operator gets the time to let them go."""
+        progress = _Progress(self._say)
+        end = _now() + min(self._timeout, STORES_SECONDS)
+        while True:
+            left = await self._held()
+            if any(one.kind != STREAM_STORE for one in left) or not left or _now() >= end:
+                return left
+            progress.show(left)
+            await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
 
     async def _delete(self) -> list[Holder]:
         """Delete what holds something, or would still; wait until the operator has let it go."""
@@ -96,18 +113,19 @@ class Drain:
     async def _orphan(self) -> list[Holder]:
         """Let go of what holds something: through the operator, or by hand if none answers."""
         progress = _Progress(self._say)
-        asked: set[str] = set()
+        told: set[str] = set()
         end = _now() + self._timeout
         while True:
             left = await self._held()
             progress.show(left)
             if not left:
                 return []
-            new = [one for one in left if one.kind != STREAM_STORE and one.uid not in asked]
-            for one in new:
-                self._say(f"LEFT BEHIND by {one.title} in {one.where}")
-                asked.add(one.uid)
-            await _each(self._force, new)
+            users = [one for one in left if one.kind != STREAM_STORE]
+            for one in users:
+                if one.uid not in told:
+                    self._say(f"LEFT BEHIND by {one.title} in {one.where}")
+                    told.add(one.uid)
+            await _each(self._force, [one for one in users if not one.forced])
             if _now() >= end or progress.quiet > QUIET_SECONDS:
                 break
             await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
@@ -120,10 +138,16 @@ class Drain:
         await self._api.delete(one.kind, one.namespace, one.name, uid=one.uid)
 
     async def _force(self, one: Holder) -> None:
-        """Delete it, and say that it may go without cleaning up."""
+        """Say that it may go without cleaning up, and only then delete it."""
         note = {"metadata": {"uid": one.uid, "annotations": {FORCE_ORPHAN: "true"}}}
-        await self._api.patch(one.kind, one.namespace, one.name, note)
-        await self._remove(one)
+        try:
+            noted = await self._api.patch(one.kind, one.namespace, one.name, note)
+        except Refused as error:
+            if error.status != _OTHER_UID:
+                raise
+            return  # another object took its name
+        if noted is not None:
+            await self._remove(one)
 
     async def _free(self, one: Holder) -> None:
         """Take its finalizer off."""
@@ -134,7 +158,7 @@ class Drain:
 
     async def _free_store(self, store: Holder) -> None:
         """Take the finalizers off a StreamStore and its Secrets, the store's last."""
-        for secret in store.secrets:
+        for secret in sorted(secrets_of(store.body)):
             await finalizers.remove(self._api, SECRET, store.namespace, secret, IN_USE_FINALIZER)
             self._say(f"Secret {store.namespace}/{secret}: {IN_USE_FINALIZER} is taken off")
         note = {"metadata": {"annotations": {HELD_SECRET: None}}}
@@ -156,7 +180,7 @@ class _Progress:
         if uids == self._left:
             return
         if uids:
-            self._say(f"{len(uids)} resources are left")
+            self._say(f"Still there: {len(uids)}")
         self._left, self._changed = uids, _now()
 
     @property

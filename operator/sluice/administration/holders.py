@@ -6,28 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus
-from sluice.errors import InvalidSpec
 from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Refused
-from sluice.kube.objects import (
-    HELD_SECRET,
-    IN_USE_FINALIZER,
-    STAGING_FINALIZER,
-    STREAMS_FINALIZER,
-    has_finalizer,
-    is_deleting,
-    parse_store,
-)
+from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
+from sluice.kube.users import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.kube.client import Api, Kind, Object
 
-FINALIZERS: Final = {
-    EPHEMERAL_STREAM: STREAMS_FINALIZER,
-    STREAM_COPY: STAGING_FINALIZER,
-    STREAM_STORE: IN_USE_FINALIZER,
-}
+FINALIZERS: Final = {**KINDS, STREAM_STORE: IN_USE_FINALIZER}
 """What stands on a kind's objects while they hold something, or are held themselves."""
 
 _NOT_FOUND = 404
@@ -71,6 +59,11 @@ class Holder:
         return is_deleting(self.body)
 
     @property
+    def forced(self) -> bool:
+        """Whether it was deleted, and may go whatever it leaves in a store."""
+        return self.deleting and wants_orphan(self.body)
+
+    @property
     def unfinished(self) -> bool:
         """Whether it has something to do still. An EphemeralStream always has."""
         if self.kind != STREAM_COPY or self.holds:
@@ -104,17 +97,6 @@ class Holder:
         found = ResourceStatus.read(self.body.get("status")).condition(ConditionType.READY)
         return "" if found is None else f"{found.reason}: {found.message}".rstrip(": ")
 
-    @property
-    def secrets(self) -> list[str]:
-        """The Secrets that are held with a StreamStore: which it names, and which it named."""
-        try:
-            auth = parse_store(self.body).spec.pravega.auth
-        except InvalidSpec:
-            auth = None
-        named = auth.basic.secret_ref.name if auth else None
-        held = (self.body["metadata"].get("annotations") or {}).get(HELD_SECRET)
-        return sorted({name for name in (named, held) if name})
-
 
 def _place(spec: Object) -> str:
     store = (spec.get("storeRef") or {}).get("name")
@@ -122,11 +104,8 @@ def _place(spec: Object) -> str:
 
 
 async def resources(api: Api, namespaces: Sequence[str]) -> list[Holder]:
-    """The EphemeralStreams and StreamCopies of namespaces, or of all of them for none."""
-    return [
-        *await _listed(api, EPHEMERAL_STREAM, namespaces),
-        *await _listed(api, STREAM_COPY, namespaces),
-    ]
+    """The resources of namespaces, or of all of them for none, that use stores."""
+    return [one for kind in sorted(KINDS) for one in await _listed(api, kind, namespaces)]
 
 
 async def held_stores(api: Api, namespaces: Sequence[str]) -> list[Holder]:

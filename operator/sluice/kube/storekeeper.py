@@ -129,7 +129,7 @@ class StoreKeeper:
     async def _release(self, body: Object) -> None:
         """Let the store go, and its Secret if no other store in use needs it."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        for secret in {_secret(body), _held_secret(body)}:
+        for secret in secrets_of(body):
             await self._free_secret(namespace, name, secret)
         if _held_secret(body) is not None:
             note = {"metadata": {"annotations": {HELD_SECRET: None}}}
@@ -143,10 +143,15 @@ class StoreKeeper:
             for other in self._mirror.all(STREAM_STORE, namespace)
             if other["metadata"]["name"] != store
             and has_finalizer(other, IN_USE_FINALIZER)
-            and secret in {_secret(other), _held_secret(other)}
+            and secret in secrets_of(other)
         ]
         if secret is not None and not others:
             await finalizers.remove(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
+
+
+def secrets_of(body: Object) -> set[str]:
+    """The Secrets that are held with a store: the one that it names, and one that it named."""
+    return {name for name in (_secret(body), _held_secret(body)) if name}
 
 
 def _held_secret(body: Object) -> str | None:
