@@ -235,7 +235,7 @@ def _needed(
     holding = world.holding
     away = _store_trouble(seen, world)
     if away is not None:
-        said = Saying(away.reason, f"{away}. {away.remedy}")
+        said = Saying(away.reason, str(Trouble.of(away)))
         return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
     if world.trouble is not None or holding is None:
         return _failed(status, world.trouble or _NOT_ASKED)
