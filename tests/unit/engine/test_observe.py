@@ -47,8 +47,8 @@ def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None
     world = World()
     put_source(world, [40, 40], [9])
     faster = drive(world, 0)
+    plan = planned(ModelStore(world))
     store = Overtaken(world, faster)
-    plan = planned(store)
     seen = observe(plan, Ledger(store, COPY, TARGET), store, store)
     assert seen.target is not None
     assert seen.journal is not None
