@@ -98,7 +98,7 @@ def test_a_driver_that_comes_late_succeeds(
     assert jobs.start(plan).ended().code == 0
     end = jobs.start(plan, attempt=2).ended()
     assert (end.code, end.message) == (0, {"outcome": "Succeeded"})
-    assert end.events() == ["already complete"]
+    assert end.events() == ["driver started", "already complete", "driver ended"]
     assert_copied(plan, store, java)
 
 

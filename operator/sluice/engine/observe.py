@@ -56,7 +56,11 @@ def observe(plan: StreamPlan, ledger: Ledger, source: Store, target: Store) -> O
     if described is None and journal is not None:
         # An abort deletes the target first and the journal last; and a target that was made and
         # finished since has no journal any more.
-        journal = ledger.load()
+        bound, journal = journal.target, ledger.load()
+        if journal is not None and journal.target != bound:
+            # Another driver has made and bound it since: a look at the old state and the new one
+            # would say that it was deleted.
+            return observe(plan, ledger, source, target)
         if journal is None:
             described = target.describe(plan.target)
     seen_target = None

@@ -1,0 +1,56 @@
+"""What a driver sees while another one acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core.copying import Bind, Claim, next_step
+from sluice.engine.ledger import Ledger
+from sluice.engine.observe import observe
+from support.model import ModelStore, World
+from support.plans import COPY, TARGET
+from support.sources import drive, planned, put_source
+
+if TYPE_CHECKING:
+    from sluice.core.model import StreamName
+    from sluice.engine.stream import StreamCopy
+    from sluice.stores.base import Stream
+
+
+class Overtaken(ModelStore):
+    """The store of a driver that another one overtakes after its first look at the target.
+
+    Args:
+        world: where both act.
+        other: makes the target and binds it.
+    """
+
+    def __init__(self, world: World, other: StreamCopy) -> None:
+        super().__init__(world)
+        self._other = other
+        self._overtaken = False
+
+    def describe(self, name: StreamName) -> Stream | None:
+        """See Catalog."""
+        found = super().describe(name)
+        if name == TARGET and not self._overtaken:
+            self._overtaken = True
+            for expected in (Claim, Bind):
+                step = self._other.look()
+                assert isinstance(step, expected)
+                self._other.perform(step)
+        return found
+
+
+def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None:
+    """A driver that saw no target, and then that it is bound, looks at the target again."""
+    world = World()
+    put_source(world, [40, 40], [9])
+    faster = drive(world, 0)
+    plan = planned(ModelStore(world))
+    store = Overtaken(world, faster)
+    seen = observe(plan, Ledger(store, COPY, TARGET), store, store)
+    assert seen.target is not None
+    assert seen.journal is not None
+    assert seen.journal.target == seen.target.segments
+    next_step(plan, seen)
