@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from sluice import cli
 from sluice.administration.drain import Drain, Policy
 from sluice.commands import uninstall
 from sluice.kube.client import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE
@@ -132,8 +133,9 @@ def test_the_program_takes_its_arguments(monkeypatch: pytest.MonkeyPatch, policy
     monkeypatch.setattr(uninstall, "_drain", drained)
     job = hook(**values).one("Job")
     (container,) = pod(hook(**values))["containers"]
-    assert container["args"][:2] == ["sluice", "drain"]
-    done = CliRunner().invoke(uninstall.drain, container["args"][2:])
+    program, *arguments = container["args"]
+    assert program == "sluice"
+    done = CliRunner().invoke(cli.cli, arguments)
     assert done.exit_code == 0, done.output
     assert given == [policy, ("demo", "shop"), 570.0]
     assert job["spec"]["activeDeadlineSeconds"] == 600
