@@ -50,7 +50,7 @@ def _until_reason(tenant: Tenant, name: str, *reasons: str, seconds: float = 60)
 def test_stream_lives_as_long_as_its_owner(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """Made with its owner, deleted with it by Kubernetes' garbage collector, and nothing is left."""
+    """Made with its owner, and deleted with it by Kubernetes' garbage collector."""
     tenant.apply(_ephemeral(tenant, "helper", scope, app, config={"scaling": {"minSegments": 3}}))
     _until_reason(tenant, "helper", "Claimed")
     assert java.streams(scope) == ["helper"]
@@ -133,7 +133,7 @@ def test_finished_job_releases_and_the_resource_stays(
 def test_observed_owner_releases_and_the_resource_stays(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """Observe: the owner's end releases the stream; no reference, and nothing for GitOps to mend."""
+    """Observe: the owner's end releases the stream, and leaves nothing for GitOps to mend."""
     tenant.apply(_ephemeral(tenant, "seen", scope, app, tracking="Observe"))
     _until_reason(tenant, "seen", "Claimed")
     assert "ownerReferences" not in (tenant.get("eps", "seen") or {})["metadata"]
@@ -150,7 +150,7 @@ def test_observed_owner_releases_and_the_resource_stays(
 def test_prefix_owns_what_the_application_makes(
     tenant: Tenant, java: ForeignClient, app: Object
 ) -> None:
-    """Streams made later under the prefix go with the owner; older ones and the scope's owner's stay."""
+    """Streams made later under the prefix go with the owner; older ones and others stay."""
     scope = f"s{uuid4().hex[:8]}"
     java.create(scope, "flow-old")
     java.create(scope, "unrelated")
