@@ -1,6 +1,7 @@
 """Fixtures that bring up the real store, each only when a test asks for it."""
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -64,8 +65,12 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
     """Lets no test log into a stream that an earlier one had configured and pytest has closed."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     yield
     structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

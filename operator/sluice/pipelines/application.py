@@ -140,6 +140,8 @@ def local_spark(slots: int) -> Iterator[SparkContext]:
 
 def _stop(context: SparkContext, jvm: Jvm) -> None:
     """Stop Spark in order: its JVM's half, which deletes executors, and then PySpark's."""
+    from pyspark import SparkContext  # noqa: PLC0415 - slow, and only if Spark was started
+
     # In a thread of its own, which has a connection of its own to the JVM: this one's may be where
     # a signal has cut a call off.
     stopping = threading.Thread(target=_stop_in_jvm, args=(context,), name="stop", daemon=True)
@@ -152,6 +154,10 @@ def _stop(context: SparkContext, jvm: Jvm) -> None:
         server = context._accumulatorServer  # noqa: SLF001
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
         threading.Thread(target=server.shutdown, name="accumulators", daemon=True).start()
+        # Python's garbage collector would go on telling the JVM which of its objects are done with.
+        gateway = SparkContext._gateway  # noqa: SLF001
+        if gateway is not None:
+            gateway._gateway_client.is_connected = False  # noqa: SLF001
         jvm.stop()
         context._jsc = context._accumulatorServer = None  # type: ignore[assignment]  # noqa: SLF001
         context.stop()

@@ -1,5 +1,6 @@
 """What the controller answers, for every call of the catalog."""
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -21,6 +22,7 @@ from sluice.errors import (
     InvalidSpec,
     ScopeNotEmpty,
     ScopeNotFound,
+    StoreBusy,
     StoreRejected,
     StoreTimeout,
     StoreUnavailable,
@@ -257,6 +259,27 @@ def test_a_sealed_stream_takes_no_changes(store: PravegaStore, stream: StreamNam
         store.truncate_stream(stream, {0: 0, 1: 0})
     with pytest.raises(StoreRejected, match="FAILURE"):
         store.scale(stream, [0, 1], [keys(0, 1)])
+
+
+def test_of_two_changes_at_once_one_may_have_to_come_again(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """Whoever is refused is told to try again, and one of the two is what the stream has then."""
+    changes = [StreamConfig(tags=(tag,)) for tag in ("one", "other")]
+
+    def change(config: StreamConfig) -> bool:
+        try:
+            store.update_stream(stream, config)
+        except StoreBusy:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(changes)) as threads:
+        for _ in range(10):
+            assert any(threads.map(change, changes))
+    found = store.describe(stream)
+    assert found is not None
+    assert found.config in changes
 
 
 def test_calls_on_a_missing_stream_name_it(store: PravegaStore, name: StreamName) -> None:

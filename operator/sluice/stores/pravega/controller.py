@@ -180,7 +180,9 @@ class Controller:
         )
 
     async def update_stream(self, name: StreamName, config: StreamConfig) -> None:
-        """Replace a stream's configuration. StreamNotFound; StoreRejected when it is sealed.
+        """Replace a stream's configuration.
+
+        StreamNotFound; StoreRejected when it is sealed; StoreBusy when somebody else changes it.
 
         The store replaces the whole of it, so what our model has no place for is carried over.
         """
@@ -189,7 +191,14 @@ class Controller:
         request = policies.to_message(name, config)
         request.timestampAggregationTimeout = old.timestampAggregationTimeout
         request.rolloverSizeBytes = old.rolloverSizeBytes
-        _settle_update(await self._call(self._stub.updateStream, request, doing), doing, name)
+        _settle(
+            await self._call(self._stub.updateStream, request, doing),
+            doing,
+            STREAM_NOT_FOUND=_no_stream(name),
+            SCOPE_NOT_FOUND=_no_scope(name.scope),
+            # Of two who change a stream at once, the controller refuses one without a reason.
+            FAILURE=StoreBusy(f"cannot {doing}: the controller answered FAILURE"),
+        )
 
     async def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
         """Drop what lies before `cut`, offsets by segment id. StreamNotFound."""
