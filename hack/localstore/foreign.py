@@ -80,9 +80,14 @@ class ForeignClient:
         return self._changed("deleteScope", {"scope": scope})
 
     def streams(self, scope: str) -> list[str] | None:
-        """Lists a scope's streams, the store's internal ones too; None when there is no scope."""
+        """Lists a scope's streams; None when there is no scope.
+
+        Internal ones too, but for the store's own mark beside each stream.
+        """
         answer = self._call("list", {"scope": scope})
-        return list(answer["streams"]) if answer["scope"] else None
+        if not answer["scope"]:
+            return None
+        return [name for name in answer["streams"] if not name.startswith("_MARK")]
 
     def truncate(
         self,
