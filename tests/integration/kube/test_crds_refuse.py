@@ -119,7 +119,7 @@ STORES: list[Row] = [
 LATER_STORES: list[Row] = [
     ("spec.s3", {"bucket": "a"}, UNKNOWN),
     ("spec.volume", {"claimName": "a"}, UNKNOWN),
-    ("spec.access", {"namespaces": "Same"}, UNKNOWN),
+    ("spec.access.groups", ["team"], UNKNOWN),
     ("spec.kafka", {}, UNKNOWN),
     ("spec.pravega.tls", {"serverName": "a"}, UNKNOWN),
     ("spec.pravega.auth.basic.password", "1234", UNKNOWN),
