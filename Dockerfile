@@ -47,7 +47,8 @@ RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requireme
 # done again.
 FROM packages AS classes
 COPY docker/train.py ./
-COPY operator/sluice/__init__.py operator/sluice/errors.py /opt/sluice/app/sluice/
+COPY operator/sluice/__init__.py /opt/sluice/app/sluice/
+COPY operator/sluice/errors /opt/sluice/app/sluice/errors
 COPY operator/sluice/pipelines/__init__.py operator/sluice/pipelines/application.py \
      operator/sluice/pipelines/executor.py operator/sluice/pipelines/java.py \
      operator/sluice/pipelines/jvm.py operator/sluice/pipelines/sparkconf.py \

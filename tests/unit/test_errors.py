@@ -19,25 +19,41 @@ from sluice.errors import (
 
 
 def tree(root: type[SluiceError] = SluiceError) -> Iterator[type[SluiceError]]:
-    """A class and all below it that the module defines."""
+    """A class and all below it that the package defines."""
     yield root
     for kind in root.__subclasses__():
-        if kind.__module__ == errors.__name__:
+        if kind.__module__.startswith(errors.__name__):
             yield from tree(kind)
 
 
 CLASSES = list(tree())
 
 
+def drawn() -> list[str]:
+    """The names in the tree of the package's docstring, from top to bottom."""
+    names = ["SluiceError"]
+    for line in str(errors.__doc__).partition("    SluiceError\n")[2].splitlines():
+        found = re.match(r"[ │├└─]*((?:[A-Z]\w+(?:, )?)+)", line)
+        assert found is not None, line
+        names += found[1].rstrip(", ").split(", ")
+    return names
+
+
 def test_the_drawn_tree_names_every_class() -> None:
-    """The tree in the module's docstring names every class, and no class that there is not."""
-    drawn = str(errors.__doc__).partition("    SluiceError\n")[2]
-    named = {"SluiceError"}
-    for line in drawn.splitlines():
-        names = re.match(r"[ │├└─]*((?:[A-Z]\w+(?:, )?)+)", line)
-        assert names is not None, line
-        named |= set(names[1].rstrip(", ").split(", "))
-    assert named == {kind.__name__ for kind in CLASSES}
+    """The tree in the package's docstring names every class, and no class that there is not."""
+    assert sorted(drawn()) == sorted(kind.__name__ for kind in CLASSES)
+
+
+def test_the_package_gives_every_class_in_the_order_of_the_tree() -> None:
+    """What the package gives is the tree, in its order, which the page of conditions has too."""
+    assert errors.__all__ == ["Category", *drawn()]
+
+
+def test_a_class_is_in_the_module_of_its_category() -> None:
+    """Whose move it is says where a class is; only the root is elsewhere."""
+    found = {kind.__name__: kind.__module__.rpartition(".")[2] for kind in CLASSES}
+    wanted = {kind.__name__: kind.category.lower() for kind in CLASSES}
+    assert found == wanted | {"SluiceError": "base"}
 
 
 def test_the_drawn_tree_marks_what_is_retryable() -> None:

@@ -248,7 +248,7 @@ _PLAINLY: Final = {
 
 _ERRORS: Final = {
     cls.__name__: cls
-    for cls in vars(errors).values()
+    for cls in (getattr(errors, name) for name in errors.__all__)
     if isinstance(cls, type) and issubclass(cls, errors.SluiceError)
 }
 

@@ -1,0 +1,198 @@
+"""The one tree of errors.
+
+Every error that leaves a module of Sluice is one of these. An error says *what* is wrong
+(`message`), *why* in one CamelCase word that conditions and JSON carry (`reason`), *whose move it
+is* (`category`) and *what to do* (`remedy`). Whether trying again can help is `retryable`.
+
+Each category has a module, where its errors are; the package gives them all.
+
+    SluiceError
+    ├── SpecError                 the resource asks for something impossible
+    │   ├── InvalidSpec               a field has a wrong value
+    │   ├── SourceNotFound            no such scope or stream to copy from
+    │   ├── TargetScopeNotFound       no such scope to copy to
+    │   ├── TargetExists              the target is there and is not ours
+    │   ├── StreamExists              the stream to own is there and is not ours
+    │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
+    │   ├── PlanTooLarge              its plan does not fit into a ConfigMap
+    │   ├── StoreNotFound             the StreamStore that is named does not exist
+    │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
+    │   ├── ProfileNotFound           the administrator offers no such runtime profile
+    │   ├── AccessDenied              the StreamStore's access does not allow it
+    │   ├── OwnerForbidden            the operator has no right to read an owner
+    │   ├── OwnerKindNotFound         the cluster does not know an owner's kind
+    │   └── AbortRefused              publishing has begun, the copy can only be finished
+    ├── BackendError              the store answered, and the answer was no
+    │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
+    │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
+    │   ├── StoreBusy                 the store asks to come again later            (retryable)
+    │   ├── StoreNotReady             the StreamStore is not ready                  (retryable)
+    │   ├── AuthenticationFailed      the store does not know the user
+    │   ├── PermissionDenied          the store knows the user and refuses
+    │   ├── TokenExpired              a delegation token has to be renewed          (retryable)
+    │   ├── StoreRejected             a status that the caller did not expect
+    │   ├── ProtocolError             bytes that are not the store's protocol
+    │   ├── ScopeNotFound, StreamNotFound, StreamNotSealed, ScopeNotEmpty
+    │   └── SegmentError              about one segment
+    │       ├── NoSuchSegment, SegmentExists, SegmentSealed, SegmentTruncated
+    │       ├── WrongHost             another server owns the segment               (retryable)
+    │       ├── InvalidEventNumber    another writer with our id was faster         (retryable)
+    │       └── ConditionFailed       a compare-and-set found another value
+    ├── InfrastructureError       what runs the copy broke (driver, worker, disk)   (retryable)
+    │   ├── ResourceChanged           a resource was changed while it was worked on (retryable)
+    │   ├── ApiUnavailable            the Kubernetes API said no, or nothing        (retryable)
+    │   ├── DriverLost                the driver's pod is gone or ended without a word (retryable)
+    │   ├── DriverEvicted             the node took the driver's pod off            (retryable)
+    │   ├── DriverOutOfMemory         the driver needed more memory than it may use (retryable)
+    │   ├── DeadlineExceeded          the copy took longer than it may
+    │   └── SchedulingError           no room to run it                             (retryable)
+    │       ├── Unschedulable             no node takes the pod                     (retryable)
+    │       ├── QuotaExceeded             the namespace's quota is used up          (retryable)
+    │       ├── ImagePullFailed           the image is not to be had                (retryable)
+    │       ├── DriverNotStarted          the driver's pod stays pending            (retryable)
+    │       ├── WaitingForExecutors       Spark's executors did not come in time    (retryable)
+    │       └── PodRefused                the cluster's rules forbid the pod        (retryable)
+    ├── IntegrityError            the data are not what the plan says; never retried by itself
+    │   ├── SourceReplaced            deleted and made again under the same name
+    │   ├── SourceTruncated           retention took bytes that the plan wants
+    │   ├── TargetReplaced            the target changed under the copy
+    │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
+    │   ├── EventsDamaged             a segment's bytes are no events
+    │   └── DigestMismatch            staged bytes differ from the source's
+    └── CopyAborted               somebody aborted this copy while it ran
+"""
+
+from sluice.errors.backend import (
+    AuthenticationFailed,
+    BackendError,
+    ConditionFailed,
+    InvalidEventNumber,
+    NoSuchSegment,
+    PermissionDenied,
+    ProtocolError,
+    ScopeNotEmpty,
+    ScopeNotFound,
+    SegmentError,
+    SegmentExists,
+    SegmentSealed,
+    SegmentTruncated,
+    StoreBusy,
+    StoreNotReady,
+    StoreRejected,
+    StoreTimeout,
+    StoreUnavailable,
+    StreamNotFound,
+    StreamNotSealed,
+    TokenExpired,
+    WrongHost,
+)
+from sluice.errors.base import Category, SluiceError
+from sluice.errors.infrastructure import (
+    ApiUnavailable,
+    CopyAborted,
+    DeadlineExceeded,
+    DriverEvicted,
+    DriverLost,
+    DriverOutOfMemory,
+    InfrastructureError,
+    ResourceChanged,
+)
+from sluice.errors.integrity import (
+    DigestMismatch,
+    EventsDamaged,
+    IntegrityError,
+    JournalDamaged,
+    SourceReplaced,
+    SourceTruncated,
+    TargetReplaced,
+)
+from sluice.errors.scheduling import (
+    DriverNotStarted,
+    ImagePullFailed,
+    PodRefused,
+    QuotaExceeded,
+    SchedulingError,
+    Unschedulable,
+    WaitingForExecutors,
+)
+from sluice.errors.spec import (
+    AbortRefused,
+    AccessDenied,
+    InvalidSpec,
+    OwnerForbidden,
+    OwnerKindNotFound,
+    PlanTooLarge,
+    ProfileNotFound,
+    SecretNotFound,
+    SourceNotFound,
+    SourceUnsupported,
+    SpecError,
+    StoreNotFound,
+    StreamExists,
+    TargetExists,
+    TargetScopeNotFound,
+)
+
+__all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md has them
+    "Category",
+    "SluiceError",
+    "SpecError",
+    "InvalidSpec",
+    "SourceNotFound",
+    "TargetScopeNotFound",
+    "TargetExists",
+    "StreamExists",
+    "SourceUnsupported",
+    "PlanTooLarge",
+    "StoreNotFound",
+    "SecretNotFound",
+    "ProfileNotFound",
+    "AccessDenied",
+    "OwnerForbidden",
+    "OwnerKindNotFound",
+    "AbortRefused",
+    "BackendError",
+    "StoreUnavailable",
+    "StoreTimeout",
+    "StoreBusy",
+    "StoreNotReady",
+    "AuthenticationFailed",
+    "PermissionDenied",
+    "TokenExpired",
+    "StoreRejected",
+    "ProtocolError",
+    "ScopeNotFound",
+    "StreamNotFound",
+    "StreamNotSealed",
+    "ScopeNotEmpty",
+    "SegmentError",
+    "NoSuchSegment",
+    "SegmentExists",
+    "SegmentSealed",
+    "SegmentTruncated",
+    "WrongHost",
+    "InvalidEventNumber",
+    "ConditionFailed",
+    "InfrastructureError",
+    "ResourceChanged",
+    "ApiUnavailable",
+    "DriverLost",
+    "DriverEvicted",
+    "DriverOutOfMemory",
+    "DeadlineExceeded",
+    "SchedulingError",
+    "Unschedulable",
+    "QuotaExceeded",
+    "ImagePullFailed",
+    "DriverNotStarted",
+    "WaitingForExecutors",
+    "PodRefused",
+    "IntegrityError",
+    "SourceReplaced",
+    "SourceTruncated",
+    "TargetReplaced",
+    "JournalDamaged",
+    "EventsDamaged",
+    "DigestMismatch",
+    "CopyAborted",
+]

@@ -1,0 +1,148 @@
+"""The store answered, and the answer was no."""
+
+from __future__ import annotations
+
+from sluice.errors.base import Category, SluiceError
+
+
+class BackendError(SluiceError):
+    """The store answered, and the answer was no."""
+
+    category = Category.BACKEND
+    default_remedy = "Look at the store's logs; a copy goes on where it stopped when run again."
+
+
+class StoreUnavailable(BackendError):
+    """No connection to the store, or it broke."""
+
+    retryable = True
+    default_remedy = (
+        "Check that the store runs and that its address is right and reachable; "
+        "it is tried again, and a copy goes on where it stopped."
+    )
+
+
+class StoreTimeout(StoreUnavailable):
+    """The store did not answer before the deadline."""
+
+
+class StoreBusy(BackendError):
+    """The store asks to come again later."""
+
+    retryable = True
+
+
+class StoreNotReady(BackendError):
+    """The StreamStore is not ready; the copy waits for it."""
+
+    retryable = True
+    default_remedy = "Look at the StreamStore's conditions; the copy goes on when it is ready."
+
+
+class AuthenticationFailed(BackendError):
+    """The store does not know the user, or the password is wrong."""
+
+    default_remedy = "Check the Secret that the StreamStore names."
+
+
+class PermissionDenied(BackendError):
+    """The store knows the user and refuses the operation."""
+
+    default_remedy = (
+        "Grant the user READ_UPDATE on a copy's source (listing segments needs it), and on the "
+        "scopes of targets and of EphemeralStreams."
+    )
+
+
+class TokenExpired(BackendError):
+    """The segment store refuses a delegation token; a fresh one may do."""
+
+    retryable = True
+
+
+class StoreRejected(BackendError):
+    """The store answered with a status that the caller did not expect."""
+
+
+class ProtocolError(BackendError):
+    """The peer sent bytes that are not the store's protocol."""
+
+    default_remedy = "Check that the address is a stream store of a supported version."
+
+
+class ScopeNotFound(BackendError):
+    """The store has no such scope."""
+
+
+class StreamNotFound(BackendError):
+    """The store has no such stream."""
+
+
+class StreamNotSealed(BackendError):
+    """Only a sealed stream can be deleted."""
+
+
+class ScopeNotEmpty(BackendError):
+    """Only an empty scope can be deleted."""
+
+
+class SegmentError(BackendError):
+    """The store refused something about one segment.
+
+    Args:
+        message: what was refused.
+        segment: the segment's full name in the store.
+        field: as in SluiceError.
+        remedy: as in SluiceError.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        segment: str = "",
+        field: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, field=field, remedy=remedy)
+        self.segment = segment
+
+
+class NoSuchSegment(SegmentError):
+    """The segment does not exist, or not any more."""
+
+
+class SegmentExists(SegmentError):
+    """The segment is there already."""
+
+
+class SegmentSealed(SegmentError):
+    """The segment takes no more bytes."""
+
+
+class SegmentTruncated(SegmentError):
+    """Bytes before `start_offset` are gone."""
+
+    def __init__(self, message: str, *, segment: str = "", start_offset: int = 0) -> None:
+        super().__init__(message, segment=segment)
+        self.start_offset = start_offset
+
+
+class WrongHost(SegmentError):
+    """Another server owns the segment (`host` says which, when the store does)."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, segment: str = "", host: str = "") -> None:
+        super().__init__(message, segment=segment)
+        self.host = host
+
+
+class InvalidEventNumber(SegmentError):
+    """Another connection with the same writer id was faster; set up again and go on from there."""
+
+    retryable = True
+
+
+class ConditionFailed(SegmentError):
+    """A compare-and-set found another value than expected."""

@@ -1,0 +1,51 @@
+"""The data are not what the plan says: a person has to look."""
+
+from __future__ import annotations
+
+from sluice.errors.base import Category, SluiceError
+
+
+class IntegrityError(SluiceError):
+    """The data are not what the plan says. Never retried without a person."""
+
+    category = Category.INTEGRITY
+    default_remedy = "Compare source and target before anything is deleted."
+
+
+class SourceReplaced(IntegrityError):
+    """The source was deleted and made again under the same name."""
+
+    default_remedy = "Give the copy another name to copy the new stream."
+
+
+class SourceTruncated(IntegrityError):
+    """Retention or a truncation took bytes that the plan wants."""
+
+    default_remedy = (
+        "Lengthen the source's retention, then delete and apply the copy again: "
+        "it takes the bounds anew."
+    )
+
+
+class TargetReplaced(IntegrityError):
+    """The target stream is not the one this copy made."""
+
+    default_remedy = "Abort this copy, or name another target."
+
+
+class JournalDamaged(IntegrityError):
+    """The copy's journal in the target store cannot be read."""
+
+    default_remedy = "Abort the copy and run it again: it starts anew."
+
+
+class EventsDamaged(IntegrityError):
+    """A segment holds bytes that are no events."""
+
+    default_remedy = "Check the source store's disks; Sluice copies no damaged segment."
+
+
+class DigestMismatch(IntegrityError):
+    """Staged bytes differ from the source's; nothing was published."""
+
+    default_remedy = "Run again to copy anew; if it happens twice, check the store's disks."

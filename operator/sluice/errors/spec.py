@@ -1,0 +1,97 @@
+"""The resource asks for something impossible: its author's move."""
+
+from __future__ import annotations
+
+from sluice.errors.base import Category, SluiceError
+
+
+class SpecError(SluiceError):
+    """The resource asks for something that cannot be done."""
+
+    category = Category.SPEC
+    default_remedy = "Correct the resource and apply it again."
+
+
+class InvalidSpec(SpecError):
+    """A field is missing, unknown or has a wrong value."""
+
+
+class SourceNotFound(SpecError):
+    """The scope or stream to copy from does not exist."""
+
+    default_remedy = "Check the scope and the stream's name; nothing was made."
+
+
+class TargetScopeNotFound(SpecError):
+    """The scope to copy to does not exist."""
+
+    default_remedy = "Create the scope first; a copy does not make scopes."
+
+
+class TargetExists(SpecError):
+    """The target stream is there and this copy did not make it."""
+
+    default_remedy = "Name another target, or delete the stream if it is not needed."
+
+
+class StreamExists(SpecError):
+    """The stream to own is there, and it is somebody else's."""
+
+    default_remedy = "Name another stream, or let the one who has it release it."
+
+
+class SourceUnsupported(SpecError):
+    """The source has a shape that this version cannot copy."""
+
+
+class PlanTooLarge(SpecError):
+    """The plan has more segments and parts than a ConfigMap can hold."""
+
+    default_remedy = "Copy it with `sluice run`, which needs no ConfigMap; nothing was made."
+
+
+class StoreNotFound(SpecError):
+    """The StreamStore that a resource names does not exist in its namespace."""
+
+    default_remedy = "Apply the StreamStore, or correct the name; the copy waits for it."
+
+
+class SecretNotFound(SpecError):
+    """The Secret that a StreamStore names does not exist, or lacks a key."""
+
+    default_remedy = "Create the Secret with the keys username and password."
+
+
+class ProfileNotFound(SpecError):
+    """The administrator offers no such runtime profile."""
+
+    default_remedy = "Name one of the profiles that the message lists, or ask for a new one."
+
+
+class AccessDenied(SpecError):
+    """The StreamStore's `access` does not allow it."""
+
+    default_remedy = "Ask whoever has the StreamStore to extend spec.access."
+
+
+class OwnerForbidden(SpecError):
+    """The operator has no right to read objects of an owner's kind."""
+
+    default_remedy = (
+        'Add a ClusterRole with the label sluice.dev/aggregate-to-owner-reader: "true" that '
+        "allows to get, list and watch them; it is looked at again every minute."
+    )
+
+
+class OwnerKindNotFound(SpecError):
+    """The cluster does not know an owner's apiVersion and kind, or not yet."""
+
+    default_remedy = (
+        "Correct the owner's apiVersion and kind, or install its definition; it is waited for."
+    )
+
+
+class AbortRefused(SpecError):
+    """Publishing has begun; the copy can only be finished."""
+
+    default_remedy = "Run the copy again: what is left to publish takes seconds."
