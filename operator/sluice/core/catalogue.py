@@ -78,7 +78,7 @@ _COPY, _STORE, _EPHEMERAL = ("StreamCopy",), ("StreamStore",), ("EphemeralStream
 
 NORMAL: Final = (
     Reason("Reachable", _STORE, "The store answers, and knows the user."),
-    Reason("InUse", _STORE, "It was deleted, and waits for the copies that need it."),
+    Reason("InUse", _STORE, "It was deleted, and waits for the copies and streams that need it."),
     Reason("Starting", _COPY, "The plan is written, and the driver of an attempt starts."),
     Reason("Copying", _COPY, "A driver stages bytes; readers see none of them yet."),
     Reason("Verifying", _COPY, "All bytes are staged; they are read again and compared."),

@@ -33,10 +33,12 @@ class StoreBusy(BackendError):
 
 
 class StoreNotReady(BackendError):
-    """The StreamStore is not ready; the copy waits for it."""
+    """The StreamStore is not ready; it is waited for."""
 
     retryable = True
-    default_remedy = "Look at the StreamStore's conditions; the copy goes on when it is ready."
+    default_remedy = (
+        "Look at the StreamStore's conditions; all goes on by itself when it is ready."
+    )
 
 
 class AuthenticationFailed(BackendError):

@@ -53,7 +53,7 @@ class PlanTooLarge(SpecError):
 class StoreNotFound(SpecError):
     """The StreamStore that a resource names does not exist in its namespace."""
 
-    default_remedy = "Apply the StreamStore, or correct the name; the copy waits for it."
+    default_remedy = "Apply the StreamStore, or correct the name; all goes on by itself then."
 
 
 class SecretNotFound(SpecError):
