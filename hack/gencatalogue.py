@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sluice.api.schema import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
-from sluice.core.reconcile import ephemeral
 from sluice.core.reconcile import ephemeral_deletion as deletion
+from sluice.core.reconcile import ephemeral_failure as failure
 from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
 from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, Verdict, judge
@@ -91,10 +91,10 @@ A driver's pod that does not start says why in the conditions at once, and count
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
 
 An EphemeralStream waits for a store, a scope or an owner, looking every
-{ephemeral.WAIT_SECONDS:.0f} s anyway. What else may help by itself it tries again after
-{ephemeral.RETRY_SECONDS:.0f} s, whatever the category. What somebody has to change is `Stalled`,
-and looked at again after {ephemeral.STALLED_SECONDS:.0f} s, a `Conflict` after
-{ephemeral.WAIT_SECONDS:.0f} s. While it is being deleted it is never `Stalled`: its streams are
+{failure.WAIT_SECONDS:.0f} s anyway. What else may help by itself it tries again after
+{failure.RETRY_SECONDS:.0f} s, whatever the category. What somebody has to change is `Stalled`,
+and looked at again after {failure.STALLED_SECONDS:.0f} s, a `Conflict` after
+{failure.WAIT_SECONDS:.0f} s. While it is being deleted it is never `Stalled`: its streams are
 tried to be let go after {deletion.RETRY_SECONDS[0]:.0f} s, then more and more seldom, in the end
 every {deletion.RETRY_SECONDS[1]:.0f} s, for ever or until `spec.deletionTimeoutSeconds`; for
 {deletion.GONE_PATIENCE / 60:.0f} minutes where its StreamStore or Secret is gone.

@@ -1,5 +1,5 @@
 -- Health of an EphemeralStream for Argo CD. It agrees with kstatus, which Flux uses, and tells
--- besides when one is suspended. One whose streams were released is healthy: nothing is to be mended.
+-- besides when one is suspended, or was asked for something that has not begun. One whose streams were released is healthy: nothing is to be mended.
 -- Argo CD runs it with Lua's base and table libraries only.
 local meta, status = obj.metadata, obj.status or {}
 
@@ -25,6 +25,14 @@ if status.observedGeneration ~= meta.generation then
   local what = "generation " .. meta.generation
   return health("Progressing", "The operator has not looked at " .. what .. " yet.")
 end
+
+-- The operator keeps 512 characters of what it obeyed, and obeys nothing where it can't read a spec.
+local asked = (meta.annotations or {})["sluice.dev/requestedAt"] or ""
+local comparable = asked ~= "" and #asked <= 512 and stalled.reason ~= "InvalidSpec"
+if comparable and asked ~= status.lastHandledRequestedAt then
+  return health("Progressing", "Another look was asked for; the operator has not looked yet.")
+end
+
 if condition("Reconciling").status == "True" then
   return health("Progressing", condition("Reconciling").message)
 end

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.core.claim import Holding, Ownership
-from sluice.core.reconcile.ephemeral import (
-    after_ephemeral_failure,
-    asks_store,
-    reconcile_ephemeral,
-)
+from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_world import (
     EphemeralWorld,
     OwnerSeen,

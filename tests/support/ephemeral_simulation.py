@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING
 
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.core.claim import Holding, Ownership
-from sluice.core.reconcile.ephemeral import (
-    SUCCESSOR_SECONDS,
-    after_ephemeral_failure,
-    asks_store,
-    reconcile_ephemeral,
-)
+from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral_holding import SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral_world import (
     Abandon,
     Adopt,

@@ -26,6 +26,7 @@ TAKEN: Final = Holding(
     holder="EphemeralStream team-a/elder",
     holder_uid="uid-of-elder",
 )
+DRIFTED: Final = replace(HELPER, drift=("scaling is Fixed/0/0/5, not Fixed/0/0/1",))
 READERS: Final = ("StreamCopy team-a/orders",)
 OWNED: Final = {"owners": [APP]}
 OBSERVED: Final = {"owners": [APP], "tracking": "Observe"}
@@ -129,6 +130,11 @@ def _(stream: EphemeralRecorder) -> None:
     stream.look(holding=TAKEN, rival=rival)
 
 
+@_ephemeral("left", "an EphemeralStream that is gone has left the stream behind", FAILED)
+def _(stream: EphemeralRecorder) -> None:
+    stream.look(holding=TAKEN, left=True)
+
+
 @_ephemeral("not-understood", "this version of the operator cannot read the spec", FAILED)
 def _(stream: EphemeralRecorder) -> None:
     error = errors.InvalidSpec("is no field of an EphemeralStream", field="spec.mode")
@@ -183,7 +189,7 @@ def _(stream: EphemeralRecorder) -> None:
 def _(stream: EphemeralRecorder) -> None:
     stream.claim()
     stream.later(300)
-    stream.look(holding=replace(HELPER, drift=("scaling is Fixed/0/0/5, not Fixed/0/0/1",)))
+    stream.look(holding=DRIFTED)
 
 
 @_ephemeral("changed", "it was ready, then its spec was changed; not looked at", IN_PROGRESS)
@@ -197,6 +203,23 @@ def _(stream: EphemeralRecorder) -> None:
     stream.claim()
     stream.change(config={"scaling": {"minSegments": 3}})
     stream.look(holding=replace(HELPER, drift=("scaling is Fixed/0/0/1, not Fixed/0/0/3",)))
+
+
+@_ephemeral("asked-again", "drifted, then sluice.dev/requestedAt was set; not looked at", CURRENT)
+def _(stream: EphemeralRecorder) -> None:
+    stream.claim()
+    stream.later(300)
+    stream.look(holding=DRIFTED)
+    stream.request("2026-05-05")
+
+
+@_ephemeral("asked-again-drifted", "the same, looked at: it is changed back", IN_PROGRESS)
+def _(stream: EphemeralRecorder) -> None:
+    stream.claim()
+    stream.later(300)
+    stream.look(holding=DRIFTED)
+    stream.request("2026-05-05")
+    stream.look(holding=DRIFTED)
 
 
 @_ephemeral("missing", "somebody else deleted the stream: it is made again", IN_PROGRESS)

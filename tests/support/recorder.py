@@ -107,6 +107,10 @@ class Recorder:
         since = self.body["metadata"].get("deletionTimestamp")
         return None if since is None else (self.now - datetime.fromisoformat(since)).total_seconds()
 
+    def request(self, token: str) -> None:
+        """Somebody asks for something now."""
+        self.body["metadata"].setdefault("annotations", {})[REQUESTED_AT] = token
+
 
 class CopyRecorder(Recorder):
     """Records one StreamCopy.
@@ -173,10 +177,6 @@ class CopyRecorder(Recorder):
         self.later(20)
         decision = self.look(jobs=(self.job(JobPhase.SUCCEEDED),), answer=WHOLE)
         assert RemoveFinalizer() in decision.actions
-
-    def request(self, token: str) -> None:
-        """Somebody asks for another run."""
-        self.body["metadata"].setdefault("annotations", {})[REQUESTED_AT] = token
 
     def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:
         """The Job of the latest attempt."""

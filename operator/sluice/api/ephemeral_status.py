@@ -7,7 +7,16 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sluice.api.status import Count, Name, Number, ResourceStatus, ShortText, StatusModel, Time
+from sluice.api.status import (
+    Count,
+    Name,
+    Number,
+    ResourceStatus,
+    ShortText,
+    StatusModel,
+    Time,
+    Token,
+)
 
 MOST_STREAMS: Final = 50
 """Streams that a status names; it counts all of them."""
@@ -73,6 +82,10 @@ class EphemeralStreamStatus(ResourceStatus):
         default=None,
         description="When the store made the stream, in its own time; one made again under the "
         "name is another.",
+    )
+    last_handled_requested_at: Token | None = Field(
+        default=None,
+        description="The value of the annotation sluice.dev/requestedAt that was last obeyed.",
     )
     release: Release | None = Field(
         default=None, description="Set once the streams are let go while the resource stays."

@@ -137,7 +137,8 @@ NORMAL: Final = (
         "ConfigDrifted",
         _EPHEMERAL,
         "Somebody else changed the configuration of the stream.",
-        "Change spec.config, or the stream back.",
+        "Change spec.config, or annotate the resource with sluice.dev/requestedAt to have the "
+        "stream changed back.",
         place=Place.DRIFTED,
     ),
     Reason(

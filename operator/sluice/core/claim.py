@@ -135,6 +135,7 @@ class Holding:
         left_alone: streams under the prefix that are not ours.
         holder: whose the one stream is otherwise, for people.
         holder_uid: the uid of the EphemeralStream that has it, of this cluster.
+        holder_resource: the `namespace/name` of that one.
         created: when the one stream was made, in the store's milliseconds.
         drift: what of the one stream is not as the claim has it, for people.
     """
@@ -146,6 +147,7 @@ class Holding:
     left_alone: int = 0
     holder: str = ""
     holder_uid: str | None = None
+    holder_resource: str = ""
     created: int | None = None
     drift: tuple[str, ...] = ()
 

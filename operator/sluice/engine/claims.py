@@ -76,8 +76,14 @@ def _look_at_one(claim: Claim, store: Store) -> Holding:
             )
         case Ownership.OTHERS:
             holder, uid = marks.holder(stream.config.tags, claim.claimant.cluster)
+            resource = marks.resource_of(stream.config.tags)
             return Holding(
-                scope=True, ownership=ownership, created=created, holder=holder, holder_uid=uid
+                scope=True,
+                ownership=ownership,
+                created=created,
+                holder=holder,
+                holder_uid=uid,
+                holder_resource=resource[0] if resource else "",
             )
     return found
 

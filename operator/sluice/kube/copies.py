@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
@@ -30,6 +30,7 @@ from sluice.errors import (
 from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.manifests import runtime_hash
+from sluice.kube.memory import Blocking, Memories
 from sluice.kube.names import UID_LABEL
 from sluice.kube.objects import (
     copy_seen,
@@ -37,7 +38,6 @@ from sluice.kube.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Executor
 
     from sluice.api.streamcopy import StreamCopy
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from sluice.kube.stores import Connections
     from sluice.kube.storeview import StoreView
     from sluice.stores.base import Store
-
-_T = TypeVar("_T")
 
 _NEEDS: Final[dict[str, tuple[Operation, ...]]] = {
     "source": ("Read",),
@@ -134,23 +132,12 @@ class CopyObserver:
         self._stores = stores
         self._settings = settings
         self._cluster = cluster
-        self._threads = threads
-        self._memories: dict[tuple[str, str], tuple[str, CopyMemory]] = {}
+        self.blocking = Blocking(threads)
+        self._memories = Memories(CopyMemory)
 
     def forget(self, namespace: str, name: str) -> None:
         """The copy is gone, or needs nothing any more."""
-        self._memories.pop((namespace, name), None)
-
-    def _memory(self, namespace: str, name: str, uid: str) -> CopyMemory:
-        """What is kept of a copy; nothing of another one that had its name."""
-        known = self._memories.get((namespace, name))
-        if known is None or known[0] != uid:
-            known = self._memories[namespace, name] = (uid, CopyMemory())
-        return known[1]
-
-    async def blocking(self, call: Callable[[], _T]) -> _T:
-        """Make a blocking call in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        self._memories.forget(namespace, name)
 
     async def look(self, body: Object) -> Situation:
         """Look at a copy's surroundings. Nothing is changed.
@@ -163,7 +150,7 @@ class CopyObserver:
         request = copy_request(resource, cluster=self._cluster)
         seen = copy_seen(body, resource, request.copy_id)
         namespace = resource.metadata.namespace
-        memory = self._memory(namespace, seen.name, seen.uid)
+        memory = self._memories.of(namespace, seen.name, seen.uid)
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)

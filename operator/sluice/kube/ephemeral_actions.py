@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.ephemeral import SUCCESSOR_SECONDS
+from sluice.core.reconcile.ephemeral_holding import SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral_world import (
     Abandon,
     Adopt,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.core import access
-from sluice.core.claim import Claim, Claimant
+from sluice.core.claim import Claim, Claimant, Ownership
 from sluice.core.model import (
     Retention,
     RetentionType,
@@ -17,19 +16,19 @@ from sluice.core.model import (
     Scaling,
     StreamConfig,
 )
-from sluice.core.reconcile.ephemeral import DRIFT_SECONDS, NEWS_SECONDS, asks_store
+from sluice.core.reconcile.ephemeral import asks_store
+from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS
 from sluice.core.reconcile.ephemeral_world import EphemeralWorld
 from sluice.core.trouble import Trouble
 from sluice.engine import claims
 from sluice.errors import SluiceError, StoreNotFound
 from sluice.kube import rivals
-from sluice.kube.client import NAMESPACE
+from sluice.kube.client import EPHEMERAL_STREAM, NAMESPACE
+from sluice.kube.memory import Blocking, Memories
 from sluice.kube.objects import ephemeral_seen, parse_ephemeral
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Executor
-    from typing import TypeVar
 
     from sluice.api.ephemeralstream import EphemeralStream, EphemeralStreamSpec, Owner
     from sluice.api.streamstore import Operation, StreamStore
@@ -43,20 +42,16 @@ if TYPE_CHECKING:
     from sluice.kube.storeview import StoreView
     from sluice.stores.base import Store
 
-    _T = TypeVar("_T")
-
 
 @dataclass(slots=True)
 class _Memory:
     """What is kept of a resource between two looks, only to spare calls.
 
     Attributes:
-        uid: of the resource.
         address: where its store was last seen, for the time when its StreamStore is gone.
-        holding: what the store said, and when and about which generation.
+        holding: what the store said of streams that are ours, and when and about which generation.
     """
 
-    uid: str
     address: StoreAddress | None = None
     holding: tuple[Holding, float, int] | None = None
 
@@ -110,12 +105,12 @@ class EphemeralObserver:
         self._stores = stores
         self._connections = connections
         self._cluster = cluster
-        self._threads = threads
-        self._memories: dict[tuple[str, str], _Memory] = {}
+        self.blocking = Blocking(threads)
+        self._memories = Memories(_Memory)
 
     def forget(self, namespace: str, name: str) -> None:
         """The resource is gone."""
-        self._memories.pop((namespace, name), None)
+        self._memories.forget(namespace, name)
 
     def forget_holding(self, situation: EphemeralSituation) -> None:
         """Something was changed in the store: it is asked again."""
@@ -130,7 +125,7 @@ class EphemeralObserver:
         """
         resource = parse_ephemeral(body)
         seen = ephemeral_seen(body, resource)
-        found = await self._stores.look(seen.namespace, seen.spec.store_ref.name)
+        found = await self._stores.look(seen.namespace, seen.spec.store_ref.name, eager=seen.asked)
         memory = self._memory(seen)
         if found is not None and found.seen is not None:
             memory.address = found.seen.address
@@ -160,16 +155,8 @@ class EphemeralObserver:
             raise StoreNotFound(f"there is no StreamStore {name!r} any more")
         return await self._connections.get(situation.seen.namespace, address)
 
-    async def blocking(self, call: Callable[[], _T]) -> _T:
-        """Make a blocking call in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
     def _memory(self, seen: EphemeralSeen) -> _Memory:
-        """What is kept of a resource; nothing of another one that had its name."""
-        known = self._memories.get((seen.namespace, seen.name))
-        if known is None or known.uid != seen.uid:
-            known = self._memories[seen.namespace, seen.name] = _Memory(seen.uid)
-        return known
+        return self._memories.of(seen.namespace, seen.name, seen.uid)
 
     async def _look_at_owners(self, seen: EphemeralSeen) -> tuple[OwnerSeen, ...]:
         if seen.deleted is not None:
@@ -215,7 +202,7 @@ class EphemeralObserver:
     async def _ask(self, situation: EphemeralSituation) -> EphemeralSituation:
         """Ask the store, unless it was asked lately; why it could not be is part of the answer."""
         seen, memory = situation.seen, self._memory(situation.seen)
-        if memory.holding is not None and seen.status.release is None:
+        if memory.holding is not None and seen.status.release is None and not seen.asked:
             holding, at, generation = memory.holding
             fresh = DRIFT_SECONDS if seen.spec.stream is not None else NEWS_SECONDS
             if generation == seen.generation and time.monotonic() - at < fresh - 1:
@@ -226,8 +213,21 @@ class EphemeralObserver:
             holding = await self.blocking(lambda: claims.look(claim, store))
         except SluiceError as error:
             return replace(situation, world=replace(situation.world, trouble=Trouble.of(error)))
-        memory.holding = (holding, time.monotonic(), seen.generation)
-        return replace(situation, world=replace(situation.world, holding=holding))
+        if holding.ownership is Ownership.OURS:  # what is not may be any moment
+            memory.holding = (holding, time.monotonic(), seen.generation)
+        left = await self._is_left(holding)
+        return replace(situation, world=replace(situation.world, holding=holding, left=left))
+
+    async def _is_left(self, holding: Holding) -> bool:
+        """Whether the EphemeralStream of this cluster that has a stream is there no more.
+
+        What was made under its name since is another one.
+        """
+        if holding.holder_uid is None:
+            return False
+        namespace, _, name = holding.holder_resource.partition("/")
+        found = await self._api.get(EPHEMERAL_STREAM, namespace, name)
+        return found is None or found["metadata"]["uid"] != holding.holder_uid
 
 
 def claim_of(resource: EphemeralStream, seen: EphemeralSeen, *, cluster: str) -> Claim:

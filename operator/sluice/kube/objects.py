@@ -65,6 +65,7 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
         created=datetime.fromisoformat(meta["creationTimestamp"]),
         spec=resource.spec,
         status=EphemeralStreamStatus.read(body.get("status")),
+        requested_at=_requested_at(body),
         references=frozenset(one["uid"] for one in meta.get("ownerReferences") or ()),
         finalizer=has_finalizer(body, STREAMS_FINALIZER),
         deleted=_deleted_for(meta),
@@ -75,7 +76,6 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
 def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
     """A StreamCopy as `reconcile` takes it."""
     meta = body["metadata"]
-    annotations = meta.get("annotations") or {}
     return CopySeen(
         name=meta["name"],
         uid=meta["uid"],
@@ -83,11 +83,17 @@ def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
         copy_id=copy_id,
         spec=resource.spec,
         status=StreamCopyStatus.read(body.get("status")),
-        requested_at=str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None,
+        requested_at=_requested_at(body),
         finalizer=has_finalizer(body, STAGING_FINALIZER),
         deleted=_deleted_for(meta),
         force_orphan=wants_orphan(body),
     )
+
+
+def _requested_at(body: Object) -> str | None:
+    """The annotation by which somebody asks for something to be done now."""
+    annotations = body["metadata"].get("annotations") or {}
+    return str(annotations.get(REQUESTED_AT, ""))[:MOST_TOKEN] or None
 
 
 def _deleted_for(meta: Object) -> float | None:

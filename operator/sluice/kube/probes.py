@@ -13,6 +13,7 @@ from sluice.core.reconcile.store import AWAY, interval
 from sluice.core.request import store_address
 from sluice.core.trouble import Trouble
 from sluice.errors import SluiceError
+from sluice.kube.memory import Blocking
 from sluice.kube.objects import parse_store
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Probes:
 
     def __init__(self, connections: Connections, threads: Executor) -> None:
         self._connections = connections
-        self._threads = threads
+        self._blocking = Blocking(threads)
         self._latest: dict[tuple[str, str], Probed] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
@@ -85,8 +86,7 @@ class Probes:
             namespace = body["metadata"]["namespace"]
             # A driver could not be given a Secret that is gone, so such a store is not ready.
             store = await self._connections.get(namespace, address, strict=True)
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, store.probe)
+            return await self._blocking(store.probe)
         except SluiceError as error:
             return Trouble.of(error)
 

@@ -40,7 +40,12 @@ class EphemeralStatus:
     def __init__(self, seen: EphemeralSeen, now: datetime) -> None:
         self._seen = seen
         self.now = now
-        self._change: dict[str, Any] = {"observed_generation": seen.generation}
+        self._change: dict[str, Any] = {
+            "observed_generation": seen.generation,
+            "last_handled_requested_at": (
+                seen.requested_at or seen.status.last_handled_requested_at
+            ),
+        }
 
     def owned_by(self, owners: Owners) -> None:
         """Say who the owners are."""
@@ -62,6 +67,10 @@ class EphemeralStatus:
     def configured(self) -> None:
         """Say that the stream is as the spec has it."""
         self._change["config_hash"] = config_hash(self._seen.spec)
+
+    def still_asked(self) -> None:
+        """What the annotation asks for is being done, and has not come about yet."""
+        del self._change["last_handled_requested_at"]
 
     def release(self, reason: str) -> None:
         """Say that the streams are let go, and why."""

@@ -62,7 +62,7 @@ class EphemeralSeen:
         finalizer: whether our finalizer stands on it.
         deleted: since when it is being deleted, in seconds; None if it is not.
         force_orphan: whether it may go without its streams being deleted.
-        requested: whether somebody asked to look again now, and was not heard yet.
+        requested_at: the annotation that asks to look again and to put things right, if any.
     """
 
     name: str
@@ -76,7 +76,15 @@ class EphemeralSeen:
     finalizer: bool = False
     deleted: float | None = None
     force_orphan: bool = False
-    requested: bool = False
+    requested_at: str | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether somebody asked by the annotation and was not heard yet."""
+        return (
+            self.requested_at is not None
+            and self.requested_at != self.status.last_handled_requested_at
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,7 @@ class EphemeralWorld:
         trouble: why the store could not be asked, or why what was decided could not be done.
         rival: an older resource that claims the same.
         readers: StreamCopies that still read what is to be deleted.
+        left: whether the EphemeralStream whose tags the stream has is gone.
         refused: why the StreamStore's access forbids what the spec asks for.
     """
 
@@ -101,6 +110,7 @@ class EphemeralWorld:
     trouble: Trouble | None = None
     rival: Rival | None = None
     readers: tuple[str, ...] = ()
+    left: bool = False
     refused: Trouble | None = None
 
 
@@ -137,7 +147,8 @@ class Adopt:
     """Make a stream ours that is there already.
 
     Attributes:
-        predecessor: uid of the EphemeralStream that leaves it to us; None if nobody has it.
+        predecessor: uid of the EphemeralStream that leaves it to us, or has left it behind; None if
+            nobody has it.
     """
 
     predecessor: str | None = None

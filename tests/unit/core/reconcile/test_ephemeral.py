@@ -4,17 +4,9 @@ import pytest
 
 from sluice.api.status import ConditionType
 from sluice.core.claim import Holding
-from sluice.core.reconcile.ephemeral import (
-    DRIFT_SECONDS,
-    NEWS_SECONDS,
-    RETRY_SECONDS,
-    STALLED_SECONDS,
-    SUCCESSOR_SECONDS,
-    WAIT_SECONDS,
-    after_ephemeral_failure,
-    asks_store,
-    reconcile_ephemeral,
-)
+from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral_failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
+from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS, SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral_world import (
     Adopt,
     Configure,
@@ -225,6 +217,29 @@ def test_a_predecessor_in_grace_leaves_its_stream() -> None:
 def test_a_predecessors_stream_is_not_snatched(adopt: str, rival: Rival | None) -> None:
     """Only who is going, has the stream and has time left gives it away, and only if asked."""
     decision = reconcile_ephemeral(ephemeral(adopt=adopt), world(holding=TAKEN, rival=rival))
+    assert decision.actions == ()
+    assert said(decision) == ("False", "Conflict")
+
+
+def test_a_stream_that_was_left_behind_is_adopted() -> None:
+    """Whoever had it is gone for good, so nobody loses anything."""
+    around = world(holding=TAKEN, left=True)
+    decision = reconcile_ephemeral(ephemeral(adopt="IfUnowned"), around)
+    assert decision.actions == (Protect(), Adopt("uid-of-older"))
+
+
+def test_a_stream_that_was_left_behind_is_refused_where_nothing_is_adopted() -> None:
+    """There is no resource to delete, so the condition does not ask for that."""
+    decision = reconcile_ephemeral(ephemeral(), world(holding=TAKEN, left=True))
+    assert decision.actions == ()
+    assert said(decision) == ("False", "StreamExists")
+    assert "Set spec.adopt to IfUnowned" in message(decision)
+
+
+def test_an_older_claim_goes_before_a_stream_that_was_left_behind() -> None:
+    """Of two that could have it, the older gets it."""
+    around = world(holding=TAKEN, left=True, rival=RIVAL)
+    decision = reconcile_ephemeral(ephemeral(adopt="IfUnowned"), around)
     assert decision.actions == ()
     assert said(decision) == ("False", "Conflict")
 

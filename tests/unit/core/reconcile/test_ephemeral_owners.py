@@ -3,14 +3,8 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.core.reconcile.ephemeral import (
-    REFER_SECONDS,
-    RETRY_SECONDS,
-    STALLED_SECONDS,
-    WAIT_SECONDS,
-    asks_store,
-    reconcile_ephemeral,
-)
+from sluice.core.reconcile.ephemeral import REFER_SECONDS, asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral_failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
 from sluice.core.reconcile.ephemeral_world import Make, OwnerSeen, Protect, Refer
 from sluice.core.trouble import Trouble
 from sluice.errors import ApiUnavailable, Category
@@ -64,7 +58,7 @@ def test_an_owner_is_bound_once_its_reference_stands() -> None:
     decision = reconcile_ephemeral(ONE, world(PRESENT, holding=None))
     assert decision.actions == (Refer(((0, "owner-1"),)),)
     assert decision.again == REFER_SECONDS
-    assert said(decision) == ("Unknown", "WaitingForOwner")
+    assert said(decision) == ("Unknown", "Making")
     assert decision.status.owners[0].uid is None
     seen = after(ONE, decision, references=REFERS)
     assert asks_store(seen, world(PRESENT))

@@ -1,0 +1,51 @@
+"""What observers share: memories of resources between two looks, and threads for blocking calls."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+_M = TypeVar("_M")
+_T = TypeVar("_T")
+
+
+class Memories(Generic[_M]):
+    """What is kept of each resource of a kind, only to spare calls.
+
+    Args:
+        make: makes the memory of a resource that is seen for the first time.
+    """
+
+    def __init__(self, make: Callable[[], _M]) -> None:
+        self._make = make
+        self._known: dict[tuple[str, str], tuple[str, _M]] = {}
+
+    def of(self, namespace: str, name: str, uid: str) -> _M:
+        """What is kept of a resource; nothing of another one that had its name."""
+        known = self._known.get((namespace, name))
+        if known is None or known[0] != uid:
+            known = self._known[namespace, name] = (uid, self._make())
+        return known[1]
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The resource is gone, or needs nothing any more."""
+        self._known.pop((namespace, name), None)
+
+
+class Blocking:
+    """Makes blocking calls, such as those to stores, in threads.
+
+    Args:
+        threads: where.
+    """
+
+    def __init__(self, threads: Executor) -> None:
+        self._threads = threads
+
+    async def __call__(self, call: Callable[[], _T]) -> _T:
+        """What a call returns; it raises what the call raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
