@@ -234,6 +234,26 @@ def test_older_resource_wins(tenant: Tenant, scope: str, java: ForeignClient, ap
     assert tenant.condition("elder", resource="eps")["reason"] == "Claimed"
 
 
+def test_stream_that_was_left_behind_is_taken_over(
+    tenant: Tenant, scope: str, java: ForeignClient, app: Object
+) -> None:
+    """What a resource left that went by force gets a new one, with what is in it."""
+    tenant.apply(_ephemeral(tenant, "first", scope, app, stream="same"))
+    _until_reason(tenant, "first", "Claimed")
+    java.write(scope, "same", events=10, keys=1)
+    tenant.run("annotate", "eps", "first", "sluice.dev/force-orphan=true")
+    tenant.run("delete", "eps", "first")
+    tenant.apply(_ephemeral(tenant, "second", scope, app, stream="same"))
+    said = _until_reason(tenant, "second", "StreamExists", "Conflict")
+    assert f"{tenant.namespace}/first, which is gone" in said["message"]
+    tenant.apply(_ephemeral(tenant, "second", scope, app, stream="same", adopt="IfUnowned"))
+    _until_reason(tenant, "second", "Claimed")
+    assert java.read(scope, "same").events == 10
+    tenant.run("delete", "deployment", "app")
+    tenant.until_gone("eps", "second")
+    assert java.streams(scope) == []
+
+
 @pytest.mark.crash
 def test_namespace_with_many_streams_goes(
     kube: Cluster, tenant: Tenant, scope: str, java: ForeignClient, app: Object, sluice: Operator
