@@ -1,0 +1,50 @@
+"""Claims of an EphemeralStream, and what there is in the store of the model that they are on."""
+
+from dataclasses import replace
+
+from sluice.core.claim import Claim, Claimant
+from sluice.core.model import Scaling, StreamConfig, StreamName
+from support.model import ModelStore, World
+
+UID = "0b1d9c8e-0000-4000-8000-000000000001"
+OTHER_UID = "0b1d9c8e-0000-4000-8000-000000000002"
+ALICE = Claimant(cluster="here", namespace="team", name="alice", uid=UID, created=100_000)
+BOB = Claimant(cluster="here", namespace="team", name="bob", uid=OTHER_UID, created=200_000)
+NAME = StreamName(scope="in", stream="state")
+CONFIG = StreamConfig(scaling=Scaling(min_segments=2), tags=("team=a",))
+ONE = Claim(claimant=ALICE, scope="in", stream="state", config=CONFIG)
+PREFIX = Claim(claimant=ALICE, scope="in", prefix="app-")
+NOW = 103_000
+"""The operator's time when it makes a marker."""
+AHEAD = 5_000
+"""How far the store's clock is ahead of it."""
+OWN = replace(ONE, scope="new", make_scope=True)
+
+
+def fresh() -> World:
+    """A world whose streams are newer than the resource."""
+    world = World()
+    world.rescales = True
+    world.time = NOW + AHEAD
+    return world
+
+
+def put(
+    world: World, stream: str, *, created: int | None = None, tags: tuple[str, ...] = ()
+) -> StreamName:
+    """A stream that somebody makes, at a time of the store's clock."""
+    if created is not None:
+        world.time = created
+    name = StreamName(scope="in", stream=stream)
+    assert ModelStore(world).create_stream(name, StreamConfig(tags=tags))
+    return name
+
+
+def tags_of(world: World, name: StreamName) -> set[str]:
+    """A stream's tags."""
+    return set(world.streams[name].config.tags)
+
+
+def names(world: World) -> set[str]:
+    """All streams."""
+    return {name.stream for name in world.streams}

@@ -1,0 +1,26 @@
+"""A store of the model for each test of claims."""
+
+import pytest
+
+from sluice.engine import scopes, whose
+from support.claims import fresh
+from support.model import ModelStore, World
+
+
+@pytest.fixture(autouse=True)
+def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets every run make the same calls in the same order, and know nothing of another."""
+    monkeypatch.setattr(whose, "AT_ONCE", 1)
+    monkeypatch.setattr(scopes, "_gates", {})
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a store whose clock is ahead."""
+    return fresh()
+
+
+@pytest.fixture
+def store(world: World) -> ModelStore:
+    """Gives a store in which every call succeeds."""
+    return ModelStore(world)

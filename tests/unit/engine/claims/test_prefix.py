@@ -1,0 +1,128 @@
+"""The streams under a prefix that an EphemeralStream claims."""
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from sluice.core.claim import Holding, Ownership
+from sluice.core.identity import owner_tags
+from sluice.engine import claims
+from sluice.errors import StoreBusy, StreamExists
+from support.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
+from support.model import Fate, ModelStore, World
+
+
+def test_only_what_is_new_under_a_prefix_is_ours(world: World, store: ModelStore) -> None:
+    """Older streams, doubtful ones, internal ones, others' and those beside it are left alone."""
+    put(world, "app-old", created=ALICE.created + AHEAD - 1)
+    put(world, "app-doubtful", created=ALICE.created + AHEAD + 500)
+    world.time = NOW + AHEAD
+    put(world, "app-before-the-marker")
+    before = claims.look(PREFIX, store)
+    assert not before.marked
+    assert before.ownership is Ownership.ABSENT
+    assert (before.streams, before.left_alone) == ((), 3)
+    assert claims.make(PREFIX, store, NOW)
+    assert not claims.make(PREFIX, store, NOW + 1)
+    put(world, "app-new")
+    put(world, "application")
+    put(world, "_app-internal")
+    put(world, "app-bob", tags=BOB.tags())
+    put(world, "app-copy", tags=owner_tags("ab" * 16))
+    found = claims.look(PREFIX, store)
+    assert found == Holding(
+        scope=True,
+        marked=True,
+        ownership=Ownership.OURS,
+        streams=("app-before-the-marker", "app-new"),
+        left_alone=4,
+    )
+    assert claims.release(PREFIX, store, delete=True) == 2
+    assert names(world) == {
+        "app-old",
+        "app-doubtful",
+        "application",
+        "_app-internal",
+        "app-bob",
+        "app-copy",
+    }
+    assert claims.look(PREFIX, store).empty
+    assert claims.release(PREFIX, store, delete=True) == 0
+
+
+def test_existing_streams_are_ours_where_the_claim_says_so(world: World, store: ModelStore) -> None:
+    """All but those with an owner of their own; nothing before the claim is remembered."""
+    claim = replace(PREFIX, existing=True)
+    put(world, "app-old", created=1)
+    put(world, "app-bob", tags=BOB.tags())
+    assert claims.look(claim, store).streams == ()
+    claims.make(claim, store, NOW)
+    found = claims.look(claim, store)
+    assert (found.streams, found.left_alone) == (("app-old",), 1)
+
+
+def test_a_stream_stays_ours_when_nobody_knows_its_age_any_more(
+    world: World, store: ModelStore
+) -> None:
+    """A look notes it; one that was scaled and truncated before the first look is left alone."""
+    claims.make(PREFIX, store, NOW)
+    seen, unseen = put(world, "app-seen"), put(world, "app-unseen")
+    del world.streams[unseen]
+    claims.look(PREFIX, store)
+    put(world, "app-unseen")
+    for name in (seen, unseen):
+        world.scale(name, 2, truncate=True)
+    found = claims.look(PREFIX, store)
+    assert (found.streams, found.left_alone) == (("app-seen",), 1)
+    assert claims.release(PREFIX, store, delete=True) == 1
+    assert names(world) == {"app-unseen"}
+
+
+def test_streams_under_a_prefix_are_retained(world: World, store: ModelStore) -> None:
+    """Only the marker goes."""
+    claims.make(PREFIX, store, NOW)
+    put(world, "app-new")
+    assert claims.release(PREFIX, store, delete=False) == 1
+    assert names(world) == {"app-new"}
+
+
+def test_streams_that_keep_coming_are_not_forgotten(world: World) -> None:
+    """A release that cannot end is tried again; the marker stays until nothing is left."""
+    numbers = count()
+
+    def gate(call: str) -> Fate:
+        if call.startswith("delete_stream in/app-"):
+            put(world, f"app-{next(numbers)}")
+        return Fate.DONE
+
+    claims.make(PREFIX, ModelStore(world), NOW)
+    put(world, "app-first")
+    with pytest.raises(StoreBusy):
+        claims.release(PREFIX, ModelStore(world, gate), delete=True)
+    assert PREFIX.marker in world.streams
+    assert claims.release(PREFIX, ModelStore(world), delete=True) == 1
+    assert names(world) == set()
+
+
+def test_another_clusters_prefix_is_refused(world: World, store: ModelStore) -> None:
+    """A part of it, or more; the resources of one cluster tell that among themselves."""
+    there = replace(PREFIX, claimant=replace(BOB, cluster="there"))
+    claims.make(there, store, NOW)
+    for prefix in ("app-", "app-x-", "ap"):
+        with pytest.raises(StreamExists, match="another cluster") as caught:
+            claims.make(replace(PREFIX, prefix=prefix), store, NOW)
+        assert caught.value.field == "spec.streamPrefix"
+    assert claims.make(replace(PREFIX, prefix="bpp-"), store, NOW)
+    near = replace(PREFIX, claimant=replace(ALICE, uid=OTHER_UID[:-1] + "3"), prefix="bpp-x")
+    assert claims.make(near, store, NOW)
+
+
+def test_a_marker_with_others_tags_is_nobodys_claim(world: World, store: ModelStore) -> None:
+    """It is refused, and never deleted."""
+    put(world, PREFIX.marker.stream)
+    with pytest.raises(StreamExists, match=PREFIX.marker.stream):
+        claims.make(PREFIX, store, NOW)
+    assert not claims.look(PREFIX, store).marked
+    assert claims.release(PREFIX, store, delete=True) == 0
+    assert names(world) == {PREFIX.marker.stream}
