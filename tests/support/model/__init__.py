@@ -1,0 +1,28 @@
+"""A stream store in memory.
+
+Every call first asks a gate what becomes of it, so that a test can lose requests and replies, and
+can let others act in between. What the model does is what the contract tests show of the real
+store.
+"""
+
+from support.model.store import ModelStore
+from support.model.world import (
+    CREATION_TIME,
+    EVENT_COUNT,
+    Fate,
+    ModelSegment,
+    ModelStream,
+    World,
+    segment_name,
+)
+
+__all__ = [
+    "CREATION_TIME",
+    "EVENT_COUNT",
+    "Fate",
+    "ModelSegment",
+    "ModelStore",
+    "ModelStream",
+    "World",
+    "segment_name",
+]

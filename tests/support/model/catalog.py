@@ -1,0 +1,166 @@
+"""Scopes and streams of a stream store in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice.core.model import ScaleType, StreamConfig, StreamName
+from sluice.errors import (
+    ScopeNotEmpty,
+    ScopeNotFound,
+    StoreRejected,
+    StoreUnavailable,
+    StreamNotFound,
+    StreamNotSealed,
+)
+from sluice.stores.base import Stream
+from support.model.world import Fate, ModelStream, World, segment_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class ModelCatalog:
+    """A `sluice.stores.base.Catalog` over a World.
+
+    Args:
+        world: what it shows.
+        gate: asked before each call what becomes of it.
+    """
+
+    def __init__(self, world: World, gate: Callable[[str], Fate] = lambda _: Fate.DONE) -> None:
+        self._world = world
+        self._gate = gate
+
+    def _call(self, what: str, action: Callable[[], T]) -> T:
+        fate = self._gate(what)
+        if fate is Fate.REQUEST_LOST:
+            raise StoreUnavailable(what)
+        value = action()
+        if fate is Fate.REPLY_LOST:
+            raise StoreUnavailable(what)
+        return value
+
+    def describe(self, name: StreamName) -> Stream | None:
+        """See Catalog."""
+
+        def act() -> Stream | None:
+            there = self._world.streams.get(name)
+            if there is None:
+                return None
+            return Stream(
+                there.config, there.before or there.segments, there.segments, there.sealed
+            )
+
+        return self._call(f"describe {name}", act)
+
+    def scope_exists(self, scope: str) -> bool:
+        """See Catalog."""
+        return self._call(f"scope_exists {scope}", lambda: scope in self._world.scopes)
+
+    def create_scope(self, scope: str) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            new = scope not in self._world.scopes
+            self._world.scopes.add(scope)
+            return new
+
+        return self._call(f"create_scope {scope}", act)
+
+    def delete_scope(self, scope: str) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            if any(name.scope == scope for name in self._world.streams):
+                self._world.refusals += 1
+                raise ScopeNotEmpty(scope)
+            there = scope in self._world.scopes
+            self._world.scopes.discard(scope)
+            return there
+
+        return self._call(f"delete_scope {scope}", act)
+
+    def list_scopes(self) -> list[str]:
+        """See Catalog."""
+        return self._call("list_scopes", lambda: sorted(self._world.scopes))
+
+    def list_streams(
+        self, scope: str, tag: str | None = None, *, internal: bool = False
+    ) -> list[str]:
+        """See Catalog."""
+
+        def act() -> list[str]:
+            if scope not in self._world.scopes:
+                raise ScopeNotFound(scope)
+            return sorted(
+                name.stream
+                for name, stream in self._world.streams.items()
+                if name.scope == scope
+                and (tag is None or tag in stream.config.tags)
+                and ((internal and tag is None) or not name.stream.startswith("_"))
+            )
+
+        return self._call(f"list_streams {scope} {tag}", act)
+
+    def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            if name.scope not in self._world.scopes:
+                raise ScopeNotFound(name.scope)
+            if name in self._world.streams:
+                return False
+            segments = self._world.new_segments(name, config.scaling.min_segments, epoch=0)
+            self._world.streams[name] = ModelStream(config, segments)
+            return True
+
+        return self._call(f"create_stream {name}", act)
+
+    def update_stream(self, name: StreamName, config: StreamConfig) -> None:
+        """See Catalog."""
+
+        def act() -> None:
+            if name not in self._world.streams:
+                raise StreamNotFound(str(name))
+            stream = self._world.streams[name]
+            if stream.sealed:
+                raise StoreRejected(f"{name}: STREAM_SEALED")
+            stream.config = config
+            count = config.scaling.min_segments
+            fixed = config.scaling.type is ScaleType.FIXED
+            if self._world.rescales and fixed and len(stream.segments) != count:
+                self._world.scale(name, count)
+
+        self._call(f"update_stream {name}", act)
+
+    def seal_stream(self, name: StreamName) -> None:
+        """See Catalog."""
+
+        def act() -> None:
+            if name not in self._world.streams:
+                raise StreamNotFound(str(name))
+            stream = self._world.streams[name]
+            stream.sealed = True
+            for segment in (*stream.before, *stream.segments):
+                self._world.segments[segment_name(name, segment.id)].sealed = True
+
+        self._call(f"seal_stream {name}", act)
+
+    def delete_stream(self, name: StreamName) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            stream = self._world.streams.get(name)
+            if stream is None:
+                return False
+            if not stream.sealed:
+                raise StreamNotSealed(str(name))
+            for segment in (*stream.before, *stream.segments):
+                del self._world.segments[segment_name(name, segment.id)]
+            del self._world.streams[name]
+            return True
+
+        return self._call(f"delete_stream {name}", act)
