@@ -32,7 +32,9 @@ from sluice.errors import (
     WaitingForExecutors,
 )
 from support.copies import trouble
-from support.simulation import ENDED, Cluster, Driver, Operator, wait
+from support.copy_cluster import ENDED, Driver, wait
+from support.copy_operator import Operator
+from support.copy_promises import CopyPromises
 
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
 WALKS = 8 * EXAMPLES
@@ -74,18 +76,12 @@ LOSSES = ("pod", "finished Job", "Job", "plan", "words of the plan")
 SECONDS = (1, 10, 60, 700)
 
 
-class Copy(RuleBasedStateMachine):
+class Copy(CopyPromises, RuleBasedStateMachine):
     """One copy, its cluster, and one operator or two."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.cluster = Cluster()
-        self.operators = [Operator(self.cluster)]
-        self.number = 0
-        self.attempts = 0
-        self.final: int | None = None
-        self.succeeded = False
-        self.taken = False
+        RuleBasedStateMachine.__init__(self)
+        CopyPromises.__init__(self)
 
     @initialize(two=st.booleans(), changes=st.lists(st.sampled_from(CHANGES), max_size=2))
     def begin(self, *, two: bool, changes: list[dict[str, Any]]) -> None:
@@ -94,16 +90,6 @@ class Copy(RuleBasedStateMachine):
             self.operators.append(Operator(self.cluster))
         for change in changes:
             self.change(**change)
-
-    @property
-    def alone(self) -> bool:
-        """Whether there is one operator, as it should be."""
-        return len(self.operators) == 1
-
-    @property
-    def status(self) -> StreamCopyStatus:
-        """The copy's status as it stands."""
-        return self.cluster.status
 
     # -- operators
 
@@ -262,104 +248,12 @@ class Copy(RuleBasedStateMachine):
         self.cluster.edit(force_orphan=orphan)
         self.cluster.delete()
 
-    # -- what holds at any time
+    # -- what holds, at any time and in the end
 
     @invariant()
-    def the_world_is_in_order(self) -> None:
-        """Whatever happened, these hold."""
-        self.conditions_do_not_contradict()
-        self.success_is_true()
-        self.status_is_bounded()
-        if self.alone:
-            self.what_is_final_stays_final()
-            self.suspended_is_true()
-            self.one_driver_at_most()
-            self.the_finalizer_stands()
-        self.nothing_is_left_behind()
-
-    def conditions_do_not_contradict(self) -> None:
-        """Tools that follow kstatus read of the status what is meant by it."""
-        status = self.status
-        said = {found.type: found.status for found in status.conditions}
-        if not said:
-            assert status.observed_generation == -1 or self.cluster.deleted_at is not None
-            return
-        assert not {"Reconciling", "Stalled"} <= said.keys()
-        assert said["Ready"] in {"True", "False", "Unknown"}
-        assert (said["Ready"] == "False") == ("Stalled" in said)
-        assert (said["Ready"] == "True") == (said["Succeeded"] == "True")
-        assert ("Verified" in said) == (said["Succeeded"] == "True")
-        assert all(said.get(kind, "True") == "True" for kind in ("Reconciling", "Suspended"))
-        assert len({"Reconciling", "Stalled", "Suspended", "Verified"} & said.keys()) == 1
-        assert all(found.message for found in status.conditions)
-
-    def success_is_true(self) -> None:
-        """Nobody is told that a target is whole that is not."""
-        whole = self.cluster.store.whole
-        if self.said_to_be_done() and not self.taken:
-            assert whole is not None
-            assert self.status.plan_hash in {None, whole.hash}
-
-    def suspended_is_true(self) -> None:
-        """A copy that is said to be suspended has no pod."""
-        if self.status.condition(ConditionType.SUSPENDED):
-            assert not self.cluster.drivers
-
-    def said_to_be_done(self) -> bool:
-        """Whether the status says that the copy has succeeded."""
-        said = self.status.condition(ConditionType.SUCCEEDED)
-        return said is not None and said.status == "True"
-
-    def status_is_bounded(self) -> None:
-        """Attempts only grow, and few of them are remembered, in their order."""
-        status = self.status
-        numbers = [entry.attempt for entry in status.history]
-        assert len(numbers) <= 10
-        assert numbers == sorted(set(numbers))
-        assert status.attempts >= self.attempts or not self.alone
-        self.attempts = status.attempts
-
-    def what_is_final_stays_final(self) -> None:
-        """Neither a success nor a final failure is taken back before somebody does something."""
-        copy = self.cluster.copy
-        status = self.status
-        if self.final is not None:
-            assert status.attempts == self.final
-        if self.succeeded and self.cluster.deleted_at is None:
-            assert self.said_to_be_done()
-        if (
-            copy is None
-            or copy.generation != status.observed_generation
-            or copy.requested_at != status.last_handled_requested_at
-            or self.cluster.deleted_at is not None
-        ):
-            return
-        self.succeeded = self.said_to_be_done()
-        if status.last_failure and status.completion_time and not status.retry_time:
-            assert status.condition(ConditionType.STALLED)
-            self.final = status.attempts
-
-    def one_driver_at_most(self) -> None:
-        """Of all drivers but those that were told to stop, there is one."""
-        assert len([driver for driver in self.cluster.drivers if not driver.stopping]) <= 1
-        active = [job for job in self.cluster.jobs.values() if job.phase not in ENDED]
-        assert len(active) <= 1
-
-    def the_finalizer_stands(self) -> None:
-        """A copy that has something in the store, or may soon, is not let go."""
-        cluster = self.cluster
-        if cluster.copy is None or cluster.copy.finalizer:
-            return
-        assert not cluster.store.holds_something or cluster.orphaned
-        assert not any(driver.running and not driver.stopping for driver in cluster.drivers)
-
-    def nothing_is_left_behind(self) -> None:
-        """When the copy is gone, so is all that was staged."""
-        cluster = self.cluster
-        if cluster.copy is None and not cluster.orphaned and self.alone:
-            assert not cluster.store.holds_something
-
-    # -- what happens in the end
+    def all_promises_hold(self) -> None:
+        """Whatever happened."""
+        self.the_world_is_in_order()
 
     def teardown(self) -> None:
         """When nothing fails any more, the copy is done, or gone if it was deleted."""
@@ -386,15 +280,6 @@ class Copy(RuleBasedStateMachine):
             wait(cluster, max(30, operator.again or 60))
         assert self.is_over(), self.status
         assert cluster.copy is None or not cluster.copy.finalizer
-
-    def is_over(self) -> bool:
-        """Whether the copy is done and tidied up, or gone."""
-        cluster = self.cluster
-        if cluster.deleted_at is not None:
-            return cluster.copy is None
-        heard = self.status.last_handled_requested_at == str(self.number)
-        tidy = cluster.copy is not None and not cluster.copy.finalizer
-        return self.said_to_be_done() and heard and tidy
 
 
 def test_a_copy_comes_to_its_end_whatever_happens() -> None:

@@ -18,7 +18,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.ephemeral_simulation import HELPER, PREFIX, Cluster, Operator, Owner, Stream
+from support.ephemeral_cluster import HELPER, PREFIX, Cluster, Owner, Stream
+from support.ephemeral_operator import Operator
 from support.ephemerals import ready, spec
 
 if TYPE_CHECKING:
