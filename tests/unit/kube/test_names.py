@@ -1,0 +1,78 @@
+"""Names and labels of what the operator makes for a copy."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.kube import manifests, names
+from support.copies import UID
+from support.requests import RICH, executor, request
+
+NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
+UIDS = st.uuids().map(str)
+ATTEMPTS = st.integers(1, 1_000_000_000)
+LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+@settings(max_examples=30)
+@given(name=NAMES, uid=UIDS, attempt=ATTEMPTS)
+def test_names_fit_whatever_a_copy_is_called(name: str, uid: str, attempt: int) -> None:
+    """Every object can be made, and a Job's pods can add to its name."""
+    made = request(name=name, uid=uid, attempt=attempt)
+    bodies = [
+        manifests.job(made),
+        manifests.run_config_map(made),
+        manifests.plan_config_map(made.child, made.plan),
+        manifests.controls_config_map(made.child, made.spec),
+    ]
+    for body in bodies:
+        assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", body["metadata"]["name"])
+        for value in body["metadata"]["labels"].values():
+            assert LABEL.fullmatch(value)
+    assert len(bodies[0]["metadata"]["name"]) <= 63 - len("-x7k2p")
+    assert len({body["metadata"]["name"] for body in bodies}) == len(bodies)
+
+
+@given(first=st.tuples(NAMES, UIDS), second=st.tuples(NAMES, UIDS))
+def test_no_two_copies_share_a_name(first: tuple[str, str], second: tuple[str, str]) -> None:
+    """Neither do copies of one name that follow each other."""
+    if first[1] != second[1]:
+        assert plan_name(*first) != plan_name(*second)
+        assert names.controls_name(*first) != names.controls_name(*second)
+        assert job_name(first[1], 1) != job_name(second[1], 1)
+
+
+def test_children_go_with_their_copy() -> None:
+    """Each has its copy for an owner, and is found by its labels."""
+    made = request()
+    for body in (
+        manifests.job(made),
+        manifests.run_config_map(made),
+        manifests.plan_config_map(made.child, made.plan),
+        manifests.controls_config_map(made.child, made.spec),
+    ):
+        (owner,) = body["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"]) == ("StreamCopy", "orders", UID)
+        assert owner["controller"] is True
+        assert body["metadata"]["namespace"] == "team"
+        assert body["metadata"]["labels"][names.UID_LABEL] == UID
+
+
+def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
+    """An administrator's labels are added; those that the operator looks for stay."""
+    made = request(profile=RICH, attempt=7)
+    pods = manifests.job(made)["spec"]["template"]["metadata"], executor(made)["metadata"]
+    for meta in pods:
+        assert meta["labels"]["team"] == "data"
+        assert meta["labels"][names.UID_LABEL] == UID
+        assert meta["labels"]["app.kubernetes.io/name"] == "sluice"
+        assert meta["annotations"] == {"mesh": "off"}
+    assert [meta["labels"]["app.kubernetes.io/component"] for meta in pods] == [
+        "driver",
+        "executor",
+    ]
+    assert pods[0]["labels"][names.ATTEMPT_LABEL] == "7"

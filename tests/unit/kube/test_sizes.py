@@ -1,0 +1,91 @@
+"""How large pods are, how many there are, and where they go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sluice.kube import manifests
+from sluice.kube.pods import JobRequest, executors_for
+from sluice.kube.settings import Profile
+from support.requests import GIB, RICH, driver, executor, pod_of, request
+
+
+def test_a_tenants_sizes_go_over_the_profiles() -> None:
+    """Memory is asked for and allowed alike; what is left out is the profile's."""
+    sizes = {"cpu": "1500m", "memory": "3Gi"}
+    asked = driver(request(runtime={"driver": {"resources": sizes}}))["resources"]
+    assert asked["requests"] == {"cpu": "1500m", "memory": str(3 * GIB)}
+    assert asked["limits"]["memory"] == str(3 * GIB)
+    assert driver(request())["resources"] == Profile().driver.resources
+
+
+def test_making_a_job_changes_no_profile() -> None:
+    """What one tenant asks for is not what the next one gets."""
+    profile = Profile()
+    before = profile.model_dump()
+    made = request(runtime={"driver": {"resources": {"cpu": "2"}}})
+    manifests.job(
+        JobRequest(
+            child=made.child,
+            attempt=1,
+            spec=made.spec,
+            plan=made.plan,
+            profile=profile,
+            settings=made.settings,
+        )
+    )
+    assert profile.model_dump() == before
+
+
+@pytest.mark.parametrize(
+    ("size", "fields", "namespaces", "expected"),
+    [
+        (1, {}, ["team"], 0),
+        (GIB - 1, {}, ["team"], 0),
+        (GIB, {}, ["team"], 1),
+        (8 * GIB, {}, ["team"], 1),
+        (8 * GIB + 1, {}, ["team"], 2),
+        (1000 * GIB, {}, ["team"], 8),
+        (1000 * GIB, {}, ["other"], 0),
+        (1, {"runtime": {"executors": 3}}, ["team"], 3),
+        (1000 * GIB, {"runtime": {"executors": 0}}, ["team"], 0),
+    ],
+)
+def test_executors_follow_the_size_where_the_spec_leaves_them_open(
+    size: int, fields: dict[str, Any], namespaces: list[str], expected: int
+) -> None:
+    """None for little, one for every 8 GiB, at most what the profile allows."""
+    made = request(size=size, operator={"executorNamespaces": namespaces}, **fields)
+    assert executors_for(made) == expected
+    assert any(arg.startswith("--executors") for arg in driver(made)["args"]) == (expected > 0)
+
+
+def test_the_runtimes_hash_follows_what_pods_are_made_of() -> None:
+    """Whatever changes a pod changes the hash; limits and deadlines do not."""
+
+    def hashed(made: JobRequest) -> str:
+        return manifests.runtime_hash(made.spec, made.profile, made.settings)
+
+    same = [request(), request(limits={"bytesPerSecond": "1Mi"}), request(backoffLimit=0)]
+    other = [
+        request(runtime={"executors": 1}),
+        request(profile={"slots": 5}),
+        request(operator={"image": "another"}),
+        request(operator={"imagePullSecrets": ["pull"]}),
+    ]
+    assert len({hashed(made) for made in same}) == 1
+    assert len({hashed(made) for made in [*same, *other]}) == 5
+
+
+def test_pods_are_placed_as_the_profile_says() -> None:
+    """Its image, places and priority are in every pod; what it leaves out is not written."""
+    made = request(profile=RICH, operator={"imagePullSecrets": ["pull"]})
+    for pod in (pod_of(made), executor(made)["spec"]):
+        assert pod["containers"][0]["image"] == "registry.example/sluice:1"
+        assert pod["imagePullSecrets"] == [{"name": "pull"}]
+        for field in ("nodeSelector", "tolerations", "affinity", "priorityClassName"):
+            assert pod[field] == RICH[field]
+            assert field not in pod_of(request())
+    assert driver(request())["image"] == "localhost/sluice:dev"
