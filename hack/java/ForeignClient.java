@@ -29,12 +29,14 @@ public final class ForeignClient {
     private final Reads reads;
     private final Writes writes;
     private final Copies copies;
+    private final Many many;
 
     private ForeignClient(Session session) {
         reads = new Reads(session);
         streams = new Streams(session, reads);
         writes = new Writes(session);
         copies = new Copies(session, reads);
+        many = new Many(session);
     }
 
     /** Runs one command or serves many. */
@@ -102,6 +104,8 @@ public final class ForeignClient {
             case "read" -> reads.read(command);
             case "visible" -> reads.visible(command);
             case "copy" -> copies.copy(command);
+            case "createMany" -> many.create(command);
+            case "deleteMany" -> many.delete(command);
             default -> throw new IllegalArgumentException("unknown command " + command.name());
         };
     }

@@ -275,9 +275,31 @@ class ForeignClient:
         }
         return reports.Copied(**self._call("copy", arguments, seconds))
 
+    def create_many(self, scope: str, prefix: str, count: int, *, threads: int) -> list[float]:
+        """Makes streams `prefix0`, `prefix1`, ... of one segment, and their scope.
+
+        Args:
+            scope: Their scope.
+            prefix: What their names begin with.
+            count: How many.
+            threads: How many at a time.
+
+        Returns:
+            After how many seconds each was there.
+        """
+        return self._each("createMany", scope, prefix, count, threads)
+
+    def delete_many(self, scope: str, prefix: str, count: int, *, threads: int) -> list[float]:
+        """Seals and deletes such streams; after how many seconds each was gone."""
+        return self._each("deleteMany", scope, prefix, count, threads)
+
     def token(self, scope: str, stream: str) -> str:
         """Gets what a segment store wants to see where one must log in, good for reading."""
         return str(self._call("token", _of(scope, stream))["token"])
+
+    def _each(self, command: str, scope: str, prefix: str, count: int, threads: int) -> list[float]:
+        arguments = {"scope": scope, "prefix": prefix, "count": count, "threads": threads}
+        return [float(second) for second in self._call(command, arguments)["seconds"]]
 
     def _changed(self, command: str, arguments: Mapping[str, object]) -> bool:
         return bool(self._call(command, arguments)["changed"])

@@ -333,6 +333,24 @@ METRICS: Final = (
         "Resources looked at, by what came of it: ok, or error and it is tried again.",
     ),
     Metric("sluice_reconcile_seconds", "histogram", ("kind",), "Time to look at a resource once."),
+    Metric(
+        "sluice_queue_wait_seconds",
+        "histogram",
+        ("lane",),
+        "How long resources have waited for a worker.",
+    ),
+    Metric(
+        "sluice_store_call_seconds",
+        "histogram",
+        ("call",),
+        "Time of calls to the controllers of stores, by their gRPC method.",
+    ),
+    Metric(
+        "sluice_api_calls_total",
+        "counter",
+        ("resource", "verb"),
+        "Calls to the API server, but for the watches of Sluice's own kinds.",
+    ),
     Metric("sluice_watch_behind", "gauge", ("kind",), "1 while a watch has missed changes."),
     Metric("sluice_copies", "gauge", ("state",), "StreamCopies by what their condition says."),
     Metric(

@@ -63,12 +63,19 @@ async def operate(settings: OperatorSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(await Api.connect())
+        queue, mirror, metrics = WorkQueue(), Mirror(), Metrics()
+
+        def called(verb: str, resource: str) -> None:
+            metrics.count("sluice_api_calls_total", verb=verb, resource=resource)
+
+        def asked(call: str, seconds: float) -> None:
+            metrics.observe("sluice_store_call_seconds", seconds, call=call)
+
+        api = await stack.enter_async_context(await Api.connect(called))
         cluster = await cluster_id(api, settings.cluster_id)
         threads = stack.enter_context(ThreadPoolExecutor(THREADS, thread_name_prefix="store"))
-        connections = Connections(api, Settings(cluster_id=cluster, timeouts=TIMEOUTS))
+        connections = Connections(api, Settings(cluster_id=cluster, timeouts=TIMEOUTS), told=asked)
         stack.callback(connections.close)
-        queue, mirror, metrics = WorkQueue(), Mirror(), Metrics()
         recorder = Recorder(api, socket.gethostname())
         statuses = StatusWriter(api, recorder)
         probes = Probes(connections, threads)

@@ -19,7 +19,10 @@ from sluice.api.common import GROUP, VERSION
 from sluice.errors import ApiUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    Told = Callable[[str, str], None]
+    """Told of each call: its verb, as the API's own rules have it, and the resource."""
 
 Object = dict[str, Any]
 """An object of the API, as JSON has it."""
@@ -104,14 +107,19 @@ class Api:
 
     Args:
         client: the connection; closed at the end of the block.
+        told: of each call.
     """
 
-    def __init__(self, client: kubernetes_client.ApiClient) -> None:
+    def __init__(self, client: kubernetes_client.ApiClient, told: Told | None = None) -> None:
         self._client = client
+        self._told = told
 
     @classmethod
-    async def connect(cls) -> Self:
+    async def connect(cls, told: Told | None = None) -> Self:
         """By the pod's service account, or else by KUBECONFIG.
+
+        Args:
+            told: of each call.
 
         Raises:
             ApiUnavailable: there is neither.
@@ -133,7 +141,7 @@ class Api:
                     f"no way to a Kubernetes API: {error}",
                     remedy="Run in a pod with a service account, or set KUBECONFIG.",
                 ) from error
-        return cls(kubernetes_client.ApiClient(configuration))
+        return cls(kubernetes_client.ApiClient(configuration), told)
 
     async def __aenter__(self) -> Self:
         """The connection is opened by the first call."""
@@ -335,6 +343,8 @@ class Api:
         timeout: aiohttp.ClientTimeout | float = TIMEOUT,  # noqa: ASYNC109 - it becomes the library's
     ) -> Any:
         """Send a call; what its answer begins with."""
+        if self._told is not None:
+            self._told(*asked(method, path, watch="watch" in (query or {})))
         request = await self._client.param_serialize(
             method,
             path,
@@ -344,6 +354,21 @@ class Api:
             auth_settings=["BearerToken"],
         )
         return await self._client.call_api(*request, _request_timeout=timeout)
+
+
+_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+
+
+def asked(method: str, path: str, *, watch: bool) -> tuple[str, str]:
+    """The verb and the resource of a call, with its subresource; no name, no namespace."""
+    parts = path.strip("/").split("/")
+    parts = parts[2 if parts[0] == "api" else 3 :]
+    if parts[0:1] == ["namespaces"] and len(parts) > 2:  # noqa: PLR2004 - else it is one itself
+        parts = parts[2:]
+    if not parts:
+        return "get", "discovery"
+    reading = "watch" if watch else "list" if len(parts) == 1 else "get"
+    return _VERBS.get(method, reading), "/".join([parts[0], *parts[2:]])
 
 
 def _is_success(status: int) -> bool:

@@ -47,6 +47,7 @@ class Controller:
         while True:
             key = await self._queue.take(lane)
             begun, again, result = time.monotonic(), None, "error"
+            self._metrics.observe("sluice_queue_wait_seconds", self._queue.waited(key), lane=lane)
             with structlog.contextvars.bound_contextvars(resource=str(key)):
                 try:
                     again = await self._kinds[key.kind].reconcile(key)

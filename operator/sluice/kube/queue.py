@@ -63,6 +63,7 @@ class WorkQueue:
         self._lanes = {lane: _Lane() for lane in Lane}
         self._lane_of: dict[Key, Lane] = {}
         self._working: dict[Key, float] = {}
+        self._waited: dict[Key, float] = {}
         self._again: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
         self._order = itertools.count()
@@ -100,7 +101,7 @@ class WorkQueue:
             if wait is not None and wait <= 0:
                 _, _, key = heapq.heappop(queue.due)
                 del queue.at[key]
-                self._working[key] = self._clock()
+                self._working[key], self._waited[key] = self._clock(), -wait
                 return key
             queue.changed.clear()
             try:
@@ -117,6 +118,7 @@ class WorkQueue:
             failed: by surprise: it is tried again, later each time.
         """
         self._working.pop(key, None)
+        self._waited.pop(key, None)
         wish = self._again.pop(key, None)
         if failed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
@@ -130,6 +132,10 @@ class WorkQueue:
             self.add(key, delay=again)
         elif key not in self._lanes[self._lane_of.get(key, Lane.NORMAL)].at:
             self._lane_of.pop(key, None)
+
+    def waited(self, key: Key) -> float:
+        """Seconds for which a key that is worked on was due before somebody took it."""
+        return self._waited[key]
 
     def depth(self, lane: Lane) -> int:
         """Keys that are due and wait for a worker."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
     from sluice.kube.client import Api, Object
-    from sluice.stores.base import Store
+    from sluice.stores.base import Store, Told
 
 
 _log = structlog.get_logger()
@@ -50,12 +50,21 @@ class Connections:
         api: where Secrets are read.
         settings: deadlines.
         idle: seconds for which a connection is kept that nobody asks for.
+        told: of each call to a store's catalog.
     """
 
-    def __init__(self, api: Api, settings: Settings, *, idle: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        api: Api,
+        settings: Settings,
+        *,
+        idle: float = IDLE_SECONDS,
+        told: Told | None = None,
+    ) -> None:
         self._api = api
         self._idle = idle
         self._settings = settings
+        self._told = told
         self._open: dict[tuple[str, StoreAddress], _Open] = {}
 
     async def get(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Store:
@@ -93,7 +102,7 @@ class Connections:
             return kept.store
         if kept is not None:
             kept.store.close()
-        store = connect(address, self._settings, credentials=credentials)
+        store = connect(address, self._settings, credentials=credentials, told=self._told)
         self._open[key] = _Open(fingerprint, store, now)
         if kept is None:
             self._look_again(key, self._idle)

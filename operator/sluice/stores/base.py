@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from uuid import UUID
 
     from sluice.core.model import Health, Segment, SegmentInfo, StreamConfig, StreamName
+
+    Told = Callable[[str, float], None]
+    """Told of each call to what serves a catalog: its name, and how many seconds it took."""
 
 Buffer = bytes | bytearray | memoryview
 

@@ -10,11 +10,15 @@ from sluice.stores.credentials import Credentials
 if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
-    from sluice.stores.base import Store
+    from sluice.stores.base import Store, Told
 
 
 def connect(
-    address: StoreAddress, settings: Settings, *, credentials: Credentials | None = None
+    address: StoreAddress,
+    settings: Settings,
+    *,
+    credentials: Credentials | None = None,
+    told: Told | None = None,
 ) -> Store:
     """Make the store at an address. No connection is opened before the first call needs one.
 
@@ -22,6 +26,7 @@ def connect(
         address: where it is.
         settings: deadlines, and the folder of credentials.
         credentials: as whom; None to read the folder for the Secret that the address names.
+        told: of each call to what serves its catalog, in a thread of its own.
 
     Raises:
         InvalidSpec: the URI is not one of this kind of store.
@@ -37,4 +42,6 @@ def connect(
             # Imported here so that a process pays for, and knows, only the backends it uses.
             from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
 
-            return PravegaStore(address.uri, credentials=credentials, timeouts=settings.timeouts)
+            return PravegaStore(
+                address.uri, credentials=credentials, timeouts=settings.timeouts, told=told
+            )

@@ -63,6 +63,15 @@ def take(queue: WorkQueue, lane: Lane = Lane.NORMAL) -> Key | None:
     return RUNNER.run(at_once(queue.take(lane)))
 
 
+def test_waiting_counts_from_when_a_key_was_due() -> None:
+    """Not from when it was added: a look that is wanted later does not wait until then."""
+    queue, clock = made()
+    queue.add(A, delay=10)
+    clock.now += 13
+    assert take(queue) == A
+    assert queue.waited(A) == 3
+
+
 def test_a_key_is_taken_once() -> None:
     """However often it was added."""
     queue, _ = made()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from sluice.core.model import StreamConfig, StreamName
+    from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.names import Access
 
@@ -67,16 +68,24 @@ class Controller:
         endpoint: where the controller listens.
         credentials: sent with each call, when there are any.
         timeout: seconds that one call may take.
+        told: of each call.
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, credentials: Credentials | None, timeout: float
+        self,
+        endpoint: Endpoint,
+        *,
+        credentials: Credentials | None,
+        timeout: float,
+        told: Told | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
         self._metadata = _basic(credentials) if credentials else ()
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=_OPTIONS)
         self._stub = ControllerServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._names = {method: name for name, method in vars(self._stub).items()}
+        self._told = told
 
     async def close(self) -> None:
         """Close the channel; calls under way are cancelled."""
@@ -319,6 +328,7 @@ class Controller:
         self, method: Any, request: Any, doing: str, *, missing: SluiceError | None = None
     ) -> Any:
         """One call; `missing` is what the code NOT_FOUND means, where it means something."""
+        begun = time.monotonic()
         try:
             return await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
@@ -332,6 +342,9 @@ class Controller:
                 f"cannot {doing}: the controller at {self._endpoint} said {code.name}"
                 f" ({error.details() or 'without a reason'})"
             ) from None
+        finally:
+            if self._told is not None:
+                self._told(self._names[method], time.monotonic() - begun)
 
 
 def _basic(credentials: Credentials) -> tuple[tuple[str, str], ...]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from sluice.config import StoreTimeouts
     from sluice.core.model import StreamName
+    from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
     from sluice.stores.pravega.names import Access, Endpoint, Owner
@@ -68,15 +69,22 @@ class Directory:
         endpoint: where the controller listens.
         credentials: as whom; None where the store asks nobody.
         timeouts: `call` bounds each call.
+        told: of each call.
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, credentials: Credentials | None, timeouts: StoreTimeouts
+        self,
+        endpoint: Endpoint,
+        *,
+        credentials: Credentials | None,
+        timeouts: StoreTimeouts,
+        told: Told | None = None,
     ) -> None:
         self.authenticates = credentials is not None
         self._endpoint = endpoint
         self._credentials = credentials
         self._timeouts = timeouts
+        self._told = told
         self._begin()
 
     def _begin(self) -> None:
@@ -180,7 +188,10 @@ class Directory:
 
         async def make() -> Controller:
             return Controller(
-                self._endpoint, credentials=self._credentials, timeout=self._timeouts.call
+                self._endpoint,
+                credentials=self._credentials,
+                timeout=self._timeouts.call,
+                told=self._told,
             )
 
         return _Client(loop, thread, asyncio.run_coroutine_threadsafe(make(), loop).result())

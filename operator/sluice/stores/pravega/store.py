@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sluice.config import StoreTimeouts
     from sluice.core.model import KeyRange, Segment, StreamConfig
+    from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
 
@@ -38,19 +39,25 @@ class PravegaStore(PravegaSegments):
         uri: the controller, `tcp://host:port`.
         credentials: as whom; None for a cluster that asks nobody.
         timeouts: deadlines of every call.
+        told: of each call to the controller.
 
     Raises:
         InvalidSpec: the URI is not of that form.
     """
 
     def __init__(
-        self, uri: str, *, credentials: Credentials | None, timeouts: StoreTimeouts
+        self,
+        uri: str,
+        *,
+        credentials: Credentials | None,
+        timeouts: StoreTimeouts,
+        told: Told | None = None,
     ) -> None:
         self._uri = uri
         self._timeouts = timeouts
         self._pool = ConnectionPool(timeouts.connect)
         self._directory = Directory(
-            names.Endpoint.parse(uri), credentials=credentials, timeouts=timeouts
+            names.Endpoint.parse(uri), credentials=credentials, timeouts=timeouts, told=told
         )
         super().__init__(Transport(self._directory, self._pool, timeouts))
 

@@ -1,0 +1,73 @@
+import io.pravega.client.stream.ScalingPolicy;
+import io.pravega.client.stream.StreamConfiguration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+
+/** Makes and removes many streams at once: what one would do without Sluice. */
+final class Many {
+    private final Session session;
+
+    Many(Session session) {
+        this.session = session;
+    }
+
+    /** Does something to one stream. */
+    private interface Deed {
+        void to(String stream);
+    }
+
+    /** Makes the streams {@code prefix0}, {@code prefix1}, ..., of one segment each. */
+    Map<String, Object> create(Command command) throws InterruptedException, ExecutionException {
+        StreamConfiguration configuration =
+                StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
+        String scope = command.scope();
+        session.streams.createScope(scope);
+        return each(
+                command,
+                stream -> session.streams.createStream(scope, stream, configuration));
+    }
+
+    /** Seals and deletes them. */
+    Map<String, Object> delete(Command command) throws InterruptedException, ExecutionException {
+        String scope = command.scope();
+        return each(
+                command,
+                stream -> {
+                    session.streams.sealStream(scope, stream);
+                    session.streams.deleteStream(scope, stream);
+                });
+    }
+
+    /** Does it to all, {@code threads=} at a time; says when each was done, from the beginning. */
+    private static Map<String, Object> each(Command command, Deed deed)
+            throws InterruptedException, ExecutionException {
+        int count = command.count("count", 1);
+        String prefix = command.text("prefix");
+        ExecutorService threads = Executors.newFixedThreadPool(command.count("threads", count));
+        try {
+            long start = System.nanoTime();
+            List<Callable<Double>> deeds = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                String stream = prefix + i;
+                deeds.add(
+                        () -> {
+                            deed.to(stream);
+                            return (System.nanoTime() - start) / 1e9;
+                        });
+            }
+            List<Double> seconds = new ArrayList<>();
+            for (Future<Double> done : threads.invokeAll(deeds)) {
+                seconds.add(done.get());
+            }
+            return Map.of("seconds", seconds);
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+}
