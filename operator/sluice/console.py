@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from sluice.core.copying import Publish, Stitch, Transfer, Verify
 from sluice.core.progress import Meter
+from sluice.core.steps import Publish, Stitch, Transfer, Verify
 from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome
 from sluice.errors import SluiceError
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sluice.config import Settings
-    from sluice.core.copying import Step
     from sluice.core.plan import Plan
+    from sluice.core.steps import Step
     from sluice.engine.report import StreamReport
     from sluice.engine.stream import StreamCopy
 

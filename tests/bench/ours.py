@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from bench.lab import Lab
-    from sluice.core.copying import Step
+    from sluice.core.steps import Step
     from sluice.engine.report import StreamReport
     from sluice.engine.stream import StreamCopy
     from sluice.errors import SluiceError

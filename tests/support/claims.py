@@ -24,7 +24,6 @@ OWN = replace(ONE, scope="new", make_scope=True)
 def fresh() -> World:
     """A world whose streams are newer than the resource."""
     world = World()
-    world.rescales = True
     world.time = NOW + AHEAD
     return world
 

@@ -4,10 +4,10 @@ import hashlib
 import struct
 from collections.abc import Sequence
 
-from sluice.core.copying import Step, Transfer, Verify
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.plan import StreamPlan
 from sluice.core.planner import CopyRequest
+from sluice.core.steps import Step, Transfer, Verify
 from sluice.engine.copy import CopyRunner, Listener
 from sluice.engine.executor import Executor, InlineExecutor
 from sluice.engine.planning import resolve
@@ -52,6 +52,51 @@ def put_source(world: World, *shapes: Sequence[int], name: StreamName = SOURCE) 
         segments.append(Segment(id=i, keys=keys))
     world.streams[name] = ModelStream(StreamConfig(tags=("team=a",)), tuple(segments))
     return contents
+
+
+def put_scaled_source(
+    world: World,
+    shapes: Sequence[Sequence[int]],
+    moves: Sequence[tuple[str, int]],
+    *,
+    name: StreamName = SOURCE,
+) -> list[bytes]:
+    """Put a stream into the world that was scaled, and perhaps truncated in between.
+
+    Args:
+        world: where.
+        shapes: event sizes of each segment, taken over and over; of the first ones made at once.
+        moves: "split" or "merge" at a place among the segments that take events, or "truncate".
+        name: of the stream.
+
+    Returns:
+        The bytes of each readable segment, as scale events made them.
+    """
+    put_source(world, *shapes[:2], name=name)
+    world.numbers[name] = len(world.streams[name].segments)
+    stream = world.streams[name]
+    for move, place in moves:
+        active = stream.segments
+        at = place % len(active)
+        keys = active[at].keys
+        middle = (keys.low + keys.high) / 2
+        if move == "split":
+            halves = [KeyRange(low=keys.low, high=middle), KeyRange(low=middle, high=keys.high)]
+            world.replace(name, {active[at].id}, halves)
+        elif move == "merge" and at + 1 < len(active):
+            whole = KeyRange(low=keys.low, high=active[at + 1].keys.high)
+            world.replace(name, {active[at].id, active[at + 1].id}, [whole])
+        elif move == "truncate":
+            world.truncate(name)
+        else:
+            continue
+        if move != "truncate":
+            for number, segment in enumerate(stream.made[-1]):
+                sizes = shapes[(segment.id + number) % len(shapes)]
+                there = world.segments[segment_name(name, segment.id)]
+                there.data += events_of(sizes, segment.id)
+                there.attributes[EVENT_COUNT] = len(sizes)
+    return world.bytes_of(name)
 
 
 def planned(store: ModelStore, request: CopyRequest = REQUEST) -> StreamPlan:

@@ -4,7 +4,11 @@
 driver that starts in the middle, after any crash, or beside another driver decides the same as one
 that was there from the beginning. Each step is safe to repeat and safe to carry out late.
 
-    Claim -> Bind -> Stage -> Transfer -> Stitch -> Verify -> Publish -> Configure -> Sweep -> Done
+    Claim -> Shape -> Bind -> Stage -> Transfer -> Stitch -> Verify -> Publish
+      -> (Scale -> Settle -> Publish) for each generation -> Configure -> Sweep -> Done
+
+All generations are staged and verified before the first one is published: they become readable in
+the order in which the source was scaled, without a byte being moved.
 """
 
 from __future__ import annotations
@@ -15,6 +19,22 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.digest import chunk_end, chunk_start, chunks
+from sluice.core.steps import (
+    Bind,
+    Claim,
+    Configure,
+    Done,
+    Forget,
+    Publish,
+    Scale,
+    Settle,
+    Shape,
+    Stage,
+    Stitch,
+    Sweep,
+    Transfer,
+    Verify,
+)
 from sluice.errors import (
     CopyAborted,
     IntegrityError,
@@ -27,19 +47,29 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
     from sluice.core.journal import Journal
-    from sluice.core.model import SegmentInfo
+    from sluice.core.model import Segment, SegmentInfo
     from sluice.core.plan import Part, SegmentPlan, StreamPlan
+    from sluice.core.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """The target stream: its tags and its segments' ids in key order, as the catalog says."""
+    """The target stream, as the catalog says.
+
+    Attributes:
+        tags: its tags.
+        segments: ids of the segments that take events, in key order.
+        head: the oldest segments that are readable, in key order.
+        restless: whether the store may scale it by itself.
+    """
 
     tags: tuple[str, ...]
     segments: tuple[int, ...]
+    head: tuple[Segment, ...]
+    restless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +106,8 @@ class Observed:
     Attributes:
         journal: what was written down; None before the plan is recorded and after the end.
         target: the target stream, None when there is none.
-        segments: in the plan's order; empty while the target is not bound.
+        segments: in the plan's order; empty while the target is not bound. Looked at before the
+            target, or again where that had gone on.
         sources: in the plan's order; None when nothing has to be read from the source any more.
         renewed: whether there is a source stream that has none of the plan's segments.
     """
@@ -86,82 +117,6 @@ class Observed:
     segments: tuple[SeenSegment, ...] = ()
     sources: tuple[SeenSource | None, ...] | None = None
     renewed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Make the target stream, tagged as ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """Write down which segments the target has."""
-
-    segments: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Make staging segments: (segment of the plan, part) each."""
-
-    parts: tuple[tuple[int, Part], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Copy bytes: (segment of the plan, part, source offset to go on at) each."""
-
-    parts: tuple[tuple[int, Part, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stitch:
-    """Merge parts into their segment's first one: (segment of the plan, part) in order."""
-
-    parts: tuple[tuple[int, Part], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Verify:
-    """Compare staged segments with their source's digests and mark them: segments of the plan."""
-
-    segments: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Publish:
-    """Seal staged segments and merge them into the target: segments of the plan, in order."""
-
-    segments: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Configure:
-    """Give the target its final configuration, and the tag that says that it is whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """Delete staging segments that are left: (segment of the plan, part) each."""
-
-    parts: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Delete the journal: the target says by itself that it is whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Nothing is left to do. `digest` is the copy's, as the target's tag says it."""
-
-    digest: str
-
-
-Step = (
-    Claim | Bind | Stage | Transfer | Stitch | Verify | Publish | Configure | Sweep | Forget | Done
-)
 
 
 def seams(segment: SegmentPlan) -> tuple[int, ...]:
@@ -216,19 +171,70 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     if seen.journal is None:
         raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
     bound = seen.journal.target
-    if seen.target is None:
-        if bound is not None:
-            raise TargetReplaced(f"{plan.target} was deleted while it was being made")
-        return Claim()
     if bound is None:
-        return Bind(seen.target.segments)
-    if bound != seen.target.segments:
+        return _make(plan, seen.target)
+    if seen.target is None:
+        raise TargetReplaced(f"{plan.target} was deleted while it was being made")
+    at = generation_of(plan, bound, seen.target.segments)
+    if at is None:
         raise TargetReplaced(f"{plan.target} has other segments than the ones this copy made")
-    return _fill(plan, seen)
+    return _fill(plan, seen, at)
 
 
-def _fill(plan: StreamPlan, seen: Observed) -> Step:
-    """The next step between the claim of the target and its completion."""
+def _make(plan: StreamPlan, target: SeenTarget | None) -> Step:
+    """The next step until the target has the segments of the first generation."""
+    if target is None:
+        return Claim()
+    if not has_shape(plan, target.head):
+        return Shape(target.segments)
+    return Bind(tuple(segment.id for segment in target.head))
+
+
+def has_shape(plan: StreamPlan, segments: Sequence[Segment]) -> bool:
+    """Whether segments, in key order, take the keys of the plan's first generation."""
+    first = [plan.segments[i].keys for i in plan.generations[0]]
+    return len(segments) == len(first) and all(
+        segment.keys.is_like(keys) for segment, keys in zip(segments, first, strict=True)
+    )
+
+
+def generation_of(plan: StreamPlan, bound: Sequence[int], tail: Sequence[int]) -> int | None:
+    """Which of the plan's generations a target stands at, by the segments that take events.
+
+    Args:
+        plan: the plan.
+        bound: ids of the target's segments, in the plan's order.
+        tail: ids of those that take events now, in key order.
+    """
+    for number, active in enumerate(plan.active):
+        if tuple(bound[i] for i in active) == tuple(tail):
+            return number
+    return None
+
+
+def is_behind(plan: StreamPlan, seen: Sequence[SeenSegment], at: int) -> bool:
+    """Whether segments were looked at before another driver published them and went on.
+
+    Args:
+        plan: the plan.
+        seen: the segments.
+        at: the generation at which the target stood when it was looked at afterwards.
+    """
+    return any(
+        state.published is None and (segment.generation < at or state.target is None)
+        for segment, state in zip(plan.segments, seen, strict=True)
+        if segment.generation <= at
+    )
+
+
+def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
+    """The next step between the claim of the target and its completion.
+
+    Args:
+        plan: the plan.
+        seen: what the stores hold.
+        at: the generation at which the target stands.
+    """
     pairs = list(enumerate(zip(plan.segments, seen.segments, strict=True)))
     if any(state.published == identity.ABORTED for _, (_, state) in pairs):
         raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
@@ -236,8 +242,10 @@ def _fill(plan: StreamPlan, seen: Observed) -> Step:
     if not unpublished:
         _check_published(plan, seen)
         return Configure()
-    for _, _, state in unpublished:
-        if state.target is None or state.target.length != 0:
+    for _, segment, state in unpublished:
+        there = segment.generation <= at
+        empty = state.target is not None and state.target.length == 0
+        if there is not empty or segment.generation < at:
             raise TargetReplaced(
                 f"somebody wrote into {plan.target} while it was being made",
                 remedy="Abort this copy and copy to a name that nobody writes to.",
@@ -249,7 +257,10 @@ def _fill(plan: StreamPlan, seen: Observed) -> Step:
     ]
     if unverified:
         return _stage(plan, seen, unverified)
-    return Publish(tuple(i for i, _, _ in unpublished))
+    ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
+    if seen.target is not None and seen.target.restless:
+        return Settle()
+    return Publish(ready) if ready else Scale(at + 1)
 
 
 def _stage(
@@ -314,6 +325,11 @@ def _check_source(
                 remedy="Abort the copy, or restore the source first.",
             )
         source = seen.sources[i]
+        if source is None and _has_any(plan, seen.sources):
+            raise SourceTruncated(
+                f"{plan.source} was truncated: segment {segment.id} is gone, and the copy needs it "
+                f"from {needed} on"
+            )
         if source is None or source.created != segment.created:
             raise SourceReplaced(
                 f"{plan.source} was deleted and made again: segment {segment.id} is not the one "
@@ -324,6 +340,14 @@ def _check_source(
                 f"{plan.source} was truncated: segment {segment.id} begins at "
                 f"{source.info.start}, and the copy needs it from {needed} on"
             )
+
+
+def _has_any(plan: StreamPlan, sources: Sequence[SeenSource | None]) -> bool:
+    """Whether the source is the one that was planned, by any of its segments."""
+    return any(
+        source is not None and source.created == segment.created
+        for source, segment in zip(sources, plan.segments, strict=True)
+    )
 
 
 def _check_published(plan: StreamPlan, seen: Observed) -> None:

@@ -7,10 +7,13 @@ They are immutable and serialisable. Offsets and lengths are bytes, times are mi
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+ROUNDING: Final = 1e-9
+"""Key ranges that differ by less are the same: stores divide [0, 1) in floating point."""
 
 
 class Frozen(BaseModel):
@@ -42,6 +45,14 @@ class KeyRange(Frozen):
 
     low: float = Field(ge=0, le=1)
     high: float = Field(ge=0, le=1)
+
+    def overlaps(self, other: KeyRange) -> bool:
+        """Whether a routing key can be in both; edges that differ by rounding are the same."""
+        return self.low < other.high - ROUNDING and other.low < self.high - ROUNDING
+
+    def is_like(self, other: KeyRange) -> bool:
+        """Whether the two differ by rounding at most."""
+        return abs(self.low - other.low) < ROUNDING and abs(self.high - other.high) < ROUNDING
 
 
 class Segment(Frozen):

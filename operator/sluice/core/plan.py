@@ -34,6 +34,8 @@ class SegmentPlan(Frozen):
     Attributes:
         id: the segment's id in the source.
         keys: the keys it takes; the target has a segment with the same range.
+        generation: which scale event of the source made it, from 1; 0 for those that hold the
+            oldest readable bytes.
         start: first offset copied.
         end: offset after the last byte copied.
         created: the segment's creation time in ms; with the id it is the source's identity.
@@ -44,6 +46,7 @@ class SegmentPlan(Frozen):
 
     id: int
     keys: KeyRange
+    generation: int = 0
     start: int
     end: int
     created: int
@@ -71,7 +74,8 @@ class StreamPlan(Frozen):
         copy_id: the copy's identity, 32 hexadecimal digits.
         source: the stream to copy.
         target: the stream to make.
-        segments: sorted by key range; the target gets one segment for each.
+        segments: the target gets one segment for each. Sorted by generation; within the first one
+            by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
     """
@@ -93,6 +97,29 @@ class StreamPlan(Frozen):
         """Events to copy, None when they are not known before they are counted."""
         counts = [segment.events for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
+
+    @cached_property
+    def generations(self) -> tuple[tuple[int, ...], ...]:
+        """The segments' places in `segments`: those of each generation."""
+        last = self.segments[-1].generation if self.segments else 0
+        return tuple(
+            tuple(i for i, segment in enumerate(self.segments) if segment.generation == number)
+            for number in range(last + 1)
+        )
+
+    @cached_property
+    def active(self) -> tuple[tuple[int, ...], ...]:
+        """The places of the segments that take events once each generation is made, by keys."""
+        now: tuple[int, ...] = ()
+        states = []
+        for made in self.generations:
+            kept = [i for i in now if not any(self._overlap(i, j) for j in made)]
+            now = tuple(sorted((*kept, *made), key=lambda i: self.segments[i].keys.low))
+            states.append(now)
+        return tuple(states)
+
+    def _overlap(self, one: int, other: int) -> bool:
+        return self.segments[one].keys.overlaps(self.segments[other].keys)
 
     @cached_property
     def hash(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import Field
 
 from sluice.core.digest import CHUNK
-from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName
+from sluice.core.model import ROUNDING, Frozen, KeyRange, StreamConfig, StreamName
 from sluice.core.plan import SegmentPlan, StreamPlan
 from sluice.errors import SourceUnsupported
 
@@ -19,8 +19,6 @@ PART_BYTES = 256 << 20
 
 MAX_PARTS = 64
 """More parts than this do not make a segment faster; a part just gets longer."""
-
-_UNIFORM = 1e-9
 
 
 class CopyRequest(Frozen):
@@ -46,6 +44,7 @@ class SeenSegment(NamedTuple):
 
     id: int
     keys: KeyRange
+    generation: int
     start: int
     end: int
     created: int
@@ -64,28 +63,22 @@ def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
 
 
 def plan_stream(
-    request: CopyRequest, *, config: StreamConfig, scaled: bool, seen: Sequence[SeenSegment]
+    request: CopyRequest, *, config: StreamConfig, seen: Sequence[SeenSegment]
 ) -> StreamPlan:
     """The plan for a new target.
 
     Args:
         request: what is wanted.
         config: the source's configuration.
-        scaled: whether the readable part of the source spans scale events.
-        seen: the source's segments, with bounds.
+        seen: the source's segments, with bounds, in the order in which the store made them.
 
     Raises:
-        SourceUnsupported: the source was scaled, or its key ranges are not uniform.
+        SourceUnsupported: a generation does not take the keys of those that it follows on, so that
+            the target could not be scaled in the same way.
     """
     segments = sorted(seen, key=lambda segment: segment.keys.low)
-    if scaled or not _uniform([segment.keys for segment in segments]):
-        raise SourceUnsupported(
-            f"{request.source} was scaled: its readable data span several epochs or its segments "
-            "have unequal key ranges, and this version copies streams of one epoch",
-            field="spec.source.stream",
-            remedy="Copy a stream that was not scaled; nothing was made.",
-        )
-    return StreamPlan(
+    segments.sort(key=lambda segment: (segment.generation, segment.generation and segment.id))
+    plan = StreamPlan(
         copy_id=request.copy_id,
         source=request.source,
         target=request.target,
@@ -98,12 +91,20 @@ def plan_stream(
         config=config,
         verify=request.verify,
     )
+    for number, active in enumerate(plan.active):
+        if not _covers([plan.segments[i].keys for i in active]):
+            raise SourceUnsupported(
+                f"the segments of {request.source} after its scale event {number} have gaps or "
+                "share keys, so no stream can be scaled in the same way",
+                field="spec.source.stream",
+                remedy="Nothing was made. Please report this with what the store says of the "
+                "stream's epochs.",
+            )
+    return plan
 
 
-def _uniform(ranges: Sequence[KeyRange]) -> bool:
-    """Whether the ranges are those a store gives a new stream: equal parts of [0, 1)."""
-    count = len(ranges)
-    return all(
-        abs(keys.low - i / count) < _UNIFORM and abs(keys.high - (i + 1) / count) < _UNIFORM
-        for i, keys in enumerate(ranges)
-    )
+def _covers(ranges: Sequence[KeyRange]) -> bool:
+    """Whether ranges in order cover [0, 1), each key once."""
+    begins = [*(keys.low for keys in ranges), 1.0]
+    ends = [0.0, *(keys.high for keys in ranges)]
+    return all(abs(a - b) < ROUNDING for a, b in zip(begins, ends, strict=True))

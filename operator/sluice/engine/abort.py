@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.core.model import StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Store, Stream
 
 
 def abort(copy_id: str, target: StreamName, store: Store) -> bool:
@@ -50,13 +50,13 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     journal = ledger.load()
     stream = store.describe(target)
     ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
-    segments = () if stream is None else tuple(segment.id for segment in stream.tail)
+    segments = () if stream is None else _first(stream)
     if stream is not None and identity.completed(stream.config.tags, copy_id) is not None:
         return False
     bound = journal.target if journal is not None else None
     if ours:
         _shut(store, copy_id, target, segments)
-        bound = bound or segments
+        bound = bound or segments  # without a journal nobody knows what was to be made later
     if bound is not None:
         clear(copy_id, target, bound, store)
     if ours:
@@ -77,7 +77,7 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     if stream is None or not identity.is_ours(stream.config.tags, copy_id):
         return False
     attribute = identity.publish_attribute(copy_id)
-    first = store.segment_name(target, stream.tail[0].id)
+    first = store.segment_name(target, _first(stream)[0])
     return store.attributes([(first, attribute)]) == [identity.ABORTED] and abort(
         copy_id, target, store
     )
@@ -92,10 +92,16 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     stream = store.describe(target)
     if stream is None:
         return 0
-    left = clear(copy_id, target, [segment.id for segment in stream.tail], store)
+    segments = [segment.id for made in store.generations(target) for segment in made]
+    left = clear(copy_id, target, segments, store)
     ledger = Ledger(store, copy_id, target)
     ledger.load()
     return left + ledger.delete()
+
+
+def _first(stream: Stream) -> tuple[int, ...]:
+    """The segments that are published first: the oldest, as long as a copy works on its target."""
+    return tuple(segment.id for segment in stream.head)
 
 
 def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> int:
@@ -149,14 +155,12 @@ def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int
     for segment in segments:
         name = store.segment_name(target, segment)
         try:
-            shut = store.attributes([(name, attribute)]) == [identity.ABORTED] or (
-                store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
-            )
+            store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
         except NoSuchSegment:
             return  # another abort is at it; the target is looked at again before it is deleted
         except SegmentSealed:
-            continue  # it takes no bytes, ours included
-        if not shut and store.attributes([(name, attribute)]) != [identity.ABORTED]:
+            pass  # it takes no bytes, ours included, but it may have taken them
+        if store.attributes([(name, attribute)]) not in ([identity.ABORTED], [None]):
             raise AbortRefused(f"{target} is being published, so the copy can't be aborted")
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from sluice.core.copying import Done, Transfer, Verify
 from sluice.core.retry import Patience
 from sluice.core.rounds import share_out, take
+from sluice.core.steps import Done, Transfer, Verify
 from sluice.engine.abort import abort
 from sluice.engine.planning import check_target
 from sluice.engine.report import StreamReport
@@ -28,8 +28,8 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.core.copying import Step
     from sluice.core.plan import Plan
+    from sluice.core.steps import Step
     from sluice.engine.executor import Executor
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core import identity
-from sluice.core.copying import Observed, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copying import (
+    Observed,
+    SeenSegment,
+    SeenSource,
+    SeenTarget,
+    generation_of,
+    is_behind,
+)
+from sluice.core.model import ScaleType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +27,10 @@ if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
     from sluice.engine.ledger import Ledger
     from sluice.stores.base import Store
+
+
+TRIES = 10
+"""Looks at a target that another driver scales meanwhile; each time it has gone on."""
 
 
 def staging_names(
@@ -46,8 +58,18 @@ def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[lis
     ]
 
 
-def observe(plan: StreamPlan, ledger: Ledger, source: Store, target: Store) -> Observed:
-    """One observation, in the order that the module's text explains."""
+def observe(
+    plan: StreamPlan, ledger: Ledger, source: Store, target: Store, *, tries: int = TRIES
+) -> Observed:
+    """One observation, in the order that the module's text explains.
+
+    Args:
+        plan: the plan.
+        ledger: its journal.
+        source: where the source is.
+        target: where the target is.
+        tries: how often it is looked again because another driver went on meanwhile.
+    """
     journal = ledger.load()
     segments: tuple[SeenSegment, ...] = ()
     if journal is not None and journal.target is not None:
@@ -60,13 +82,21 @@ def observe(plan: StreamPlan, ledger: Ledger, source: Store, target: Store) -> O
         if journal is not None and journal.target != bound:
             # Another driver has made and bound it since: a look at the old state and the new one
             # would say that it was deleted.
-            return observe(plan, ledger, source, target)
+            return observe(plan, ledger, source, target, tries=tries)
         if journal is None:
             described = target.describe(plan.target)
     seen_target = None
     if described is not None:
-        ids = tuple(segment.id for segment in described.tail)
-        seen_target = SeenTarget(described.config.tags, ids)
+        seen_target = SeenTarget(
+            tags=described.config.tags,
+            segments=tuple(segment.id for segment in described.tail),
+            head=described.head,
+            restless=described.config.scaling.type is not ScaleType.FIXED,
+        )
+        bound = None if journal is None else journal.target
+        at = None if bound is None else generation_of(plan, bound, seen_target.segments)
+        if at is not None and tries and is_behind(plan, segments, at):
+            return observe(plan, ledger, source, target, tries=tries - 1)
     sources = None
     if any(
         state.published is None and state.verified is None and segment.length

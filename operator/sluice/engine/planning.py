@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.planner import SeenSegment, plan_stream
 from sluice.engine.ledger import Ledger
-from sluice.errors import SourceNotFound, SourceReplaced, TargetExists, TargetScopeNotFound
+from sluice.errors import (
+    SourceNotFound,
+    SourceReplaced,
+    StreamNotFound,
+    TargetExists,
+    TargetScopeNotFound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.model import Segment, SegmentInfo, StreamName
+    from sluice.core.model import SegmentInfo, StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.stores.base import Store
+
+HEAD_TRIES = 5
+"""How often the bounds are taken anew because the source was truncated meanwhile."""
 
 COUNT_TRIES = 20
 """How often a bound and the event count are asked for together before events are counted."""
@@ -80,8 +90,8 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
 
     Raises:
         SourceNotFound: there is no such stream.
-        SourceUnsupported: it was scaled.
-        SourceReplaced: it was deleted while its bounds were taken.
+        SourceUnsupported: it was scaled in a way that no stream can be.
+        SourceReplaced: it was deleted, or truncated again and again, while its bounds were taken.
     """
     stream = source.describe(request.source)
     if stream is None:
@@ -89,19 +99,34 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
             f"stream {request.source} does not exist in the source store",
             field="spec.source.stream",
         )
-    scaled = {segment.id for segment in stream.head} != {segment.id for segment in stream.tail}
-    seen = [] if scaled else _look(request.source, stream.tail, source)
-    return plan_stream(request, config=stream.config, scaled=scaled, seen=seen)
+    for attempt in itertools.count(1):
+        try:
+            seen = _look(request.source, source)
+        except SourceReplaced:
+            # It may only have been truncated past a segment, as its retention does.
+            if attempt == HEAD_TRIES or source.describe(request.source) is None:
+                raise
+        else:
+            break
+    return plan_stream(request, config=stream.config, seen=seen)
 
 
-def _look(name: StreamName, segments: Sequence[Segment], store: Store) -> list[SeenSegment]:
-    """The segments' bounds, with the exact number of events in them where the store can tell.
+def _look(name: StreamName, store: Store) -> list[SeenSegment]:
+    """The segments from head to tail with their bounds, and the exact number of events in them.
 
-    A count belongs to a bound only if the segment has the same length before and after it is asked
-    for, so segments that moved meanwhile are asked for again. One that is written without a pause
-    may never hold still; it is then counted later. A truncated segment's count includes what is
-    gone, so it is counted too.
+    The store cannot always tell how many events there are. A count belongs to a bound only if the
+    segment has the same length before and after it is asked for, so segments that moved meanwhile
+    are asked for again. One that is written without a pause may never hold still; it is then
+    counted later. A truncated segment's count includes what is gone, so it is counted too.
+
+    What is written after a scale event that comes meanwhile is behind the bounds.
     """
+    try:
+        generations = store.generations(name)
+    except StreamNotFound:
+        raise SourceReplaced(f"{name} was deleted while its bounds were taken") from None
+    segments = [segment for made in generations for segment in made]
+    numbers = [number for number, made in enumerate(generations) for _ in made]
     names = [store.segment_name(name, segment.id) for segment in segments]
     infos = _infos(name, names, store)
     events: dict[int, int | None] = {}
@@ -120,12 +145,15 @@ def _look(name: StreamName, segments: Sequence[Segment], store: Store) -> list[S
         SeenSegment(
             id=segment.id,
             keys=segment.keys,
+            generation=number,
             start=info.start,
             end=info.length,
             created=when or 0,
             events=0 if info.start == info.length else events.get(i),
         )
-        for i, (segment, info, when) in enumerate(zip(segments, infos, created, strict=True))
+        for i, (segment, number, info, when) in enumerate(
+            zip(segments, numbers, infos, created, strict=True)
+        )
     ]
 
 

@@ -17,7 +17,7 @@ from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
-from sluice.errors import AbortRefused, InfrastructureError, TargetReplaced
+from sluice.errors import AbortRefused, InfrastructureError, StreamNotFound, TargetReplaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +67,14 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
     whole = Complete(
         digest=digest, bytes=plan.bytes, events=plan.events, segments=len(plan.segments)
     )
-    stream = store.describe(plan.target)
-    if stream is None or stream.head != stream.tail or len(stream.head) != len(plan.segments):
+    try:
+        made = store.generations(plan.target)
+    except StreamNotFound:
+        return whole
+    if [len(segments) for segments in made] != [len(places) for places in plan.generations]:
         return whole  # scaled since, and perhaps truncated to what it was scaled to
-    names = [store.segment_name(plan.target, segment.id) for segment in stream.head]
+    segments = [segment.id for generation in made for segment in generation]
+    names = [store.segment_name(plan.target, segment) for segment in segments]
     if any(info is None or info.start for info in store.infos(names)):
         return whole
     attribute = identity.publish_attribute(plan.copy_id)
@@ -90,10 +94,12 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
 
 def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
     """A whole target whose plan nobody has any more: what its segments tell of it."""
-    stream = store.describe(request.target)
-    if stream is None:
+    try:
+        made = store.generations(request.target)
+    except StreamNotFound:
         return Complete(digest=digest)
-    names = [store.segment_name(request.target, segment.id) for segment in stream.head]
+    segments = [segment.id for generation in made for segment in generation]
+    names = [store.segment_name(request.target, segment) for segment in segments]
     attribute = identity.publish_attribute(request.copy_id)
     published = [value or 0 for value in store.attributes([(name, attribute) for name in names])]
     infos = store.infos(names)

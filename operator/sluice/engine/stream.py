@@ -5,29 +5,32 @@ Steps that move bytes become slices for tasks; all others are short calls, made 
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.core import identity, journal
-from sluice.core.copying import (
+from sluice.core.copying import next_step, seams
+from sluice.core.digest import chunks, combine
+from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
+from sluice.core.steps import (
     Bind,
     Claim,
     Configure,
     Done,
     Forget,
     Publish,
+    Scale,
+    Settle,
+    Shape,
     Stage,
     Stitch,
     Sweep,
     Transfer,
     Verify,
-    next_step,
-    seams,
 )
-from sluice.core.digest import chunks, combine
-from sluice.core.model import Retention, Scaling, StreamConfig
-from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
+from sluice.engine import targets
 from sluice.engine.abort import abort, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
@@ -39,8 +42,9 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.copying import Observed, Step
+    from sluice.core.copying import Observed
     from sluice.core.plan import Part, StreamPlan
+    from sluice.core.steps import Step
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
@@ -96,7 +100,9 @@ class StreamCopy:
         """Carry out a step that moves no bytes."""
         match step:
             case Claim():
-                self._claim()
+                self._made = targets.claim(self.plan, self._target)
+            case Shape(segments):
+                targets.shape(self.plan, segments, self._target)
             case Bind(segments):
                 self._bind(segments)
             case Stage(parts):
@@ -107,8 +113,12 @@ class StreamCopy:
             case Publish(segments):
                 for index in segments:
                     self._publish(index)
+            case Scale(generation):
+                targets.scale(self.plan, self._bound(), generation, self._target)
+            case Settle():
+                targets.settle(self.plan, self._target)
             case Configure():
-                self._configure()
+                targets.configure(self.plan, self.digest(), self._target)
             case Sweep(left):
                 for index, number in left:
                     self._target.delete(self._staging(index, number))
@@ -205,23 +215,16 @@ class StreamCopy:
 
     # -- steps
 
-    def _claim(self) -> None:
-        """Make the target with the right segments, ours from the first moment, at rest."""
-        config = StreamConfig(
-            scaling=Scaling(min_segments=len(self.plan.segments)),
-            retention=Retention(),
-            tags=identity.owner_tags(self.plan.copy_id),
-        )
-        self._made = self._target.create_stream(self.plan.target, config)
-
-    def _bind(self, segments: tuple[int, ...]) -> None:
-        """Write down which segments the target has, if nothing is staged for them yet.
+    def _bind(self, first: tuple[int, ...]) -> None:
+        """Write down which segments the target has and will have, if nothing is staged for them.
 
         What is there already was staged either by a driver that has bound the target meanwhile, or
         under a journal that is lost, by a plan that nobody knows and whose drivers may still live:
         that only an abort can clear away. A target that was just made has segments whose ids were
         never used, so there is nothing to look for.
         """
+        later = [len(made) for made in self.plan.generations[1:]]
+        segments = (*first, *itertools.chain(*self._target.following(first, later)))
         remains = not self._made and has_staging(
             self.plan.copy_id, self.plan.target, segments, self._target
         )
@@ -270,15 +273,6 @@ class StreamCopy:
         name = self._staging(index, 0)
         self._target.seal(name)
         self._target.merge(target, name, condition, events=self._counted(index))
-
-    def _configure(self) -> None:
-        """Say on the target that it is whole, and give it the source's configuration."""
-        plan = self.plan
-        complete = identity.TAG_COMPLETE + self.digest()
-        ours = (identity.TAG_MANAGED, identity.TAG_COPY, identity.TAG_COMPLETE)
-        kept = [tag for tag in plan.config.tags if not tag.startswith(ours)]
-        tags = (*kept, *identity.owner_tags(plan.copy_id), complete)
-        self._target.update_stream(plan.target, plan.config.model_copy(update={"tags": tags}))
 
     # -- slices
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.config import Settings
-    from sluice.core.copying import Step
     from sluice.core.plan import StreamPlan
+    from sluice.core.steps import Step
     from sluice.engine.report import StreamReport
     from sluice.engine.stream import Limits, StreamCopy
     from sluice.stores.base import Store

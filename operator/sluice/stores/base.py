@@ -10,11 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from sluice.core.model import Health, Segment, SegmentInfo, StreamConfig, StreamName
+    from sluice.core.model import (
+        Health,
+        KeyRange,
+        Segment,
+        SegmentInfo,
+        StreamConfig,
+        StreamName,
+    )
 
     Told = Callable[[str, float], None]
     """Told of each call to what serves a catalog: its name, and how many seconds it took."""
@@ -155,6 +162,18 @@ class Catalog(Protocol):
         """The stream as it is now; None when it (or its scope) does not exist."""
         ...
 
+    def generations(self, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+        """The segments from head to tail as they came to be: see Stream.
+
+        Returns:
+            First those of the head, by key range. Then, for each scale event since, those that it
+            made, in the order of their ids; each takes the keys of segments that are before it.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+        """
+        ...
+
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
         ...
@@ -200,9 +219,28 @@ class Catalog(Protocol):
     def update_stream(self, name: StreamName, config: StreamConfig) -> None:
         """Replace the whole configuration, tags included. StreamNotFound.
 
-        A stream with a fixed number of segments that has another number of them is scaled to it, if
-        need be by a change of tags. A sealed stream is refused.
+        A stream with a fixed number of segments that has another number of them, or fewer than the
+        least that its policy wants, is scaled to it, if need be by a change of tags. A sealed
+        stream is refused.
         """
+        ...
+
+    def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
+        """Replace segments by new ones, numbered in the order of their ranges; wait for it.
+
+        Args:
+            name: the stream.
+            sealed: ids of segments that take events.
+            ranges: of the new ones, which take the same keys.
+
+        Raises:
+            StoreRejected: some of the segments take no events any more, the policy wants more
+                segments, or the stream is sealed.
+        """
+        ...
+
+    def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
+        """Drop what lies before `cut`, offsets by segment id. StreamNotFound."""
         ...
 
     def seal_stream(self, name: StreamName) -> None:
@@ -239,6 +277,15 @@ class Store(Catalog, Segments, Protocol):
         """Whether a stream was made with this segment, rather than scaled to it.
 
         Only such a segment's creation time is that of its stream.
+        """
+        ...
+
+    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+        """The ids that scale events will give to the segments that they make.
+
+        Args:
+            segments: the ids of a stream's segments, all made at once and the latest it has.
+            made: how many segments each of the next scale events makes.
         """
         ...
 

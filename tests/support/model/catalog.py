@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.core.model import ScaleType, StreamConfig, StreamName
+from sluice.core.model import KeyRange, ScaleType, Segment, StreamConfig, StreamName
 from sluice.errors import (
     ScopeNotEmpty,
     ScopeNotFound,
@@ -14,10 +14,10 @@ from sluice.errors import (
     StreamNotSealed,
 )
 from sluice.stores.base import Stream
-from support.model.world import Fate, ModelStream, World, segment_name
+from support.model.world import Fate, ModelStream, World, segment_name, uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 T = TypeVar("T")
 
@@ -50,11 +50,19 @@ class ModelCatalog:
             there = self._world.streams.get(name)
             if there is None:
                 return None
-            return Stream(
-                there.config, there.before or there.segments, there.segments, there.sealed
-            )
+            return Stream(there.config, there.made[0], there.segments, there.sealed)
 
         return self._call(f"describe {name}", act)
+
+    def generations(self, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+        """See Catalog."""
+
+        def act() -> tuple[tuple[Segment, ...], ...]:
+            if name not in self._world.streams:
+                raise StreamNotFound(str(name))
+            return tuple(self._world.streams[name].made)
+
+        return self._call(f"generations {name}", act)
 
     def scope_exists(self, scope: str) -> bool:
         """See Catalog."""
@@ -113,7 +121,8 @@ class ModelCatalog:
                 raise ScopeNotFound(name.scope)
             if name in self._world.streams:
                 return False
-            segments = self._world.new_segments(name, config.scaling.min_segments, epoch=0)
+            ranges = uniform(config.scaling.min_segments)
+            segments = self._world.new_segments(name, ranges, epoch=0)
             self._world.streams[name] = ModelStream(config, segments)
             return True
 
@@ -129,12 +138,39 @@ class ModelCatalog:
             if stream.sealed:
                 raise StoreRejected(f"{name}: STREAM_SEALED")
             stream.config = config
-            count = config.scaling.min_segments
+            count, least = len(stream.segments), config.scaling.min_segments
             fixed = config.scaling.type is ScaleType.FIXED
-            if self._world.rescales and fixed and len(stream.segments) != count:
-                self._world.scale(name, count)
+            if count < least or (fixed and count != least):
+                self._world.scale(name, least)
 
         self._call(f"update_stream {name}", act)
+
+    def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
+        """See Catalog."""
+        ended = set(sealed)
+
+        def act() -> None:
+            stream = self._world.streams.get(name)
+            active = {} if stream is None else {s.id: s.keys for s in stream.segments}
+            if stream is None or stream.sealed or not ended <= set(active):
+                raise StoreRejected(f"{name}: PRECONDITION_FAILED")
+            if len(active) - len(ended) + len(ranges) < stream.config.scaling.min_segments:
+                raise StoreRejected(f"{name}: PRECONDITION_FAILED, the policy wants more segments")
+            assert _edges(active[one] for one in ended) == _edges(ranges), "other keys"
+            self._world.replace(name, ended, ranges)
+
+        self._call(f"scale {name}", act)
+
+    def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
+        """See Catalog; to the segments that take events only."""
+
+        def act() -> None:
+            if name not in self._world.streams:
+                raise StreamNotFound(str(name))
+            assert cut == {segment.id: 0 for segment in self._world.streams[name].segments}
+            self._world.truncate(name)
+
+        self._call(f"truncate_stream {name}", act)
 
     def seal_stream(self, name: StreamName) -> None:
         """See Catalog."""
@@ -144,7 +180,7 @@ class ModelCatalog:
                 raise StreamNotFound(str(name))
             stream = self._world.streams[name]
             stream.sealed = True
-            for segment in (*stream.before, *stream.segments):
+            for segment in stream.readable:
                 self._world.segments[segment_name(name, segment.id)].sealed = True
 
         self._call(f"seal_stream {name}", act)
@@ -158,9 +194,20 @@ class ModelCatalog:
                 return False
             if not stream.sealed:
                 raise StreamNotSealed(str(name))
-            for segment in (*stream.before, *stream.segments):
+            for segment in stream.readable:
                 del self._world.segments[segment_name(name, segment.id)]
             del self._world.streams[name]
             return True
 
         return self._call(f"delete_stream {name}", act)
+
+
+def _edges(ranges: Iterable[KeyRange]) -> list[tuple[float, float]]:
+    """The keys that ranges take together: the ends of each gap between them."""
+    found: list[tuple[float, float]] = []
+    for keys in sorted(ranges, key=lambda keys: keys.low):
+        if found and found[-1][1] == keys.low:
+            found[-1] = (found[-1][0], keys.high)
+        else:
+            found.append((keys.low, keys.high))
+    return found

@@ -66,6 +66,17 @@ class ModelStore(ModelCatalog):
         """See Store."""
         return f"{segment_name(stream, segment)}#{key}"
 
+    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+        """See Store."""
+        epoch, number = divmod(max(segments), EPOCH)
+        number = max(segment % EPOCH for segment in segments)
+        ids = []
+        for count in made:
+            epoch += 1
+            ids.append(tuple(epoch * EPOCH + number + i for i in range(1, count + 1)))
+            number += count
+        return ids
+
     def is_original(self, segment: int) -> bool:
         """See Store."""
         return segment < EPOCH

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
 
 EVENT_COUNT = UUID(int=1)
 CREATION_TIME = UUID(int=2)
@@ -35,13 +39,26 @@ class ModelSegment:
 
 @dataclass
 class ModelStream:
-    """A stream's configuration and segments; `before` are older ones that are readable still."""
+    """A stream's configuration and segments.
+
+    `segments` take events; `made` are all that are readable: the oldest, then what each scale event
+    made.
+    """
 
     config: StreamConfig
     segments: tuple[Segment, ...]
     sealed: bool = False
     epoch: int = 0
-    before: tuple[Segment, ...] = ()
+    made: list[tuple[Segment, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """A stream that was just made."""
+        self.made = self.made or [self.segments]
+
+    @property
+    def readable(self) -> list[Segment]:
+        """All segments, the oldest first."""
+        return [segment for made in self.made for segment in made]
 
 
 class World:
@@ -55,38 +72,50 @@ class World:
         self.time = 1_000
         self.history: list[str] = []
         self.merged: set[str] = set()
-        self.rescales = False  # whether an update brings a fixed number of segments about
         self.refusals = 0  # to delete a scope, which damage the real store
         self.kept: set[str] = set()  # deleted names, which the store gives back only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
-        """The readable bytes of each segment of a stream, in key order."""
-        stream = self.streams[name]
+        """The bytes of each readable segment of a stream, as scale events made them."""
         return [
-            bytes(self.segments[segment_name(name, segment.id)].data) for segment in stream.segments
+            bytes(self.segments[segment_name(name, segment.id)].data)
+            for segment in self.streams[name].readable
         ]
 
     def scale(self, name: StreamName, count: int, *, truncate: bool = False) -> None:
         """Give a stream so many new segments, and drop the old ones if it is truncated as well."""
         stream = self.streams[name]
-        stream.epoch += 1
-        old = stream.segments
-        stream.segments = self.new_segments(name, count, epoch=stream.epoch)
+        self.replace(name, {segment.id for segment in stream.segments}, uniform(count))
         if truncate:
-            for segment in (*stream.before, *old):
-                self.segments.pop(segment_name(name, segment.id), None)
-            stream.before = ()
-        else:
-            stream.before = stream.before or old
+            self.truncate(name)
 
-    def new_segments(self, name: StreamName, count: int, *, epoch: int) -> tuple[Segment, ...]:
-        """Segments with uniform key ranges."""
+    def replace(self, name: StreamName, sealed: Container[int], ranges: Sequence[KeyRange]) -> None:
+        """Replace segments of a stream by new ones."""
+        stream = self.streams[name]
+        stream.epoch += 1
+        made = self.new_segments(name, ranges, epoch=stream.epoch)
+        for segment in stream.segments:
+            if segment.id in sealed:
+                self.segments[segment_name(name, segment.id)].sealed = True
+        kept = [segment for segment in stream.segments if segment.id not in sealed]
+        stream.segments = tuple(sorted((*kept, *made), key=lambda segment: segment.keys.low))
+        stream.made.append(made)
+
+    def truncate(self, name: StreamName) -> None:
+        """Drop all segments of a stream that take events no more."""
+        stream = self.streams[name]
+        for segment in stream.readable:
+            if segment not in stream.segments:
+                self.segments.pop(segment_name(name, segment.id), None)
+        stream.made = [stream.segments]
+
+    def new_segments(
+        self, name: StreamName, ranges: Sequence[KeyRange], *, epoch: int
+    ) -> tuple[Segment, ...]:
+        """Segments with these key ranges."""
         first = epoch * EPOCH + self.numbers[name]
-        self.numbers[name] += count
-        segments = tuple(
-            Segment(id=first + i, keys=KeyRange(low=i / count, high=(i + 1) / count))
-            for i in range(count)
-        )
+        self.numbers[name] += len(ranges)
+        segments = tuple(Segment(id=first + i, keys=keys) for i, keys in enumerate(ranges))
         for segment in segments:
             self.time += 1
             self.segments[segment_name(name, segment.id)] = ModelSegment(
@@ -99,9 +128,14 @@ class World:
         owned = {
             segment_name(name, segment.id)
             for name, stream in self.streams.items()
-            for segment in (*stream.before, *stream.segments)
+            for segment in stream.readable
         }
         return sorted(set(self.segments) - owned)
+
+
+def uniform(count: int) -> list[KeyRange]:
+    """The key ranges of a new stream."""
+    return [KeyRange(low=i / count, high=(i + 1) / count) for i in range(count)]
 
 
 def segment_name(stream: StreamName, segment: int) -> str:

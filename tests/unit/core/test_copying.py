@@ -4,28 +4,25 @@ from typing import Any
 import pytest
 
 from sluice.core import copying
-from sluice.core.copying import (
+from sluice.core.copying import Observed, SeenSegment, SeenSource, SeenTarget, next_step
+from sluice.core.identity import ABORTED, owner_tags
+from sluice.core.journal import Journal
+from sluice.core.model import KeyRange, Segment, SegmentInfo
+from sluice.core.steps import (
     Bind,
     Claim,
     Configure,
     Done,
     Forget,
-    Observed,
     Publish,
-    SeenSegment,
-    SeenSource,
-    SeenTarget,
+    Shape,
     Stage,
     Step,
     Stitch,
     Sweep,
     Transfer,
     Verify,
-    next_step,
 )
-from sluice.core.identity import ABORTED, owner_tags
-from sluice.core.journal import Journal
-from sluice.core.model import SegmentInfo
 from sluice.errors import SluiceError, SourceTruncated
 from support.plans import COPY, segment_plan, stream_plan
 
@@ -33,9 +30,17 @@ CHUNK = 8 << 20
 LENGTH = 3 * CHUNK
 PLAN = stream_plan(segment_plan(LENGTH, cuts=(2 * CHUNK,)), segment_plan(5, start=5, number=1))
 FIRST, SECOND = PLAN.segments[0].parts
-OURS = SeenTarget(owner_tags(COPY), (10, 11))
-WHOLE = SeenTarget((*owner_tags(COPY), "sluice.dev/complete=12"), (10, 11))
-FOREIGN = SeenTarget(("team=b",), (10, 11))
+HEAD = (
+    Segment(id=10, keys=KeyRange(low=0, high=0.5)),
+    Segment(id=11, keys=KeyRange(low=0.5, high=1)),
+)
+OURS = SeenTarget(owner_tags(COPY), (10, 11), HEAD)
+WHOLE = SeenTarget((*owner_tags(COPY), "sluice.dev/complete=12"), (10, 11), HEAD)
+FOREIGN = SeenTarget(("team=b",), (10, 11), HEAD)
+UNEVEN = tuple(
+    Segment(id=number, keys=KeyRange(low=low, high=high))
+    for number, low, high in [(11, 0.5, 0.75), (12, 0.75, 1)]
+)
 JOURNAL = Journal(PLAN)
 BOUND = Journal(PLAN, (10, 11))
 DIGESTS = {0: {0: b"0", 1: b"1", 2: b"2"}}
@@ -77,6 +82,16 @@ def observed(first: SeenSegment, second: SeenSegment = EMPTY, **other: Any) -> O
     [
         pytest.param(Observed(JOURNAL, None), Claim(), id="no target: claim it"),
         pytest.param(Observed(JOURNAL, OURS), Bind((10, 11)), id="claimed: bind it"),
+        pytest.param(
+            Observed(JOURNAL, replace(OURS, head=(HEAD[0], *UNEVEN))),
+            Shape((10, 11)),
+            id="other keys than the source's head: shape it",
+        ),
+        pytest.param(
+            Observed(JOURNAL, replace(OURS, segments=(20, 21, 22))),
+            Bind((10, 11)),
+            id="scaled by a driver whose journal is lost: bind it",
+        ),
         pytest.param(
             observed(segment(None, None)), Stage(((0, FIRST), (0, SECOND))), id="bound: stage"
         ),
@@ -161,8 +176,13 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
         ),
         pytest.param(
             observed(segment(0, 0), sources=(None, SOURCES[1])),
+            "SourceTruncated",
+            id="source truncated past a segment",
+        ),
+        pytest.param(
+            observed(segment(0, 0), sources=(None, None), renewed=True),
             "SourceReplaced",
-            id="source segment gone",
+            id="all source segments gone, and a stream is there",
         ),
         pytest.param(
             observed(segment(0, 0), sources=(SeenSource(info(LENGTH), 7), SOURCES[1])),

@@ -27,9 +27,10 @@ REQUEST = CopyRequest(
 offsets = st.integers(0, 1 << 45)
 
 
-def seen(low: float, high: float, number: int = 0) -> SeenSegment:
+def seen(low: float, high: float, number: int = 0, generation: int = 0) -> SeenSegment:
     """A segment of the source with these keys."""
-    return SeenSegment(number, KeyRange(low=low, high=high), start=3, end=90, created=7, events=4)
+    keys = KeyRange(low=low, high=high)
+    return SeenSegment(number, keys, generation, start=3, end=90, created=7, events=4)
 
 
 @given(offsets, offsets)
@@ -80,7 +81,6 @@ def test_segments_are_planned_in_the_order_of_their_keys() -> None:
     plan = plan_stream(
         REQUEST,
         config=StreamConfig(),
-        scaled=False,
         seen=[seen(0.5, 1, 4), seen(0, 0.5, 9)],
     )
     assert [segment.id for segment in plan.segments] == [9, 4]
@@ -92,34 +92,42 @@ def test_segments_are_planned_in_the_order_of_their_keys() -> None:
 def test_uniform_ranges_are_accepted(count: int) -> None:
     """The ranges of a new stream are uniform however their bounds were rounded."""
     ranges = [seen(i / count, min(1.0, i / count + 1 / count), i) for i in range(count)]
-    plan = plan_stream(REQUEST, config=StreamConfig(), scaled=False, seen=ranges)
+    plan = plan_stream(REQUEST, config=StreamConfig(), seen=ranges)
     assert len(plan.segments) == count
 
 
+def test_a_scaled_source_is_planned_by_generations() -> None:
+    """What a scale event made follows in the store's order, in the place of what it ended."""
+    made = [seen(0, 0.5, 0), seen(0.5, 1, 1)]
+    made += [seen(0.3, 0.5, 2, 1), seen(0, 0.3, 3, 1)]  # split
+    made += [seen(0, 1, 4, 2)]  # merged
+    plan = plan_stream(REQUEST, config=StreamConfig(), seen=made)
+    assert [segment.id for segment in plan.segments] == [0, 1, 2, 3, 4]
+    assert plan.generations == ((0, 1), (2, 3), (4,))
+    assert plan.active == ((0, 1), (3, 2, 1), (4,))
+
+
 @pytest.mark.parametrize(
-    ("scaled", "segments"),
+    "segments",
     [
-        (True, [seen(0, 1)]),
-        (True, []),
-        (False, [seen(0, 0.3), seen(0.3, 1, 1)]),
-        (False, [seen(0, 0.5), seen(0.5, 0.75, 1), seen(0.75, 1, 2)]),
-        (False, [seen(0.5, 1)]),
+        [seen(0.5, 1)],
+        [seen(0, 0.5), seen(0.6, 1, 1)],
+        [seen(0, 1), seen(0, 0.5, 1, 1)],
+        [seen(0, 0.5), seen(0.5, 1, 1), seen(0.4, 0.6, 2, 1)],
     ],
-    ids=["several epochs", "several epochs, none seen", "unequal", "one split", "half missing"],
+    ids=["half missing", "a gap", "half replaced", "parts replaced"],
 )
-def test_a_scaled_source_is_refused(scaled: bool, segments: list[SeenSegment]) -> None:  # noqa: FBT001
-    """A stream of several epochs or of unequal ranges is refused, and the error names the field."""
+def test_generations_that_do_not_follow_are_refused(segments: list[SeenSegment]) -> None:
+    """No stream can be scaled like that, so nothing is begun."""
     with pytest.raises(SourceUnsupported) as caught:
-        plan_stream(REQUEST, config=StreamConfig(), scaled=scaled, seen=segments)
+        plan_stream(REQUEST, config=StreamConfig(), seen=segments)
     assert caught.value.field == "spec.source.stream"
 
 
 def test_a_plan_with_uncounted_events_does_not_know_their_number() -> None:
     """One segment whose events are unknown makes the stream's number unknown."""
     unknown = seen(0, 0.5)._replace(events=None)
-    plan = plan_stream(
-        REQUEST, config=StreamConfig(), scaled=False, seen=[unknown, seen(0.5, 1, 1)]
-    )
+    plan = plan_stream(REQUEST, config=StreamConfig(), seen=[unknown, seen(0.5, 1, 1)])
     assert plan.events is None
 
 
@@ -151,8 +159,8 @@ def stream_plans(draw: st.DrawFn) -> StreamPlan:
         start, length = draw(offsets), draw(offsets)
         keys = KeyRange(low=number / count, high=(number + 1) / count)
         events = draw(st.none() | st.integers(0, 1 << 62))
-        ranges.append(SeenSegment(number, keys, start, start + length, draw(offsets), events))
-    return plan_stream(REQUEST, config=draw(configs), scaled=False, seen=ranges)
+        ranges.append(SeenSegment(number, keys, 0, start, start + length, draw(offsets), events))
+    return plan_stream(REQUEST, config=draw(configs), seen=ranges)
 
 
 @given(stream_plans())

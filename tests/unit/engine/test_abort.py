@@ -3,8 +3,8 @@ from contextlib import suppress
 import pytest
 
 from sluice.core import identity
-from sluice.core.copying import Configure, Publish
 from sluice.core.model import Scaling, StreamConfig
+from sluice.core.steps import Configure, Publish
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused, StoreUnavailable

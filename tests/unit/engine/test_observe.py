@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.copying import Bind, Claim, next_step
+from sluice.core.copying import next_step
+from sluice.core.steps import Bind, Claim
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from support.model import ModelStore, World

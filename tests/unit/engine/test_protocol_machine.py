@@ -28,8 +28,8 @@ from sluice.engine.stream import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
 from support.actors import Actor
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
-from support.plans import TARGET, whole_plan
-from support.sources import CHUNK, REQUEST, put_source, split
+from support.plans import SOURCE, TARGET, whole_plan
+from support.sources import CHUNK, REQUEST, put_scaled_source, split
 
 if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 MANY = 100_000
 KINDS = (
     "create_stream",
+    "scale",
+    "truncate_stream",
     "create ",
     "setup",
     "append ",
@@ -79,13 +81,27 @@ class Protocol(RuleBasedStateMachine):
 
     @initialize(
         shapes=st.lists(st.lists(st.integers(0, 40), max_size=4), min_size=1, max_size=3),
+        moves=st.lists(
+            st.tuples(st.sampled_from(["split", "merge", "truncate"]), st.integers(0, 3)),
+            max_size=3,
+        ),
         divided=st.booleans(),
         counted=st.booleans(),
     )
-    def source(self, shapes: list[list[int]], *, divided: bool, counted: bool) -> None:
-        """A source of up to three segments, of any sizes, in one or more parts each."""
-        self.contents = put_source(self.world, *shapes)
-        self.counts = [len(sizes) for sizes in shapes]
+    def source(
+        self,
+        shapes: list[list[int]],
+        moves: list[tuple[str, int]],
+        *,
+        divided: bool,
+        counted: bool,
+    ) -> None:
+        """A source of a few segments, scaled or not, of any sizes, in one or more parts each."""
+        self.contents = put_scaled_source(self.world, shapes, moves)
+        self.counts = [
+            self.world.segments[segment_name(SOURCE, segment.id)].attributes[EVENT_COUNT]
+            for segment in self.world.streams[SOURCE].readable
+        ]
         self.divided = divided
         self.counted = counted
         for _ in range(2):
@@ -104,7 +120,7 @@ class Protocol(RuleBasedStateMachine):
             )
             for segment in found.plan.segments
         ]
-        made = plan_stream(REQUEST, config=found.plan.config, scaled=False, seen=seen)
+        made = plan_stream(REQUEST, config=found.plan.config, seen=seen)
         return split(made) if self.divided else made
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
@@ -207,22 +223,27 @@ class Protocol(RuleBasedStateMachine):
         """A reader of the target sees a segment whole or not at all."""
         if TARGET not in self.world.streams:
             return
-        for index, data in enumerate(self.world.bytes_of(TARGET)):
+        found = self.world.bytes_of(TARGET)
+        if not any(found):
+            return
+        for index, data in enumerate(found):
             assert data in (b"", self.contents[index]), f"segment {index} holds {data!r}"
+        made = self.world.streams[TARGET].made
+        older = len(found) - len(made[-1]) if len(made) > 1 else 0
+        assert found[:older] == self.contents[:older], "it was scaled before it was published"
 
     @invariant()
     def staging_holds_beginnings(self) -> None:
         """A staging segment holds the first bytes of its part: nothing twice, nothing left out."""
         if TARGET not in self.world.streams:
             return
-        store = ModelStore(self.world)
-        for index, segment in enumerate(self.world.streams[TARGET].segments):
-            for part in range(len(self.contents[index]) // (2 * CHUNK) + 1):
-                key = identity.staging_key(REQUEST.copy_id, index, part)
-                there = self.world.segments.get(store.staging_name(TARGET, segment.id, key))
+        staging = {name.partition("#")[2]: name for name in self.world.staging()}
+        for index, content in enumerate(self.contents):
+            for part in range(len(content) // (2 * CHUNK) + 1):
+                name = staging.get(identity.staging_key(REQUEST.copy_id, index, part))
                 begin = part * 2 * CHUNK if self.divided else 0
-                if there is not None:
-                    assert self.contents[index][begin:].startswith(bytes(there.data))
+                if name is not None:
+                    assert content[begin:].startswith(bytes(self.world.segments[name].data))
 
     @invariant()
     def what_was_promised_holds(self) -> None:
@@ -247,7 +268,7 @@ class Protocol(RuleBasedStateMachine):
         assert self.world.bytes_of(TARGET) == self.contents
         counts = [
             self.world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT]
-            for segment in stream.segments
+            for segment in stream.readable
         ]
         assert counts == self.counts
 
@@ -257,7 +278,7 @@ class Protocol(RuleBasedStateMachine):
         What may stay is an empty segment beside a target that an abort deleted: made by a driver
         that was held up between looking and acting, while an abort and another run went by.
         """
-        current = [segment_name(TARGET, s.id) for s in self.world.streams[TARGET].segments]
+        current = [segment_name(TARGET, s.id) for s in self.world.streams[TARGET].readable]
         return [
             name
             for name in self.world.staging()
@@ -306,9 +327,10 @@ def test_the_copy_is_exact_whatever_the_scheduler_does() -> None:
 
 
 def test_a_driver_without_an_adversary_copies() -> None:
-    """The machine's own driver copies three segments in several parts."""
+    """The machine's own driver copies a scaled source in several parts."""
     machine = Protocol()
-    machine.source(shapes=[[5, 90, 3], [], [17]], divided=True, counted=False)
+    moves = [("split", 0), ("merge", 1)]
+    machine.source(shapes=[[5, 90, 3], [], [17]], moves=moves, divided=True, counted=False)
     actor = machine.driver()
     while actor.alive:
         actor.move()

@@ -1,4 +1,4 @@
-from sluice.core.copying import Step
+from sluice.core.steps import Step
 from sluice.core.trouble import Trouble
 from sluice.engine.copy import Silent
 from sluice.engine.progress import Watch

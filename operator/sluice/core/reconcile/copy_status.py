@@ -329,7 +329,9 @@ def job_name(uid: str, attempt: int) -> str:
 
 def _cut(stream: StreamPlan, *, end: bool) -> str:
     """Offsets by segment."""
-    return ",".join(f"{s.id}={s.end if end else s.start}" for s in stream.segments)
+    active = stream.active[-1 if end else 0]
+    segments = [stream.segments[place] for place in active]
+    return ",".join(f"{s.id}={s.end if end else s.start}" for s in segments)
 
 
 def _says_the_same(progress: Progress, before: Progress) -> bool:

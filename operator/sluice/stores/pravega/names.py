@@ -83,6 +83,16 @@ class Owner(NamedTuple):
     segment: int
 
 
+def segment_id(epoch: int, number: int) -> int:
+    """The id of the segment that an epoch made with a number."""
+    return epoch << _HIGH | number
+
+
+def number_of(segment: int) -> int:
+    """The number in a segment's id, which counts through a stream's epochs."""
+    return segment & _LOW
+
+
 def epoch_of(segment: int) -> int:
     """The epoch in which the segment with this id was made."""
     return segment >> _HIGH
@@ -103,7 +113,7 @@ def visible(streams: Collection[str], *, internal: bool) -> list[str]:
 
 def segment_name(stream: StreamName, segment: int) -> str:
     """The full name of a stream's segment."""
-    return f"{stream}/{segment & _LOW}.#epoch.{epoch_of(segment)}"
+    return f"{stream}/{number_of(segment)}.#epoch.{epoch_of(segment)}"
 
 
 def staging_name(stream: StreamName, segment: int, key: str) -> str:
@@ -128,5 +138,5 @@ def owner_of(name: str) -> Owner:
         raise ValueError(f"{name!r} is not the name of a segment")
     return Owner(
         StreamName(scope=match["scope"], stream=match["stream"]),
-        int(match["epoch"]) << _HIGH | int(match["number"]),
+        segment_id(int(match["epoch"]), int(match["number"])),
     )

@@ -7,9 +7,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.model import Health, StreamName
-from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamNotFound
-from sluice.stores.base import Stream
-from sluice.stores.pravega import names
+from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable
+from sluice.stores.pravega import epochs, names
 from sluice.stores.pravega.directory import Directory
 from sluice.stores.pravega.pool import ConnectionPool
 from sluice.stores.pravega.segments import PravegaSegments
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from sluice.config import StoreTimeouts
     from sluice.core.model import KeyRange, Segment, StreamConfig
-    from sluice.stores.base import Told
+    from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
 
@@ -83,6 +82,10 @@ class PravegaStore(PravegaSegments):
         """The name of a segment of our own that can be merged into that one."""
         return names.staging_name(stream, segment, key)
 
+    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+        """The ids that scale events will give to the segments that they make."""
+        return epochs.following(segments, made)
+
     def is_original(self, segment: int) -> bool:
         """Whether a stream was made with this segment, rather than scaled to it."""
         return names.epoch_of(segment) == 0
@@ -118,11 +121,15 @@ class PravegaStore(PravegaSegments):
         deadline = time.monotonic() + self._timeouts.call
         while True:
             try:
-                return self._directory.run(lambda controller: _describe(controller, name))
+                return self._directory.run(lambda controller: epochs.describe(controller, name))
             except StoreBusy:  # somebody is making it, which takes a moment
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL)
+
+    def generations(self, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+        """The segments from head to tail as scale events made them. StreamNotFound."""
+        return self._directory.run(lambda controller: epochs.generations(controller, name))
 
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
@@ -186,48 +193,3 @@ class PravegaStore(PravegaSegments):
                 await asyncio.sleep(_POLL)
 
         self._directory.run(scale)
-
-
-async def _describe(controller: Controller, name: StreamName) -> Stream | None:
-    try:
-        config, oldest, tail = await asyncio.gather(
-            controller.configuration(name),
-            controller.head_segments(name),
-            controller.current_segments(name),
-        )
-        sealed = not tail
-        head = await _with_keys(controller, name, oldest)
-        if sealed:
-            tail = await _last_epoch(controller, name, max(map(names.epoch_of, oldest)))
-    except StreamNotFound:
-        return None
-    return Stream(config=config, head=head, tail=tail, sealed=sealed)
-
-
-async def _with_keys(
-    controller: Controller, name: StreamName, wanted: frozenset[int]
-) -> tuple[Segment, ...]:
-    """These segments with their key ranges, which only the epochs they were made in tell."""
-    epochs = sorted({names.epoch_of(segment) for segment in wanted})
-    found = [await controller.epoch_segments(name, epoch) for epoch in epochs]
-    segments = {s.id: s for epoch in found for s in epoch if s.id in wanted}
-    return tuple(sorted(segments.values(), key=lambda segment: segment.keys.low))
-
-
-async def _last_epoch(controller: Controller, name: StreamName, epoch: int) -> tuple[Segment, ...]:
-    """The segments of a stream's last epoch, which nobody tells of a sealed stream.
-
-    Epochs are numbered without gaps, so leaps that double and then halve find the last one with
-    few questions. `epoch` is one that the stream has.
-    """
-    last = await controller.epoch_segments(name, epoch)
-    leap, growing = 1, True
-    while leap:
-        try:
-            last = await controller.epoch_segments(name, epoch + leap)
-        except StreamNotFound:
-            growing = False
-        else:
-            epoch += leap
-        leap = leap * 2 if growing else leap // 2
-    return last

@@ -1,0 +1,136 @@
+"""A stream's epochs: from scale event to scale event its segments are replaced by others.
+
+A segment's id has the epoch that made it in the high bits, and a number that counts through all
+epochs in the low ones. A transaction that is committed after a scale event makes two epochs, whose
+segments keep their numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from sluice.errors import StreamNotFound
+from sluice.stores.base import Stream
+from sluice.stores.pravega import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sluice.core.model import Segment, StreamName
+    from sluice.stores.pravega.controller import Controller
+
+_AT_ONCE: Final = 32
+"""Epochs that are asked for side by side."""
+
+
+def following(segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    """The ids that scale events will give to the segments that they make.
+
+    Args:
+        segments: the ids of the stream's latest segments, all made by one epoch.
+        made: how many segments each of the next epochs makes.
+    """
+    epoch = max(map(names.epoch_of, segments))
+    number = max(map(names.number_of, segments))
+    ids = []
+    for count in made:
+        epoch += 1
+        ids.append(tuple(names.segment_id(epoch, number + i) for i in range(1, count + 1)))
+        number += count
+    return ids
+
+
+def since(
+    head: Sequence[Segment], made: Iterable[Sequence[Segment]]
+) -> tuple[tuple[Segment, ...], ...]:
+    """The head, then what each later epoch made of it.
+
+    A head may have segments of several epochs, where one part of the keys is truncated further than
+    another. What an epoch made that is older than the head there is left out.
+
+    Args:
+        head: the segments that hold the oldest readable bytes.
+        made: what each epoch after the head's oldest made, in order.
+    """
+    now, found = list(head), [tuple(head)]
+    for segments in made:
+        new = [
+            segment
+            for segment in segments
+            if not any(
+                names.epoch_of(other.id) >= names.epoch_of(segment.id)
+                and other.keys.overlaps(segment.keys)
+                for other in now
+            )
+        ]
+        if not new:
+            continue
+        now = [one for one in now if not any(one.keys.overlaps(other.keys) for other in new)]
+        now += new
+        found.append(tuple(sorted(new, key=lambda segment: segment.id)))
+    return tuple(found)
+
+
+async def generations(controller: Controller, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+    """The segments from head to tail as scale events made them. StreamNotFound."""
+    stream = await describe(controller, name)
+    if stream is None:
+        raise StreamNotFound(f"there is no stream {name}")
+    first = min(names.epoch_of(segment.id) for segment in stream.head)
+    last = max(names.epoch_of(segment.id) for segment in stream.tail)
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def made(epoch: int) -> list[Segment]:
+        async with gate:
+            segments = await controller.epoch_segments(name, epoch)
+        return [segment for segment in segments if names.epoch_of(segment.id) == epoch]
+
+    later = await asyncio.gather(*map(made, range(first + 1, last + 1)))
+    return since(stream.head, later)
+
+
+async def describe(controller: Controller, name: StreamName) -> Stream | None:
+    """The stream as it is now; None when it (or its scope) does not exist."""
+    try:
+        config, oldest, tail = await asyncio.gather(
+            controller.configuration(name),
+            controller.head_segments(name),
+            controller.current_segments(name),
+        )
+        sealed = not tail
+        head = await _with_keys(controller, name, oldest)
+        if sealed:
+            tail = await _last_epoch(controller, name, max(map(names.epoch_of, oldest)))
+    except StreamNotFound:
+        return None
+    return Stream(config=config, head=head, tail=tail, sealed=sealed)
+
+
+async def _with_keys(
+    controller: Controller, name: StreamName, wanted: frozenset[int]
+) -> tuple[Segment, ...]:
+    """These segments with their key ranges, which only the epochs they were made in tell."""
+    epochs = sorted({names.epoch_of(segment) for segment in wanted})
+    found = [await controller.epoch_segments(name, epoch) for epoch in epochs]
+    segments = {s.id: s for epoch in found for s in epoch if s.id in wanted}
+    return tuple(sorted(segments.values(), key=lambda segment: segment.keys.low))
+
+
+async def _last_epoch(controller: Controller, name: StreamName, epoch: int) -> tuple[Segment, ...]:
+    """The segments of a stream's last epoch, which nobody tells of a sealed stream.
+
+    Epochs are numbered without gaps, so leaps that double and then halve find the last one with
+    few questions. `epoch` is one that the stream has.
+    """
+    last = await controller.epoch_segments(name, epoch)
+    leap, growing = 1, True
+    while leap:
+        try:
+            last = await controller.epoch_segments(name, epoch + leap)
+        except StreamNotFound:
+            growing = False
+        else:
+            epoch += leap
+        leap = leap * 2 if growing else leap // 2
+    return last
