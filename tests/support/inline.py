@@ -1,5 +1,6 @@
 """Copies on a real store without Spark, and what they leave there, as a witness sees it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from localstore import Standalone
@@ -59,25 +60,31 @@ def run_inline(copy: Copy) -> StreamReport:
     return report
 
 
-def leftovers(copy: Copy, server: Standalone) -> list[str]:
-    """Segments that a copy may have made and that exist: target, staging and journal."""
+def leftovers(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
+    """Segments that a copy may have made and that exist: target, staging and journal.
+
+    Args:
+        copy: the copy.
+        server: the store.
+        ids: of the target's segments.
+    """
     request = job_of(copy).request
     target = request.target
     wanted = [names.staging_name(target, 0, identity.journal_key(request.copy_id))]
-    for number in range(4):
+    for number in ids:
         wanted.append(names.segment_name(target, number))
         wanted += [
             names.staging_name(target, number, identity.staging_key(request.copy_id, index, part))
-            for index in range(4)
+            for index in range(len(ids))
             for part in range(4)
         ]
     with Connection(*server.segment_store) as connection:
         return [name for name in wanted if connection.info(name) is not None]
 
 
-def staging_of(copy: Copy, server: Standalone) -> list[str]:
+def staging_of(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
     """Those of the leftovers that no reader sees."""
-    return [name for name in leftovers(copy, server) if "#transaction." in name]
+    return [name for name in leftovers(copy, server, ids) if "#transaction." in name]
 
 
 def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) -> list[int]:

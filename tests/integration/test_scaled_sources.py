@@ -1,0 +1,145 @@
+"""Sources that were scaled and truncated; the Java client reads what became of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
+from sluice.engine.report import Outcome
+from sluice.pipelines.program import Stores
+from support.command import Copy
+from support.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from sluice.engine.report import StreamReport
+
+KEYS = 64
+EPOCH = 1 << 32
+Ranges = list[tuple[float, float]]
+
+
+@pytest.fixture
+def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
+    """Gives a copy within a scope of its own, whose source is still to be made."""
+    return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
+
+
+def _written(
+    copy: Copy, foreign: ForeignClient, segments: int, *scales: tuple[list[int], Ranges]
+) -> int:
+    """A source with 5,000 events before and after each scale event; how many there are."""
+    foreign.create(*copy.source, segments=segments)
+    with Stores(SETTINGS) as stores:  # the official client's policies would keep two segments
+        store = stores[job_of(copy).source]
+        policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
+        name = StreamName(scope=copy.source[0], stream=copy.source[1])
+        store.update_stream(name, StreamConfig(scaling=policy, tags=("team=a",)))
+    first = 0
+    for ended, ranges in [([], []), *scales]:
+        if ended:
+            assert foreign.scale(*copy.source, segments=ended, ranges=ranges)
+        foreign.write(*copy.source, events=5000, keys=KEYS, first=first)
+        first += 5000
+    return first
+
+
+SPLIT = ([0], [(0.0, 0.2), (0.2, 0.5)])
+MERGED = ([EPOCH | 3, 1], [(0.2, 1.0)])
+ONE_LEFT = ([EPOCH | 2, 2 * EPOCH | 4], [(0.0, 1.0)])
+
+
+def _assert_like_the_source(
+    copy: Copy, foreign: ForeignClient, report: StreamReport, events: int
+) -> None:
+    """Same segments with the same ids, and the same events in order for a foreign reader."""
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.events == events
+    assert [segment.source for segment in report.segments] == [
+        segment.target for segment in report.segments
+    ]
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert copied.clean, copied
+    assert (copied.events, copied.digest) == (events, original.digest)
+    assert [(s.id, s.low, s.high) for s in foreign.info(*copy.target).segments] == [
+        (s.id, s.low, s.high) for s in foreign.info(*copy.source).segments
+    ]
+
+
+@pytest.mark.parametrize(
+    ("segments", "scales"),
+    [(2, [SPLIT]), (2, [SPLIT, MERGED]), (2, [SPLIT, MERGED, ONE_LEFT])],
+    ids=["split", "split and merged", "merged to fewer than at first"],
+)
+def test_a_scaled_stream_is_copied_with_its_epochs(
+    copy: Copy,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    segments: int,
+    scales: list[tuple[list[int], Ranges]],
+) -> None:
+    """Ids, key ranges, bytes and order are the source's, over all its scale events."""
+    events = _written(copy, foreign, segments, *scales)
+    report = run_inline(copy)
+    _assert_like_the_source(copy, foreign, report, events)
+    assert sum(assert_equal_segments(copy, standalone, report)) == events
+    assert staging_of(copy, standalone, [s.target for s in report.segments]) == []
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+
+
+def test_writers_go_on_in_the_target_with_order_per_key(copy: Copy, foreign: ForeignClient) -> None:
+    """20,000 events of the same keys, over two scale events and across the end of the copy."""
+    events = _written(copy, foreign, 2, SPLIT, MERGED)
+    assert run_inline(copy).outcome is Outcome.COPIED
+    foreign.write(*copy.target, events=20_000 - events, keys=KEYS, first=events)
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert read.events == 20_000
+
+
+def test_a_sealed_scaled_stream_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Nobody lists the last segments of a sealed stream; they are found all the same."""
+    events = _written(copy, foreign, 2, SPLIT, MERGED)
+    foreign.seal(*copy.source)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert sum(assert_equal_segments(copy, standalone, report)) == events
+    assert foreign.info(*copy.target).sealed is False
+    assert foreign.read(*copy.target).clean
+
+
+def test_a_head_truncated_within_an_epoch_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """The target begins with the key ranges of the head, which no new stream has."""
+    events = _written(copy, foreign, 2, SPLIT, MERGED)
+    foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 10 * 108, 1: 0})
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    counts = assert_equal_segments(copy, standalone, report)
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert (copied.events, copied.digest) == (original.events, original.digest)
+    assert 0 < original.events < events
+    assert sum(counts) == original.events
+    assert [segment.start for segment in report.segments] == [0, 1080, 0, 0]
+    assert staging_of(copy, standalone, [s.target for s in report.segments]) == []
+
+
+def test_a_head_of_several_epochs_is_copied(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """One part of the keys may be truncated further than another."""
+    _written(copy, foreign, 2, SPLIT, ([1], [(0.5, 0.6), (0.6, 1.0)]))
+    foreign.truncate(*copy.source, offsets={0: 0, 2 * EPOCH | 4: 0, 2 * EPOCH | 5: 0})
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert_equal_segments(copy, standalone, report)
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert (copied.events, copied.digest) == (original.events, original.digest)
+    assert len(report.segments) == 5
