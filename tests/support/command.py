@@ -26,7 +26,7 @@ apiVersion: sluice.dev/v1alpha1
 kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
-  source: {{storeRef: {{name: local}}, scope: {source[0]}, stream: {source[1]}}}
+  source: {{storeRef: {{name: local}}, scope: {source[0]}, stream: {source[1]}, ranges: {ranges}}}
   target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
   limits: {limits}
 """
@@ -56,6 +56,7 @@ class Copy:
         source: scope and stream.
         target: scope and stream.
         limits: of the copy.
+        ranges: of the source, as YAML has them.
         environment: variables for the command.
     """
 
@@ -64,6 +65,7 @@ class Copy:
     source: tuple[str, str]
     target: tuple[str, str]
     limits: dict[str, object] = field(default_factory=dict)
+    ranges: list[dict[str, object]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -77,6 +79,7 @@ class Copy:
                 source=self.source,
                 target=self.target,
                 limits=json.dumps(self.limits),
+                ranges=json.dumps(self.ranges),
             )
         )
         return path

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StoreName, StreamNameText
 from sluice.api.quantities import Bytes, MilliCpu
+from sluice.api.ranges import MOST_RANGES, Range
 from sluice.api.rules import Rule, frozen, immutable, rules
 
 DEFAULT_BACKOFF_LIMIT: Final = 6
@@ -26,11 +27,17 @@ Executors = Annotated[int, Field(ge=0, le=256, strict=True)]
 
 
 class Source(ApiModel):
-    """The stream to copy, from its oldest byte to its end when the copy begins."""
+    """The stream to copy: from its oldest byte to its end when the copy begins, or parts of it."""
 
     store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
     scope: ScopeName = Field(description="Its scope.")
     stream: StreamNameText = Field(description="Its name.")
+    ranges: Annotated[tuple[Range, ...], Field(max_length=MOST_RANGES)] = Field(
+        default=(),
+        description="What of it is copied, one range after the other; from head to tail when left "
+        "out.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
 
 
 class Target(ApiModel):

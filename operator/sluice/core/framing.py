@@ -11,7 +11,9 @@ from struct import Struct
 from sluice.errors import EventsDamaged
 
 HEADER = 8
-_LENGTH = Struct(">i")
+_HEADER = Struct(">q")
+_LONGEST = (1 << 31) - 1
+"""Most bytes of an event. The two numbers of a header, read as one, are its length."""
 
 
 class EventCounter:
@@ -19,6 +21,7 @@ class EventCounter:
 
     def __init__(self) -> None:
         self.events = 0
+        self._fed = 0
         self._skip = 0
         self._header = b""
 
@@ -31,24 +34,28 @@ class EventCounter:
         """Take the next bytes.
 
         Raises:
-            EventsDamaged: an event has a negative length.
+            EventsDamaged: where an event has to begin there is none.
         """
+        before = self._fed
         size = len(block)
+        self._fed += size
         if self._header:
             take = min(HEADER - len(self._header), size)
             self._header += bytes(block[:take])
             if len(self._header) < HEADER:
                 return
-            self._skip = take + self._length(self._header, 4)
+            (length,) = _HEADER.unpack(self._header)
+            self._skip = take + _checked(length, before + take - HEADER)
             self._header = b""
+            self.events += 1
         at = self._skip
-        unpack = _LENGTH.unpack_from
+        unpack = _HEADER.unpack_from
         events = 0
         last = size - HEADER
         while at <= last:
-            (length,) = unpack(block, at + 4)
-            if length < 0:
-                raise EventsDamaged(f"an event has the length {length}: the segment is damaged")
+            (length,) = unpack(block, at)
+            if not 0 <= length <= _LONGEST:
+                _checked(length, before + at)
             at += HEADER + length
             events += 1
         self.events += events
@@ -58,9 +65,9 @@ class EventCounter:
         else:
             self._skip = at - size
 
-    def _length(self, header: bytes, at: int) -> int:
-        (length,) = _LENGTH.unpack_from(header, at)
-        if length < 0:
-            raise EventsDamaged(f"an event has the length {length}: the segment is damaged")
-        self.events += 1
-        return int(length)
+
+def _checked(length: int, at: int) -> int:
+    """An event's length, if it can be one."""
+    if not 0 <= length <= _LONGEST:
+        raise EventsDamaged(f"no event begins {at} bytes after the first one")
+    return length

@@ -34,8 +34,10 @@ class SegmentPlan(Frozen):
     Attributes:
         id: the segment's id in the source.
         keys: the keys it takes; the target has a segment with the same range.
-        generation: which scale event of the source made it, from 1; 0 for those that hold the
-            oldest readable bytes.
+        generation: which scale event of the source made it, from 1; 0 for those that the copy
+            begins with. Another range goes on counting with the segments that it begins with.
+        range: which of the ranges that were asked for begins or ends within it; None where it is
+            copied from its first readable byte to its end.
         start: first offset copied.
         end: offset after the last byte copied.
         created: the segment's creation time in ms; with the id it is the source's identity.
@@ -47,6 +49,7 @@ class SegmentPlan(Frozen):
     id: int
     keys: KeyRange
     generation: int = 0
+    range: int | None = None
     start: int
     end: int
     created: int

@@ -21,6 +21,30 @@ MAX_PARTS = 64
 """More parts than this do not make a segment faster; a part just gets longer."""
 
 
+class Position(Frozen):
+    """Where a range begins or ends: a cut of the stream in one form or the other, or its edge.
+
+    Attributes:
+        text: a cut as the store's clients write it.
+        offsets: by segment id.
+    """
+
+    text: str | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether it is the stream's head or its tail."""
+        return self.text is None and self.offsets is None
+
+
+class Range(Frozen):
+    """A part of a stream without gaps."""
+
+    begin: Position = Position()
+    end: Position = Position()
+
+
 class CopyRequest(Frozen):
     """What somebody wants copied, with names resolved and nothing observed yet.
 
@@ -28,6 +52,7 @@ class CopyRequest(Frozen):
         copy_id: the copy's identity, 32 hexadecimal digits.
         source: the stream to copy.
         target: the stream to make.
+        ranges: what of the source, one after the other.
         verify: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
     """
@@ -35,6 +60,7 @@ class CopyRequest(Frozen):
     copy_id: str
     source: StreamName
     target: StreamName
+    ranges: tuple[Range, ...] = (Range(),)
     verify: bool = True
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
 
@@ -45,6 +71,7 @@ class SeenSegment(NamedTuple):
     id: int
     keys: KeyRange
     generation: int
+    range: int | None
     start: int
     end: int
     created: int

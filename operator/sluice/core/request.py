@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import PART_BYTES, CopyRequest
+from sluice.core.planner import PART_BYTES, CopyRequest, Position, Range
 
 if TYPE_CHECKING:
+    from sluice.api.ranges import Bound
+    from sluice.api.ranges import Range as RangeSpec
     from sluice.api.streamcopy import StreamCopy
     from sluice.api.streamstore import StreamStore
 
@@ -34,9 +36,20 @@ def copy_request(
         ),
         source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
+        ranges=tuple(_range(one) for one in spec.source.ranges) or (Range(),),
         verify=verify,
         part_bytes=part_bytes,
     )
+
+
+def _range(spec: RangeSpec) -> Range:
+    return Range(begin=_position(spec.from_), end=_position(spec.to))
+
+
+def _position(bound: Bound) -> Position:
+    if bound.offsets is None:
+        return Position(text=bound.stream_cut)
+    return Position(offsets=tuple((one.segment_id, one.offset) for one in bound.offsets))
 
 
 def store_address(store: StreamStore) -> StoreAddress:

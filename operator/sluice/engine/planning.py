@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
-from sluice.core.planner import SeenSegment, plan_stream
+from sluice.core.planner import plan_stream
+from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
-from sluice.errors import (
-    SourceNotFound,
-    SourceReplaced,
-    StreamNotFound,
-    TargetExists,
-    TargetScopeNotFound,
-)
+from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sluice.core.model import SegmentInfo, StreamName
+    from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.stores.base import Store
-
-HEAD_TRIES = 5
-"""How often the bounds are taken anew because the source was truncated meanwhile."""
-
-COUNT_TRIES = 20
-"""How often a bound and the event count are asked for together before events are counted."""
 
 
 class Resolved(NamedTuple):
@@ -91,7 +77,7 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
     Raises:
         SourceNotFound: there is no such stream.
         SourceUnsupported: it was scaled in a way that no stream can be.
-        SourceReplaced: it was deleted, or truncated again and again, while its bounds were taken.
+        InvalidSpec: a range is none of the stream.
     """
     stream = source.describe(request.source)
     if stream is None:
@@ -99,67 +85,4 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
             f"stream {request.source} does not exist in the source store",
             field="spec.source.stream",
         )
-    for attempt in itertools.count(1):
-        try:
-            seen = _look(request.source, source)
-        except SourceReplaced:
-            # It may only have been truncated past a segment, as its retention does.
-            if attempt == HEAD_TRIES or source.describe(request.source) is None:
-                raise
-        else:
-            break
-    return plan_stream(request, config=stream.config, seen=seen)
-
-
-def _look(name: StreamName, store: Store) -> list[SeenSegment]:
-    """The segments from head to tail with their bounds, and the exact number of events in them.
-
-    The store cannot always tell how many events there are. A count belongs to a bound only if the
-    segment has the same length before and after it is asked for, so segments that moved meanwhile
-    are asked for again. One that is written without a pause may never hold still; it is then
-    counted later. A truncated segment's count includes what is gone, so it is counted too.
-
-    What is written after a scale event that comes meanwhile is behind the bounds.
-    """
-    try:
-        generations = store.generations(name)
-    except StreamNotFound:
-        raise SourceReplaced(f"{name} was deleted while its bounds were taken") from None
-    segments = [segment for made in generations for segment in made]
-    numbers = [number for number, made in enumerate(generations) for _ in made]
-    names = [store.segment_name(name, segment.id) for segment in segments]
-    infos = _infos(name, names, store)
-    events: dict[int, int | None] = {}
-    for _ in range(COUNT_TRIES):
-        moving = [i for i in range(len(names)) if i not in events]
-        if not moving:
-            break
-        counts = store.attributes([(names[i], store.event_count) for i in moving])
-        after = _infos(name, [names[i] for i in moving], store)
-        for i, count, info in zip(moving, counts, after, strict=True):
-            if info.length == infos[i].length:
-                events[i] = None if info.start > 0 else count
-            infos[i] = info
-    created = store.attributes([(segment, store.creation_time) for segment in names])
-    return [
-        SeenSegment(
-            id=segment.id,
-            keys=segment.keys,
-            generation=number,
-            start=info.start,
-            end=info.length,
-            created=when or 0,
-            events=0 if info.start == info.length else events.get(i),
-        )
-        for i, (segment, number, info, when) in enumerate(
-            zip(segments, numbers, infos, created, strict=True)
-        )
-    ]
-
-
-def _infos(name: StreamName, segments: Sequence[str], store: Store) -> list[SegmentInfo]:
-    """The segments as they are now; SourceReplaced if one is gone."""
-    found = [info for info in store.infos(segments) if info is not None]
-    if len(found) < len(segments):
-        raise SourceReplaced(f"{name} was deleted while its bounds were taken")
-    return found
+    return plan_stream(request, config=stream.config, seen=take_bounds(request, source))

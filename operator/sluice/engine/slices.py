@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING
 
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
 from sluice.core.framing import EventCounter
-from sluice.errors import DigestMismatch, IntegrityError, InvalidEventNumber, SluiceError
+from sluice.errors import (
+    CutInsideEvent,
+    DigestMismatch,
+    EventsDamaged,
+    IntegrityError,
+    InvalidEventNumber,
+    SluiceError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from sluice.stores.base import Store
+    from sluice.stores.base import Block, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,7 @@ class VerifySlice:
         known: SHA-256 of the source's chunks, as far as they are known.
         compare: whether digests are compared; False only counts.
         count: whether events are counted; the slice is then the whole segment.
+        range: which range that was asked for is a part of the segment; None for all of it.
     """
 
     stream: int
@@ -88,6 +96,7 @@ class VerifySlice:
     known: Mapping[int, bytes]
     compare: bool = True
     count: bool = False
+    range: int | None = None
 
     @property
     def size(self) -> int:
@@ -166,14 +175,11 @@ def _verify(work: VerifySlice, source: Store, target: Store, result: SliceResult
         if work.compare:
             digester.feed(block.data)
         if counter:
-            counter.feed(block.data)
+            _count(work, counter, block)
         result.moved += len(block.data)
     if counter:
         if not counter.between_events:
-            raise IntegrityError(
-                f"the range of {work.source} ends inside an event",
-                remedy="Abort the copy and run it again: the bounds are taken anew.",
-            )
+            raise _inside(work, f"no event ends at offset {work.limit}")
         result.events = counter.events
     for chunk, staged in digester.done.items():
         expected = work.known.get(chunk)
@@ -185,6 +191,27 @@ def _verify(work: VerifySlice, source: Store, target: Store, result: SliceResult
                 f"{work.source} were staged as other bytes: SHA-256 {staged.hex()}, "
                 f"expected {expected.hex()}"
             )
+
+
+def _count(work: VerifySlice, counter: EventCounter, block: Block) -> None:
+    """Count a block's events, of which there are none where a range begins inside one."""
+    try:
+        counter.feed(block.data)
+    except EventsDamaged as error:
+        if work.range is None:
+            raise
+        what = f"from offset {work.start} on there are no events: {error.message}"
+        raise _inside(work, what) from None
+
+
+def _inside(work: VerifySlice, what: str) -> SluiceError:
+    """The error that a range has its bounds inside events."""
+    what = f"in {work.source}, {what}"
+    if work.range is not None:
+        bounds = f"of offsets {work.start} and {work.limit} one is inside an event"
+        return CutInsideEvent(f"{what}; {bounds}", field=f"spec.source.ranges[{work.range}]")
+    remedy = "Abort the copy and run it again: the bounds are taken anew."
+    return IntegrityError(what, remedy=remedy)
 
 
 def _source_digest(work: VerifySlice, source: Store, chunk: int) -> bytes:

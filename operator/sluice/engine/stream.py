@@ -318,6 +318,7 @@ class StreamCopy:
             known=dict(self._journal().digests.get(index, {})),
             compare=plan.verify,
             count=count,
+            range=segment.range,
         )
 
     # -- names and values

@@ -14,6 +14,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── TargetExists              the target is there and is not ours
     │   ├── StreamExists              the stream to own is there and is not ours
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
+    │   ├── CutInsideEvent            a range begins or ends inside an event
     │   ├── PlanTooLarge              its plan does not fit into a ConfigMap
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
@@ -118,6 +119,7 @@ from sluice.errors.scheduling import (
 from sluice.errors.spec import (
     AbortRefused,
     AccessDenied,
+    CutInsideEvent,
     InvalidSpec,
     OwnerForbidden,
     OwnerKindNotFound,
@@ -142,6 +144,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "TargetScopeNotFound",
     "TargetExists",
     "StreamExists",
+    "CutInsideEvent",
     "SourceUnsupported",
     "PlanTooLarge",
     "StoreNotFound",

@@ -44,6 +44,12 @@ class SourceUnsupported(SpecError):
     """The source has a shape that this version cannot copy."""
 
 
+class CutInsideEvent(SpecError):
+    """A range that was asked for begins or ends inside an event."""
+
+    default_remedy = "Give a cut that a client of the store gave; nothing was published."
+
+
 class PlanTooLarge(SpecError):
     """The plan has more segments and parts than a ConfigMap can hold."""
 

@@ -289,6 +289,18 @@ class Store(Catalog, Segments, Protocol):
         """
         ...
 
+    def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
+        """The stream and the offsets by segment id of a cut as the store's clients write it.
+
+        Raises:
+            InvalidSpec: it is none.
+        """
+        ...
+
+    def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
+        """A cut as the store's clients read it."""
+        ...
+
     def segment_name(self, stream: StreamName, segment: int) -> str:
         """The full name of a stream's segment."""
         ...

@@ -27,7 +27,7 @@ from support.model.world import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from sluice.stores.base import Buffer
@@ -65,6 +65,16 @@ class ModelStore(ModelCatalog):
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """See Store."""
         return f"{segment_name(stream, segment)}#{key}"
+
+    def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
+        """See Store."""
+        scope, stream, *pairs = text.split("/")
+        cut = dict(tuple(map(int, pair.split("="))) for pair in pairs)
+        return StreamName(scope=scope, stream=stream), cut
+
+    def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
+        """See Store."""
+        return "/".join([str(stream), *(f"{segment}={at}" for segment, at in cut.items())])
 
     def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
         """See Store."""

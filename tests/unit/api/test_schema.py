@@ -38,14 +38,14 @@ def test_every_field_has_bounds(field: dict[str, Any]) -> None:
             assert field["minimum"] < field["maximum"]
             assert field["format"] == "int64"
         case "array":
-            assert field["maxItems"] <= 64
+            assert field["maxItems"] <= 256
             assert field["x-kubernetes-list-type"] in {"map", "atomic", "set"}
         case "object":
             assert field.get("properties") or field["maxProperties"] <= 64
         case "boolean":
             pass
         case _:
-            assert "enum" in field or field["maxLength"] <= 4096
+            assert "enum" in field or field["maxLength"] <= 16_384
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -59,8 +59,9 @@ def test_empty_events_are_events() -> None:
 
 
 @pytest.mark.parametrize("cut", range(17))
-def test_a_negative_length_is_damage(cut: int) -> None:
-    """A length below zero is EventsDamaged, also where its header is cut in two."""
-    data = events_of([1]) + struct.pack(">ii", 0, -1)
-    with pytest.raises(EventsDamaged, match="length -1"):
+@pytest.mark.parametrize("header", [(0, -1), (1, 4), (-1, 4)])
+def test_what_is_no_header_is_damage(cut: int, header: tuple[int, int]) -> None:
+    """A length below zero or another type is found, also where the header is cut in two."""
+    data = events_of([1]) + struct.pack(">ii", *header)
+    with pytest.raises(EventsDamaged, match="no event begins 9 bytes after"):
         count(data, [cut])

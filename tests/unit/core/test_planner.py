@@ -30,7 +30,7 @@ offsets = st.integers(0, 1 << 45)
 def seen(low: float, high: float, number: int = 0, generation: int = 0) -> SeenSegment:
     """A segment of the source with these keys."""
     keys = KeyRange(low=low, high=high)
-    return SeenSegment(number, keys, generation, start=3, end=90, created=7, events=4)
+    return SeenSegment(number, keys, generation, None, start=3, end=90, created=7, events=4)
 
 
 @given(offsets, offsets)
@@ -159,7 +159,9 @@ def stream_plans(draw: st.DrawFn) -> StreamPlan:
         start, length = draw(offsets), draw(offsets)
         keys = KeyRange(low=number / count, high=(number + 1) / count)
         events = draw(st.none() | st.integers(0, 1 << 62))
-        ranges.append(SeenSegment(number, keys, 0, start, start + length, draw(offsets), events))
+        ranges.append(
+            SeenSegment(number, keys, 0, None, start, start + length, draw(offsets), events)
+        )
     return plan_stream(REQUEST, config=draw(configs), seen=ranges)
 
 

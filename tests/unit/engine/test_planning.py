@@ -2,8 +2,9 @@ import pytest
 
 from sluice.core import identity
 from sluice.core.model import StreamConfig, StreamName
+from sluice.engine.bounds import COUNT_TRIES
 from sluice.engine.ledger import Ledger
-from sluice.engine.planning import COUNT_TRIES, Resolved, make_plan, resolve
+from sluice.engine.planning import Resolved, make_plan, resolve
 from sluice.errors import SluiceError
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET

@@ -198,7 +198,26 @@ def test_a_range_that_ends_inside_an_event_is_refused(world: World) -> None:
     error = run(world, replace(work, compare=False)).error
     assert error is not None
     assert error.reason == "IntegrityError"
-    assert "ends inside an event" in error.message
+    assert "no event ends at offset 58" in error.message
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 58), (1, 59), (4, 59), (12, 59), (13, 59)])
+def test_a_cut_inside_an_event_is_refused(world: World, start: int, end: int) -> None:
+    """The error names the field of the range, and its offsets."""
+    data = events_of([3, 40])[start:end]
+    world.segments["staging"].data[:] = data
+    work = replace(VERIFY, origin=start, start=start, end=end, limit=end, count=True, range=2)
+    error = run(world, replace(work, compare=False)).error
+    assert error is not None
+    assert (error.reason, error.field) == ("CutInsideEvent", "spec.source.ranges[2]")
+    assert f"of offsets {start} and {end} one is inside an event" in error.message
+
+
+def test_a_cut_between_events_is_copied(world: World) -> None:
+    """A range from one event's beginning to another's end is counted."""
+    world.segments["staging"].data[:] = events_of([3, 40])[11:]
+    work = replace(VERIFY, origin=11, start=11, end=59, limit=59, count=True, range=2)
+    assert run(world, replace(work, compare=False)).events == 1
 
 
 def test_verification_is_divided_at_chunks() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.model import Health, StreamName
 from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable
-from sluice.stores.pravega import epochs, names
+from sluice.stores.pravega import cuts, epochs, names
 from sluice.stores.pravega.directory import Directory
 from sluice.stores.pravega.pool import ConnectionPool
 from sluice.stores.pravega.segments import PravegaSegments
@@ -81,6 +81,14 @@ class PravegaStore(PravegaSegments):
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """The name of a segment of our own that can be merged into that one."""
         return names.staging_name(stream, segment, key)
+
+    def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
+        """The stream and the offsets by segment id of a StreamCut's text. InvalidSpec."""
+        return cuts.read(text)
+
+    def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
+        """A StreamCut's text, as clients read it."""
+        return cuts.write(stream, cut)
 
     def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
         """The ids that scale events will give to the segments that they make."""
