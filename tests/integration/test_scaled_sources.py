@@ -9,6 +9,7 @@ import pytest
 from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.report import Outcome
 from sluice.pipelines.program import Stores
+from sluice.stores.pravega import cuts
 from support.command import Copy
 from support.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
 
@@ -143,3 +144,23 @@ def test_a_head_of_several_epochs_is_copied(
     original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
     assert (copied.events, copied.digest) == (original.events, original.digest)
     assert len(report.segments) == 5
+
+
+def test_a_position_of_the_source_is_translated_to_the_target(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """The source's tail, told by the Java client, is the target's, though ids and offsets differ."""
+    _written(copy, foreign, 2, SPLIT, MERGED)
+    middle = foreign.info(*copy.source).tail
+    foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 10 * 108, 1: 0})
+    assert run_inline(copy).outcome is Outcome.COPIED
+    translated = copy.run("position", "--cut", middle)
+    assert translated.code == 0, translated.err
+    target = foreign.info(*copy.target)
+    assert cuts.read(translated.out.strip()) == cuts.read(target.tail)
+    assert cuts.read(middle)[1] != cuts.read(target.tail)[1]
+    mapped = copy.run("position", "--output", "json").json
+    assert [one["shift"] for one in mapped["segments"]] == [0, -1080, 0, 0]
+    head = copy.run("position", "--cut", "0:" + "/".join(copy.source) + ":0,1:0,0:0,0")
+    assert head.code == 2
+    assert "of segment 0 it has nothing" in head.err

@@ -54,7 +54,7 @@ def plan(file: str, output: str, credentials_dir: Path | None) -> None:
     """Show what a run would do, without moving or making anything."""
     settings = settings_of(credentials_dir)
     with Stores(settings) as stores:
-        planned = [plan_job(job, stores) for job in jobs(_read(file), settings)]
+        planned = [plan_job(job, stores) for job in jobs(read(file), settings)]
     if output == "json":
         print_json([_plan_json(entry) for entry in planned])
         return
@@ -97,7 +97,7 @@ def run(
     ended: list[tuple[str, StreamReport, float]] = []
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: _start_spark(stack, tasks or os.cpu_count() or 1))
-        for job in jobs(_read(file), settings, verify=verify):
+        for job in jobs(read(file), settings, verify=verify):
             result = _run_job(job, stores, spark, settings, patience)
             if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")
@@ -117,7 +117,7 @@ def abort(file: str, credentials_dir: Path | None) -> None:
     """Delete what unfinished copies left: staging, unpublished targets, journals."""
     settings = settings_of(credentials_dir)
     with Stores(settings) as stores:
-        for job in jobs(_read(file), settings):
+        for job in jobs(read(file), settings):
             deleted = abort_job(job, stores)
             console.err.print(f"{job.name}: {'aborted' if deleted else 'nothing to abort'}")
 
@@ -172,7 +172,7 @@ def _start_spark(stack: ExitStack, slots: int) -> SparkContext:
         return stack.enter_context(local_spark(slots))
 
 
-def _read(file: str) -> Resources:
+def read(file: str) -> Resources:
     """The resources of a file."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")

@@ -75,6 +75,14 @@ def publish_attribute(copy: str) -> UUID:
     return uuid5(UUID(copy), "publish")
 
 
+def origin_attributes(copy: str) -> tuple[UUID, UUID]:
+    """Attributes of a target segment: the source segment's id, and the first offset copied of it.
+
+    With the publish attribute they tell which position of the source is which of the target.
+    """
+    return uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
+
+
 def stitch_attribute(copy: str) -> UUID:
     """Attribute of a segment's first part: its length after the last part merged into it."""
     return uuid5(UUID(copy), "stitch")

@@ -264,15 +264,20 @@ class StreamCopy:
         win to keep the target empty.
         """
         plan = self.plan
-        length = plan.segments[index].length
-        condition = Condition(identity.publish_attribute(plan.copy_id), None, length)
+        segment = plan.segments[index]
+        condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
         target = self._target.segment_name(plan.target, self._bound()[index])
-        if length == 0:
+        origin, start = identity.origin_attributes(plan.copy_id)
+        notes = ((origin, segment.id), (start, segment.start))
+        if segment.length == 0:
+            for attribute, value in notes:
+                self._target.set_attribute(target, Condition(attribute, None, value))
             self._target.set_attribute(target, condition)
             return
         name = self._staging(index, 0)
         self._target.seal(name)
-        self._target.merge(target, name, condition, events=self._counted(index))
+        events = self._counted(index)
+        self._target.merge(target, name, condition, events=events, notes=notes)
 
     # -- slices
 

@@ -124,10 +124,19 @@ class Segments(Protocol):
         """
         ...
 
-    def merge(self, target: str, source: str, condition: Condition, *, events: int = 0) -> None:
+    def merge(
+        self,
+        target: str,
+        source: str,
+        condition: Condition,
+        *,
+        events: int = 0,
+        notes: Sequence[tuple[UUID, int]] = (),
+    ) -> None:
         """Append the sealed `source` to `target` by metadata; `source` is gone afterwards.
 
-        In the same step the attribute is set and `events` are added to the target's event count.
+        In the same step the attribute is set, `events` are added to the target's event count, and
+        `notes`, attributes with their values, are written.
 
         Raises:
             ConditionFailed: the attribute of `target` had another value; nothing changed.

@@ -176,7 +176,15 @@ class ModelStore(ModelCatalog):
 
         return self._call(f"delete {name}", act)
 
-    def merge(self, target: str, source: str, condition: Condition, *, events: int = 0) -> None:
+    def merge(
+        self,
+        target: str,
+        source: str,
+        condition: Condition,
+        *,
+        events: int = 0,
+        notes: Sequence[tuple[UUID, int]] = (),
+    ) -> None:
         """See Segments."""
 
         def act() -> None:
@@ -189,6 +197,7 @@ class ModelStore(ModelCatalog):
             into.data += there.data
             into.attributes[condition.attribute] = condition.new
             into.attributes[EVENT_COUNT] += events
+            into.attributes |= dict(notes)
             del self._world.segments[source]
             self._world.merged.add(source)
             self._world.kept.add(source)

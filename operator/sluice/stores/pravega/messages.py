@@ -281,6 +281,7 @@ class AttributeUpdated(Message):
 class UpdateKind(IntEnum):
     """How an update changes an attribute."""
 
+    REPLACE = 1
     ADD = 3
     REPLACE_IF_EQUAL = 4
 

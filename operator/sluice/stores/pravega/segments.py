@@ -136,7 +136,15 @@ class PravegaSegments:
         answer = self._change(name, lambda request, token: m.DeleteSegment(request, name, token))
         return _unless(NoSuchSegment, answer, m.SegmentDeleted) is not None
 
-    def merge(self, target: str, source: str, condition: Condition, *, events: int = 0) -> None:
+    def merge(
+        self,
+        target: str,
+        source: str,
+        condition: Condition,
+        *,
+        events: int = 0,
+        notes: Sequence[tuple[UUID, int]] = (),
+    ) -> None:
         """Append the sealed `source` to `target`; see `sluice.stores.base.Segments`.
 
         The store seals `source` if it is not, even if it then refuses. It does not add the event
@@ -147,6 +155,9 @@ class PravegaSegments:
         updates = [m.attribute_update(attribute, m.UpdateKind.REPLACE_IF_EQUAL, new, before)]
         if events:
             updates.append(m.attribute_update(EVENT_COUNT, m.UpdateKind.ADD, events, NOT_SET))
+        updates += [
+            m.attribute_update(note, m.UpdateKind.REPLACE, value, NOT_SET) for note, value in notes
+        ]
         answer = self._change(
             target,
             lambda request, token: m.MergeSegments(

@@ -1,0 +1,100 @@
+"""`sluice position -f FILE`: which position of a source is which one of its copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+
+from sluice import console
+from sluice.commands.copying import read
+from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, print_json, settings_of
+from sluice.engine.positions import position_map, translate
+from sluice.errors import InvalidSpec
+from sluice.pipelines.program import Stores, jobs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sluice.engine.positions import Mapped
+    from sluice.pipelines.program import Job
+    from sluice.stores.base import Store
+
+
+@click.command()
+@FILE
+@OUTPUT
+@CREDENTIALS
+@click.option("--cut", help="A StreamCut of the source as text, to be translated.")
+def position(file: str, output: str, credentials_dir: Path | None, cut: str | None) -> None:
+    """Tell which position of a source is which one of its copy's target.
+
+    Without --cut, print the map: which bytes of each source segment are in which target segment.
+    The file has to have one StreamCopy, and its target to be whole.
+    """
+    settings = settings_of(credentials_dir)
+    found = jobs(read(file), settings)
+    if len(found) != 1:
+        raise InvalidSpec(
+            f"there are {len(found)} StreamCopies in {file}",
+            field="--file",
+            remedy="Name a file with exactly one.",
+        )
+    (job,) = found
+    with Stores(settings) as stores:
+        store = stores[job.target]
+        mapped = position_map(job.request.copy_id, job.request.target, store)
+        if cut is None:
+            _print_map(job, mapped, output)
+        else:
+            _print_cut(job, _translated(job, cut, mapped, store), store, output)
+
+
+def _translated(job: Job, text: str, mapped: list[Mapped], store: Store) -> dict[int, int]:
+    try:
+        stream, cut = store.read_cut(text)
+    except InvalidSpec as error:
+        raise InvalidSpec(error.message, field="--cut", remedy=error.remedy) from None
+    if stream != job.request.source:
+        raise InvalidSpec(
+            f"this is a cut of {stream}, and the source is {job.request.source}", field="--cut"
+        )
+    return translate(cut, mapped)
+
+
+def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
+    if output == "json":
+        entries = [
+            {
+                "segment": one.source,
+                "from": one.start,
+                "to": one.end,
+                "targetSegment": one.target,
+                "shift": one.shift,
+            }
+            for one in mapped
+        ]
+        print_json(
+            {
+                "source": str(job.request.source),
+                "target": str(job.request.target),
+                "segments": entries,
+            }
+        )
+        return
+    table = Table(title=f"{job.request.source} -> {job.request.target}", title_justify="left")
+    for column in ("Segment", "From", "To", "Target segment", "Shift"):
+        table.add_column(column, justify="right")
+    for one in mapped:
+        table.add_row(*map(str, (one.source, one.start, one.end, one.target, one.shift)))
+    console.out.print(table)
+
+
+def _print_cut(job: Job, cut: dict[int, int], store: Store, output: str) -> None:
+    text = store.write_cut(job.request.target, cut)
+    if output == "json":
+        offsets = [{"segmentID": segment, "offset": at} for segment, at in sorted(cut.items())]
+        print_json({"target": str(job.request.target), "streamCut": text, "offsets": offsets})
+        return
+    click.echo(text)

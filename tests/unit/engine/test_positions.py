@@ -1,0 +1,73 @@
+"""Positions of a source, translated to its copy's target."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.core.model import KeyRange, Scaling, StreamConfig
+from sluice.engine.positions import Mapped, position_map, translate
+from sluice.errors import InvalidSpec, StreamNotFound
+from support.model import ModelStore, World
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import copy_all, drive, planned, put_scaled_source
+
+ALL = KeyRange(low=0, high=1)
+SHAPES = [[5, 90, 3], [40], [17, 2]]
+
+
+def _copied(*moves: tuple[str, int]) -> tuple[World, ModelStore, list[Mapped]]:
+    world = World()
+    put_scaled_source(world, SHAPES, moves)
+    store = ModelStore(world)
+    copy_all(store, planned(store))
+    return world, store, position_map(COPY, TARGET, store)
+
+
+def test_the_target_tells_where_the_bytes_of_its_source_are() -> None:
+    """Each segment of the source, its bounds, and the target's segment; by scale events."""
+    world, _, mapped = _copied(("split", 0), ("merge", 1))
+    source = world.streams[SOURCE].readable
+    target = world.streams[TARGET].readable
+    assert [one.source for one in mapped] == [segment.id for segment in source]
+    assert [one.target for one in mapped] == [segment.id for segment in target]
+    assert [one.end - one.start for one in mapped] == [len(x) for x in world.bytes_of(TARGET)]
+
+
+def test_a_cut_of_each_generation_is_translated() -> None:
+    """Ids differ where the head was truncated; offsets of whole segments do not."""
+    world, _, mapped = _copied(("split", 0), ("truncate", 0), ("merge", 1))
+    by_source = {one.source: one for one in mapped}
+    for made in (world.streams[SOURCE].made[0], world.streams[SOURCE].segments):
+        cut = {segment.id: by_source[segment.id].end for segment in made}
+        assert translate(cut, mapped) == {
+            by_source[segment.id].target: by_source[segment.id].end for segment in made
+        }
+
+
+def test_offsets_of_a_truncated_segment_are_shifted() -> None:
+    """The target's segments begin at 0."""
+    mapped = [Mapped(7, 100, 250, 0, ALL)]
+    assert translate({7: 130}, mapped) == {0: 30}
+    assert mapped[0].shift == -100
+
+
+@pytest.mark.parametrize("cut", [{7: 99}, {7: 251}, {8: 0}, {}])
+def test_a_position_that_was_not_copied_is_refused(cut: dict[int, int]) -> None:
+    """Before the copy's beginning, behind its end, in another segment, or nowhere."""
+    with pytest.raises(InvalidSpec, match="has not got this position"):
+        translate(cut, [Mapped(7, 100, 250, 0, ALL)])
+
+
+def test_only_a_whole_target_of_the_copy_tells() -> None:
+    """One that is being made, another copy's, or none."""
+    world = World()
+    put_scaled_source(world, SHAPES, [])
+    store = ModelStore(world)
+    with pytest.raises(StreamNotFound):
+        position_map(COPY, TARGET, store)
+    drive(world, 3)
+    with pytest.raises(InvalidSpec, match="not the whole target"):
+        position_map(COPY, TARGET, store)
+    store.update_stream(TARGET, StreamConfig(scaling=Scaling(min_segments=2)))
+    with pytest.raises(InvalidSpec, match="not the whole target"):
+        position_map(COPY, TARGET, store)
