@@ -149,7 +149,7 @@ def test_a_head_of_several_epochs_is_copied(
 def test_a_position_of_the_source_is_translated_to_the_target(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """The source's tail, told by the Java client, is the target's, though ids and offsets differ."""
+    """The source's tail, told by the Java client, is the target's, though ids differ."""
     _written(copy, foreign, 2, SPLIT, MERGED)
     middle = foreign.info(*copy.source).tail
     foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 10 * 108, 1: 0})
