@@ -36,9 +36,7 @@ class StoreNotReady(BackendError):
     """The StreamStore is not ready; it is waited for."""
 
     retryable = True
-    default_remedy = (
-        "Look at the StreamStore's conditions; all goes on by itself when it is ready."
-    )
+    default_remedy = "Look at the StreamStore's conditions; all goes on by itself when it is ready."
 
 
 class AuthenticationFailed(BackendError):
