@@ -96,9 +96,9 @@ class EphemeralPerformer:
                 await self._observer.blocking(lambda: claims.adopt(claim, store, predecessor))
             case Configure():
                 await self._observer.blocking(lambda: claims.configure(claim, store))
-            case Release(delete):
+            case Release(delete, watch):
                 count = await self._observer.blocking(
-                    lambda: claims.release(claim, store, delete=delete)
+                    lambda: claims.release(claim, store, delete=delete, watch=watch)
                 )
                 _log.info("released", streams=count, deleted=delete)
                 if delete:
