@@ -256,16 +256,20 @@ def release(claim: Claim, store: Store, *, delete: bool, watch: bool = False) ->
     Raises:
         StoreBusy: streams are being made under the prefix while they are deleted.
     """
-    if claim.prefix is None:
-        count = _release_one(claim, store, delete=delete)
-    else:
-        count = _release_under(claim, store, delete=delete, watch=watch)
-    if not watch:
-        scopes.remove(claim.scope, store, cluster=claim.claimant.cluster)
-    return count
+    with scopes.left(claim.scope, store, cluster=claim.claimant.cluster):
+        if claim.prefix is None:
+            return _release_one(claim, store, delete=delete)
+        return _release_under(claim, store, delete=delete, watch=watch)
 
 
 def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
+    """Few questions where our tags are on it, as they mostly are."""
+    config = store.configuration(whose.name_of(claim))
+    if config is None:
+        return 0
+    if delete and claim.claimant.owns(config.tags):
+        _drop(store, whose.name_of(claim))
+        return 1
     stream, ownership, _ = whose.one(claim, store)
     if stream is None or ownership is not Ownership.OURS:
         return 0

@@ -43,6 +43,7 @@ class _Gate:
         self.making = threading.Lock()
         self._changed = threading.Condition()
         self._users = 0
+        self._leaving = 0
         self._removing = False
 
     @contextmanager
@@ -57,6 +58,17 @@ class _Gate:
             with self._changed:
                 self._users -= 1
                 self._changed.notify_all()
+
+    def enter(self) -> None:
+        """Somebody deletes streams in the scope."""
+        with self._changed:
+            self._leaving += 1
+
+    def leave(self) -> bool:
+        """He does not any more; whether he is the last."""
+        with self._changed:
+            self._leaving -= 1
+            return self._leaving == 0
 
     @contextmanager
     def removing(self) -> Iterator[None]:
@@ -121,6 +133,28 @@ def _mark(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
     gate.unmarked = False
 
 
+@contextmanager
+def left(scope: str, store: Store, *, cluster: str) -> Iterator[None]:
+    """A scope in which streams are about to be deleted: the last who does that removes it.
+
+    Several hundred at once need not all look what is in it. Who fails comes again, and looks then.
+
+    Args:
+        scope: the scope.
+        store: where it is.
+        cluster: tells clusters apart that share the store.
+    """
+    gate = _gate(store, scope)
+    gate.enter()
+    try:
+        yield
+    except BaseException:
+        gate.leave()
+        raise
+    if gate.leave():
+        remove(scope, store, cluster=cluster)
+
+
 def remove(scope: str, store: Store, *, cluster: str) -> bool:
     """Delete a scope if this cluster's Sluice made it and nothing is in it.
 
@@ -146,7 +180,7 @@ def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
         _delete_marker(scope, store)
     if not gate.unmarked:
         return False
-    if store.list_streams(scope, internal=True):
+    if store.list_streams(scope, internal=True, most=1):
         _mark(scope, store, cluster, gate)
         return False
     try:
@@ -160,10 +194,10 @@ def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
 
 def _only_ours(scope: str, store: Store, cluster: str) -> bool:
     """Whether a scope has our marker and nothing else. ScopeNotFound."""
-    marker = store.describe(_marker(scope))
-    if marker is None or not set(scope_tags(cluster)) <= set(marker.config.tags):
+    marker = store.configuration(_marker(scope))
+    if marker is None or not set(scope_tags(cluster)) <= set(marker.tags):
         return False
-    return store.list_streams(scope, internal=True) == [SCOPE_MARKER]
+    return store.list_streams(scope, internal=True, most=2) == [SCOPE_MARKER]
 
 
 def _delete_marker(scope: str, store: Store) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 WATCH_SECONDS: Final = 300
 """After which a watch is begun anew by the server."""
 
+STORE_DELAY: Final = 0.5
+"""Seconds until a store is looked at whose users have changed: once for many that come or go."""
+
 _OURS: Final = {"app.kubernetes.io/managed-by": "sluice-operator"}
 
 
@@ -48,7 +51,8 @@ class Watches:
         key = Key(kind.name, meta["namespace"], meta["name"])
         self._queue.add(key, lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL)
         for store in stores_of(body):
-            self._queue.add(Key(STREAM_STORE.name, meta["namespace"], store))
+            key = Key(STREAM_STORE.name, meta["namespace"], store)
+            self._queue.add(key, delay=STORE_DELAY)
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> None:
         """A workload came, finished or went; EphemeralStreams may name it as an owner."""
