@@ -9,7 +9,9 @@ class BackendError(SluiceError):
     """The store answered, and the answer was no."""
 
     category = Category.BACKEND
-    default_remedy = "Look at the store's logs; when it is tried again, it goes on where it stopped."
+    default_remedy = (
+        "Look at the store's logs; when it is tried again, it goes on where it stopped."
+    )
 
 
 class StoreUnavailable(BackendError):
