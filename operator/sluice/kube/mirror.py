@@ -38,7 +38,7 @@ class Mirror:
         self._indices: dict[Kind, dict[Place, _Index]] = {}
 
     def see(self, kind: Kind, body: Object, *, gone: bool) -> Object | None:
-        """Take in an object; what was known of it before.
+        """Take in an object, but for who manages which field; what was known of it before.
 
         Of two objects that followed each other under one name, news may come in any order: that of
         the former changes nothing of the latter.
@@ -50,6 +50,9 @@ class Mirror:
             return before.body
         self._drop(kind, key)
         if not gone:
+            # As much as all the rest, for thousands of objects, and nobody asks.
+            meta = {name: it for name, it in body["metadata"].items() if name != "managedFields"}
+            body = body | {"metadata": meta}
             known[key] = _Entry(body, self._clock())
             for place, index in self._indices.get(kind, {}).items():
                 index.setdefault(place(body), {})[key] = body
