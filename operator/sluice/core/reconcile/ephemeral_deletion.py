@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.status import ConditionType
+from sluice.core import catalogue
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.ephemeral_status import EphemeralStatus
 from sluice.core.reconcile.ephemeral_world import (
@@ -21,6 +23,7 @@ from sluice.core.reconcile.ephemeral_world import (
 )
 
 if TYPE_CHECKING:
+    from sluice.api.ephemeral_status import EphemeralStreamStatus
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld
     from sluice.core.trouble import Trouble
 
@@ -41,6 +44,7 @@ STOPPING_SECONDS: Final = 40.0
 otherwise, Kubernetes kills them after 30, and it may be a little late."""
 
 _GONE: Final = frozenset({"StoreNotFound", "SecretNotFound"})
+_FAILURES: Final = frozenset(failure.name for failure in catalogue.failures())
 
 
 LATE: Final = (
@@ -98,14 +102,26 @@ def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralD
         stopping = min(stopping, grace + limit - deleted)
     if stopping > 0:
         return EphemeralDecision(
-            status=status.working(Saying("Deleting", LATE)),
+            status=_said(seen, world, Saying("Deleting", LATE)),
             actions=(Release(delete=True, watch=True),),
             again=min(POLL_SECONDS, stopping),
         )
     said = Saying("Deleting", "The streams are being let go.")
     return EphemeralDecision(
-        status=status.working(said), actions=(Release(delete=delete), Unprotect())
+        status=_said(seen, world, said), actions=(Release(delete=delete), Unprotect())
     )
+
+
+def _said(seen: EphemeralSeen, world: EphemeralWorld, said: Saying) -> EphemeralStreamStatus:
+    """What is said before a try: while the store is away, what the last one failed by.
+
+    A store may take calls and answer none, so a try is most of the time between two failures.
+    """
+    before = seen.status.condition(ConditionType.READY)
+    away = world.store is None or not world.store.ready
+    if away and before is not None and before.reason in _FAILURES:
+        return seen.status
+    return EphemeralStatus(seen, world.now).working(said)
 
 
 def deletion_failed(
