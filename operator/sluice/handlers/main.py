@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-WORKERS: Final = {Lane.NORMAL: 16, Lane.DELETION: 96}
+WORKERS: Final = {Lane.NORMAL: 32, Lane.DELETION: 96}
 """Resources looked at at once, by lane.
 
 Pravega answers a sealing or a deletion after it has looked 0.1, 0.3, 0.7 s later whether it is
@@ -50,7 +50,7 @@ done, so many at once take hardly longer than a few. But of many that make strea
 common, it keeps some waiting beyond any deadline.
 """
 
-THREADS: Final = 112
+THREADS: Final = 128
 """Blocking calls to stores at once: as many as there are workers."""
 
 TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15)
