@@ -40,7 +40,7 @@ RUNS: Final = 3
 
 _OPERATOR: Final = "deployment/sluice-operator"
 _METRICS: Final = f"/api/v1/namespaces/{NAMESPACE}/services/sluice-metrics:metrics/proxy/metrics"
-_PATIENCE: Final = 240.0
+_PATIENCE: Final = 300.0
 _BATCH: Final = 500
 """Resources that one kubectl makes: it limits itself to 50 calls a second."""
 
