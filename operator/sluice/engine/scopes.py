@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
+MAKERS: Final = 16
+"""Who make streams in one scope at once. Of more that have a tag in common, Pravega 0.13 keeps some
+waiting, since each changes the scope's list of that tag: beyond 15 s when 64 made 200."""
+
+
 class _Gate:
     """Many may use a scope at a time, or one may remove it.
 
@@ -36,11 +41,13 @@ class _Gate:
         unmarked: whether the scope is ours though its marker is not there: the process was kept
             from making it, or from deleting the scope after it.
         making: held by the one user who makes the scope.
+        few: held by each who makes a stream.
     """
 
     def __init__(self) -> None:
         self.unmarked = False
         self.making = threading.Lock()
+        self.few = threading.BoundedSemaphore(MAKERS)
         self._changed = threading.Condition()
         self._users = 0
         self._leaving = 0
@@ -110,7 +117,7 @@ def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None
         make: whether it is made if there is none.
     """
     gate = _gate(store, scope)
-    with gate.using():
+    with gate.few, gate.using():
         if make:
             _make(scope, store, cluster, gate)
         yield

@@ -46,8 +46,8 @@ WORKERS: Final = {Lane.NORMAL: 32, Lane.DELETION: 96}
 """Resources looked at at once, by lane.
 
 Pravega answers a sealing or a deletion after it has looked 0.1, 0.3, 0.7 s later whether it is
-done, so many at once take hardly longer than a few. But of many that make streams with a tag in
-common, it keeps some waiting beyond any deadline.
+done, so many at once take hardly longer than a few. How many make streams is bounded by
+`engine.scopes`.
 """
 
 THREADS: Final = 128
