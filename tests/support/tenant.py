@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 POLL = 0.2
 _KINDS = "streamcopies,streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
+_OURS = "ephemeralstreams,streamcopies,streamstores"
+_RENTED = "sluice.dev/rented-by-tests"
 _PARTS = 4
 _SEGMENTS = 64
 
@@ -249,13 +251,23 @@ class Tenant:
 def rented(
     cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
 ) -> Iterator[Tenant]:
-    """A namespace that admits restricted pods only, for a while; what is in it goes with it."""
+    """A namespace that admits restricted pods only, for a while; Sluice's resources go with it.
+
+    The rest is not waited for, see `given_back`: Kubernetes looks at a namespace that is deleted
+    after five seconds only.
+    """
     restrict(cluster, name)
-    try:
-        yield Tenant(cluster, name, store, say)
-    finally:
-        wait = ("--ignore-not-found", "--timeout=100s")
-        cluster.kubectl("delete", "namespace", name, *wait, timeout=110)
+    cluster.kubectl("label", "namespace", name, f"{_RENTED}=")
+    found = Tenant(cluster, name, store, say)
+    yield found
+    found.run("delete", _OURS, "--all", "--timeout=100s", timeout=110)
+    cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def given_back(cluster: Cluster) -> None:
+    """Wait until all rented namespaces are gone, those of a run that was cut off too."""
+    rented = ("namespace", f"--selector={_RENTED}")
+    cluster.kubectl("delete", *rented, "--ignore-not-found", "--timeout=100s", timeout=110)
 
 
 def _resource(kind: str, name: str, spec: Object) -> Object:

@@ -14,7 +14,7 @@ from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.gate import Gate
-from support.tenant import POLL, Tenant, rented
+from support.tenant import POLL, Tenant, given_back, rented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -164,12 +164,20 @@ class Operator:
         self.run("rollout", "status", "deployment/sluice-operator", "--timeout=90s", timeout=100)
 
 
+@pytest.fixture(scope="session")
+def landlord(kube: Cluster, sluice: Operator, store: ClusterStore) -> Iterator[None]:
+    """Sees to it that the tests' namespaces are gone in the end, all of them."""
+    assert sluice
+    assert store
+    yield
+    given_back(kube)
+
+
 @pytest.fixture
 def tenant(
-    kube: Cluster, sluice: Operator, store: ClusterStore, say: Callable[[str], None]
+    kube: Cluster, landlord: None, store: ClusterStore, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
     """Gives a namespace that admits restricted pods only, with a StreamStore `store`."""
-    assert sluice
     with rented(kube, store, say, f"sluice-test-{uuid4().hex[:8]}") as found:
         found.apply(found.store_resource())
         yield found
@@ -184,7 +192,7 @@ def gate(kube: Cluster, sluice: Operator, guarded: ClusterStore) -> Iterator[Gat
 
 @pytest.fixture
 def locked(
-    kube: Cluster, guarded: ClusterStore, gate: Gate, say: Callable[[str], None]
+    kube: Cluster, landlord: None, guarded: ClusterStore, gate: Gate, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
     """Gives a namespace with a StreamStore `store` behind the gate, and its Secret `login`."""
     with rented(kube, guarded, say, f"sluice-test-{uuid4().hex[:8]}") as found:
