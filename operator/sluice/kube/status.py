@@ -74,7 +74,7 @@ class StatusWriter:
             meta["resourceVersion"] = written["metadata"]["resourceVersion"]
         was, now = before.condition(ConditionType.READY), after.condition(ConditionType.READY)
         if now is not None and (was is None or was.reason != now.reason):
-            await self._recorder.say(body, Saying(now.reason, now.message))
+            self._recorder.mention(body, Saying(now.reason, now.message))
             _log.info("state", ready=now.status, reason=now.reason, message=now.message)
         return True
 
