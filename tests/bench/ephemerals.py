@@ -256,7 +256,6 @@ def _metrics(site: Site) -> Samples:
 
 def _peak_memory(site: Site) -> float:
     """The most memory in bytes that the operator has ever used: the kernel's own mark."""
-    words = ("exec", _OPERATOR, "--", "cat", "/proc/1/status")
-    status = site.cluster.kubectl(f"--namespace={NAMESPACE}", *words)
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024.0
+    words = ("exec", _OPERATOR, "--", "sh", "-c", "grep -h VmHWM: /proc/[0-9]*/status")
+    lines = site.cluster.kubectl(f"--namespace={NAMESPACE}", *words).splitlines()
+    return max(int(line.split()[1]) for line in lines) * 1024.0  # the others are small
