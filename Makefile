@@ -2,7 +2,7 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-crash lint bench store-up store-down cluster-up cluster-down image clean
+.PHONY: help demo test test-crash lint classes bench store-up store-down cluster-up cluster-down image clean
 
 BIN := .venv/bin
 STORE := PYTHONPATH=hack $(BIN)/python -m localstore
@@ -19,11 +19,12 @@ demo: ## Copy streams on a real Pravega and watch
 
 test: ## Lint, then all tests: unit, integration, end to end
 	@hack/bootstrap.sh
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory --jobs=2 lint classes
 	@$(BIN)/pytest tests/unit tests/integration tests/e2e
 
 test-crash: ## Only the tests that kill a process at each step of the copy protocol
 	@hack/bootstrap.sh
+	@$(MAKE) --no-print-directory classes
 	@$(BIN)/pytest -m crash
 
 lint: ## Style, types, layers, generated code
@@ -37,6 +38,10 @@ lint: ## Style, types, layers, generated code
 	@$(BIN)/python hack/gencrds.py --check
 	@$(BIN)/python hack/gencatalogue.py --check
 	@$(BIN)/python hack/gengitops.py --check
+
+classes: # so that the JVMs of the tests start in half the time
+	@hack/bootstrap.sh
+	@$(BIN)/python hack/classes.py
 
 bench: ## Measure against the official Java client, and the operator (ONLY=operator, ONLY=engine)
 	@hack/bootstrap.sh

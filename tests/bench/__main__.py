@@ -14,15 +14,25 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from bench import applies
+from bench import applies, ephemerals
 from bench.floor import floor_processes
 from bench.ours import Spark
 from bench.phases import all_phases
 from bench.report import Report
 from bench.runner import measure
+from bench.site import operator_site
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+OPERATOR = (
+    (applies.KEYS, applies.measure_applies),
+    ((ephemerals.DELETE_KEY, ephemerals.JAVA_KEY), ephemerals.measure_deletions),
+    (ephemerals.KEYS[2:], ephemerals.measure_many),
+)
+"""Keys that need a cluster, and what measures them."""
+
+OPERATOR_KEYS = [key for keys, _ in OPERATOR for key in keys]
 
 LATEST = Path(__file__).parents[2] / "build" / "bench" / "latest.json"
 PAIRS = 5
@@ -37,7 +47,7 @@ def main() -> int:
     with Spark() as spark, floor_processes() as floor:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
         options = _options(engine)
-        only = expanded(options.only, {"engine": engine, "operator": applies.KEYS})
+        only = expanded(options.only, {"engine": engine, "operator": OPERATOR_KEYS})
         report = Report(pairs=options.pairs, scale=options.scale)
         for whole in all_phases(spark, floor, options.scale):
             phase = whole.restricted(only)
@@ -51,7 +61,7 @@ def main() -> int:
                 reason = report.failures[phase.name] = f"{type(error).__name__}: {error}"
                 _say(f"did not run: {reason}")
             report.write(LATEST)
-    if set(only) & set(applies.KEYS):
+    if set(only) & set(OPERATOR_KEYS):
         _measure_operator(report, only)
     console.print(report.table())
     for table in report.phases():
@@ -66,9 +76,13 @@ def main() -> int:
 
 def _measure_operator(report: Report, only: Sequence[str]) -> None:
     """Run what needs a cluster."""
-    console.print("[bold]==>[/] the operator: kubectl apply to the driver's pod, and to Ready")
+    console.print("[bold]==>[/] the operator in a cluster")
     try:
-        report.measurements += [m for m in applies.measure_operator(_say) if m.key in only]
+        with operator_site(_say) as site:
+            for keys, measured in OPERATOR:
+                if set(only) & set(keys):
+                    report.measurements += [m for m in measured(site, _say) if m.key in only]
+                    report.write(LATEST)
     except Exception as error:  # noqa: BLE001 - the rest was worth measuring
         reason = report.failures["operator"] = f"{type(error).__name__}: {error}"
         _say(f"did not run: {reason}")
@@ -82,7 +96,7 @@ def expanded(only: Sequence[str] | None, groups: Mapping[str, Sequence[str]]) ->
 
 
 def _options(engine: Sequence[str]) -> argparse.Namespace:
-    keys = ["engine", "operator", *engine, *applies.KEYS]
+    keys = ["engine", "operator", *engine, *OPERATOR_KEYS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--only", nargs="+", metavar="KEY", choices=keys, help=f"of {', '.join(keys)}"

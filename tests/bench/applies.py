@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from bench.model import Goal, Measurement, Source
+from bench.site import new_tenant
 from bench.timeline import APPLY, CREATED, READY, is_ready, medians, moments, phases
 from bench.watching import Watching
-from localcluster import ClusterStore, LocalClusterError, choose, store_image
-from localcluster.release import NAME, NAMESPACE, install, restrict, sluice_image, uninstall
-from localcluster.store_manifests import NAMESPACE as STORE_NAMESPACE
-from support.tenant import Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from bench.site import Site
     from bench.timeline import Object
-    from localcluster import Cluster
-    from localstore import ForeignClient
+    from support.tenant import Tenant
 
 DRIVER_KEY: Final = "apply_to_driver_p50_s"
 READY_KEY: Final = "apply_to_ready_1MB_s"
@@ -29,28 +25,21 @@ KEYS: Final = (DRIVER_KEY, READY_KEY)
 RUNS: Final = 10
 
 _MEGABYTE: Final = Source.of_bytes(1e6, segments=4, size=992)
-_DEFINITIONS: Final = ("streamcopies.sluice.dev", "streamstores.sluice.dev")
 _PATIENCE: Final = 120.0
 
 
-def measure_operator(say: Callable[[str], None]) -> list[Measurement]:
+def measure_applies(site: Site, say: Callable[[str], None]) -> list[Measurement]:
     """Apply copies one after the other, each to its end, on an operator that has done one before.
 
     Args:
+        site: where.
         say: told what happens.
 
     Raises:
-        LocalStoreError: the cluster, the store or the operator do not come up.
         BenchError: a copy does not become ready.
     """
-    with ExitStack() as stack:
-        cluster = stack.enter_context(_cluster(say))
-        store = stack.enter_context(_store(cluster, say))
-        stack.enter_context(_release(cluster, say))
-        java = stack.enter_context(store.foreign())
-        name = f"sluice-bench-{uuid4().hex[:8]}"
-        tenant = stack.enter_context(_tenant(cluster, name, store, java, say))
-        watching = stack.enter_context(Watching(cluster, name))
+    name = f"sluice-bench-{uuid4().hex[:8]}"
+    with _tenant(site, name, say) as tenant, Watching(site.cluster, name) as watching:
         found = [_apply(tenant, watching, number, say) for number in range(RUNS + 1)]
     return _measured(found[1:])  # the first one was to get warm
 
@@ -93,76 +82,10 @@ def _apply(
 
 
 @contextmanager
-def _cluster(say: Callable[[str], None]) -> Iterator[Cluster]:
-    """A cluster that runs, and is stopped afterwards if it did not."""
-    cluster = choose()
-    try:
-        cluster.status()
-    except LocalClusterError:
-        cluster.up(say)
-        try:
-            yield cluster
-        finally:
-            cluster.down(say)
-    else:
-        say(f"{cluster.what} runs already")
-        yield cluster
-
-
-@contextmanager
-def _store(cluster: Cluster, say: Callable[[str], None]) -> Iterator[ClusterStore]:
-    """A Pravega in the cluster, removed afterwards unless it was there."""
-    image = cluster.provide(store_image(), say=say)
-    say(f"the store's image: {image}")
-    store = ClusterStore(cluster)
-    words = (f"--namespace={STORE_NAMESPACE}", "get", "deployment", store.name)
-    with _namespace(cluster, STORE_NAMESPACE):
-        was_there = bool(cluster.kubectl(*words, "--ignore-not-found"))
-        store.up(say)
-        try:
-            yield store
-        finally:
-            if not was_there:
-                store.down()
-
-
-@contextmanager
-def _release(cluster: Cluster, say: Callable[[str], None]) -> Iterator[None]:
-    """Sluice with the chart's own values; then the release as it was before, or none."""
-    image = cluster.provide(sluice_image(), say=say)
-    words = ("--namespace", NAMESPACE, "--output=json")
-    before = json.loads(cluster.helm("list", *words, f"--filter=^{NAME}$"))
-    missing = [name for name in _DEFINITIONS if not _there(cluster, "crd", name)]
-    with _namespace(cluster, NAMESPACE):
-        install(cluster, image, say=say)
-        try:
-            yield
-        finally:
-            if before:
-                revision = str(before[0]["revision"])
-                say(f"rolling Sluice back to revision {revision}")
-                cluster.helm("rollback", NAME, revision, f"--namespace={NAMESPACE}", "--wait")
-            else:
-                say("uninstalling Sluice")
-                uninstall(cluster)
-            for name in missing:
-                cluster.kubectl("delete", "crd", name, "--ignore-not-found")
-
-
-@contextmanager
-def _tenant(
-    cluster: Cluster,
-    name: str,
-    store: ClusterStore,
-    java: ForeignClient,
-    say: Callable[[str], None],
-) -> Iterator[Tenant]:
+def _tenant(site: Site, name: str, say: Callable[[str], None]) -> Iterator[Tenant]:
     """A namespace and a scope of that name with a source in it; both go, with all in them."""
-    with _namespace(cluster, name):
-        restrict(cluster, name)
-        tenant = Tenant(cluster, name, store, say)
-        tenant.apply(tenant.store_resource())
-        tenant.run("wait", "sst/store", "--for=condition=Ready", "--timeout=60s", timeout=70)
+    with new_tenant(site, name, say) as tenant:
+        java = site.java
         java.create_scope(name)
         java.create(name, "source", segments=_MEGABYTE.segments)
         java.write(name, "source", events=_MEGABYTE.events, size=_MEGABYTE.size, keys=100)
@@ -177,19 +100,3 @@ def _tenant(
                 java.seal(name, stream)
                 java.delete(name, stream)
             java.delete_scope(name)
-
-
-@contextmanager
-def _namespace(cluster: Cluster, name: str) -> Iterator[None]:
-    """A block after which a namespace is gone that was not there before."""
-    was_there = _there(cluster, "namespace", name)
-    try:
-        yield
-    finally:
-        if not was_there:
-            words = ("delete", "namespace", name, "--ignore-not-found", "--timeout=100s")
-            cluster.kubectl(*words, timeout=110)
-
-
-def _there(cluster: Cluster, kind: str, name: str) -> bool:
-    return bool(cluster.kubectl("get", kind, name, "--ignore-not-found"))

@@ -198,19 +198,23 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A key of the results that is compared with nothing: seconds, and what a goal says of them.
+    """A key of the results without sides: seconds mostly, and what a goal says of them.
 
     Attributes:
         key: its name.
-        samples: seconds, one of each run.
-        goal: what the median should be.
+        samples: one of each run.
+        goal: what the median should be; None where it is only reported.
         phases: the median seconds of what makes up a run, in the order of time; may be empty.
+        unit: of the samples; empty for numbers and ratios.
+        counts: what else is worth reporting, by what it is.
     """
 
     key: str
     samples: tuple[float, ...]
-    goal: Goal
+    goal: Goal | None = None
     phases: dict[str, float] = field(default_factory=dict)
+    unit: str = "s"
+    counts: dict[str, float] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
@@ -218,6 +222,6 @@ class Measurement:
         return median(self.samples)
 
     @property
-    def met(self) -> bool:
-        """Whether the goal is met."""
-        return self.goal.met(self.value)
+    def met(self) -> bool | None:
+        """Whether the goal is met; None without one."""
+        return None if self.goal is None else self.goal.met(self.value)

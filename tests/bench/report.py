@@ -62,7 +62,7 @@ class Report:
             "machine": self._machine,
             "failures": self.failures,
             "results": {result.comparison.key: _entry(result) for result in self.results}
-            | {found.key: _seconds(found) for found in self.measurements},
+            | {found.key: _plain(found) for found in self.measurements},
         }
         path.write_text(json.dumps(content, indent=2) + "\n")
 
@@ -86,13 +86,16 @@ class Report:
                 " / ".join(f"{_cpu(runs):.1f}" for runs in sides),
             )
         for found in self.measurements:
-            value = f"{found.value:.2f} s"
-            table.add_row(found.key, value, str(found.goal), _MET[found.met], "-", "-", "-")
+            value = f"{found.value:.2f} {found.unit}".strip()
+            goal = str(found.goal or "-")
+            table.add_row(found.key, value, goal, _MET[found.met], "-", "-", "-")
         return table
 
     def phases(self) -> Iterator[Table]:
-        """For each measurement that has phases, where its seconds go."""
+        """For each measurement that has phases or counts, where its seconds go, and these."""
         for found in self.measurements:
+            if found.counts:
+                yield _counted(found)
             if not found.phases:
                 continue
             table = Table(title=f"{found.key}: {len(found.samples)} runs", title_justify="left")
@@ -105,14 +108,24 @@ class Report:
             yield table
 
 
-def _seconds(found: Measurement) -> dict[str, Any]:
+def _counted(found: Measurement) -> Table:
+    table = Table(title=found.key, title_justify="left")
+    table.add_column("What")
+    table.add_column("Number", justify="right")
+    for name, number in found.counts.items():
+        table.add_row(name, f"{number:.2f}")
+    return table
+
+
+def _plain(found: Measurement) -> dict[str, Any]:
     return {
         "value": _rounded(found.value),
-        "unit": "s",
-        "goal": str(found.goal),
+        "unit": found.unit,
+        "goal": None if found.goal is None else str(found.goal),
         "met": found.met,
         "samples": [_rounded(sample) for sample in found.samples],
         "phaseSeconds": _all_rounded(found.phases),
+        "counts": _all_rounded(found.counts),
     }
 
 

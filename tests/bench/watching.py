@@ -6,14 +6,14 @@ import json
 import subprocess
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from bench.model import BenchError
 from bench.timeline import Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import IO
 
     from bench.timeline import Object
@@ -28,11 +28,49 @@ _KINDS: Final = {
 }
 
 
+@contextmanager
+def follow(
+    cluster: Cluster, path: str, take: Callable[[float, str, Object], None]
+) -> Iterator[None]:
+    """Watch a collection: `take` is told when each line came, its type, and the object.
+
+    `kubectl get --raw` hands lines on as they come. `take` is called in a thread.
+
+    Args:
+        cluster: the cluster.
+        path: of the collection at the API server.
+        take: what is told.
+    """
+    child = subprocess.Popen(
+        cluster.kubectl_command("get", f"--raw={path}?watch=true"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        threading.Thread(target=_read, args=(child.stdout, take), daemon=True).start()
+        yield
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _read(lines: IO[bytes], take: Callable[[float, str, Object], None]) -> None:
+    with lines:
+        for line in lines:
+            at = time.time()
+            if not line.endswith(b"\n"):
+                return  # cut off at the end of the block
+            word = json.loads(line)
+            if word["type"] == "ERROR":
+                return  # what is missing then fails the run at its deadline
+            take(at, word["type"], word["object"])
+
+
 class Watching:
     """What the API server tells of a namespace, from the beginning of the block on.
 
     Objects carry whole seconds only, so what counts is when a watch's line came, by this machine's
-    clock. `kubectl get --raw` hands lines on as they come.
+    clock.
 
     Args:
         cluster: the cluster.
@@ -49,15 +87,8 @@ class Watching:
     def __enter__(self) -> Self:
         """Begin to watch."""
         for kind, root in _KINDS.items():
-            path = f"{root}/namespaces/{self._namespace}/{kind}?watch=true"
-            child = subprocess.Popen(
-                self._cluster.kubectl_command("get", f"--raw={path}"),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-            )
-            self._stack.callback(child.wait)
-            self._stack.callback(child.kill)
-            threading.Thread(target=self._read, args=(child.stdout,), daemon=True).start()
+            path = f"{root}/namespaces/{self._namespace}/{kind}"
+            self._stack.enter_context(follow(self._cluster, path, self._take))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,15 +111,7 @@ class Watching:
             if not self._news.wait_for(lambda: any(check(s.body) for s in self._seen), seconds):
                 raise BenchError(f"not within {seconds:g} s: {what}")
 
-    def _read(self, lines: IO[bytes]) -> None:
-        with lines:
-            for line in lines:
-                at = time.time()
-                if not line.endswith(b"\n"):
-                    return  # cut off at the end of the block
-                word = json.loads(line)
-                if word["type"] == "ERROR":
-                    return  # what is missing then fails the run at its deadline
-                with self._news:
-                    self._seen.append(Seen(at, word["object"]))
-                    self._news.notify_all()
+    def _take(self, at: float, _: str, body: Object) -> None:
+        with self._news:
+            self._seen.append(Seen(at, body))
+            self._news.notify_all()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.crash
 
-EVENTS = 600_000
+EVENTS = 400_000
 SOURCE = ("in", "events")
 SEGMENTS = 4
 PARTS = {"SLUICE_PART_BYTES": str(8 << 20)}
@@ -47,7 +47,7 @@ PARTS = {"SLUICE_PART_BYTES": str(8 << 20)}
 
 @dataclass(frozen=True)
 class Source:
-    """The stream that is copied: about 16 MB in each of four segments, in two parts each."""
+    """The stream that is copied: about 11 MB in each of four segments, in two parts each."""
 
     bytes: int
     digest: str

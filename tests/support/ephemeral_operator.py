@@ -150,7 +150,7 @@ class Operator:
         world = EphemeralWorld(
             now=now,
             store=ready if cluster.there else None,
-            owners=() if seen.deleted is not None else owners,
+            owners=() if seen.deleted is not None and seen.spec.stream is not None else owners,
             rival=None if seen.deleted is not None else self._rival(seen),
         )
         holding = None
@@ -234,9 +234,9 @@ class Operator:
                 found = cluster.streams.get(str(seen.spec.stream))
                 if found is not None and found.holder == seen.uid and not found.sealed:
                     self._call(lambda: setattr(found, "drifted", False), store=True)
-            case Release(delete):
+            case Release(delete, watch):
                 self.stale.pop(seen.uid, None)
-                yield from self._release(seen, delete=delete)
+                yield from self._release(seen, delete=delete, watch=watch)
         yield
 
     def _make(self, seen: EphemeralSeen) -> None:
@@ -258,7 +258,7 @@ class Operator:
             raise StreamExists("it is sealed")
         found.holder, found.foreign, found.drifted = seen.uid, False, True
 
-    def _release(self, seen: EphemeralSeen, *, delete: bool) -> Iterator[None]:
+    def _release(self, seen: EphemeralSeen, *, delete: bool, watch: bool) -> Iterator[None]:
         """Seal and delete what is ours, or take our tags away; then the marker."""
         cluster = self.cluster
         for name in cluster.ours(seen) if delete or seen.spec.stream is not None else ():
@@ -272,7 +272,8 @@ class Operator:
             else:
                 self._call(lambda stream=stream: setattr(stream, "holder", None), store=True)
             yield
-        self._call(lambda: cluster.markers.pop(seen.uid, None) and None, store=True)
+        if not watch:
+            self._call(lambda: cluster.markers.pop(seen.uid, None) and None, store=True)
 
     def _delete(self, seen: EphemeralSeen, name: str, stream: Stream) -> None:
         cluster, live = self.cluster, self.cluster.of(seen.uid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,22 +12,26 @@ import yaml
 
 import segment_hash
 from localcluster import LocalClusterError
+from localcluster.release import restrict
 from sluice.core import identity
 from sluice.core.model import StreamName
 from sluice.engine.ledger import GENERATIONS
 from sluice.stores.pravega import names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
     from localcluster.store import ClusterStore
+    from localstore import User
 
 Object = dict[str, Any]
 T = TypeVar("T")
 
 POLL = 0.2
 _KINDS = "streamcopies,streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
+_OURS = "ephemeralstreams,streamcopies,streamstores"
+_RENTED = "sluice.dev/rented-by-tests"
 _PARTS = 4
 _SEGMENTS = 64
 
@@ -99,6 +103,15 @@ class Tenant:
         if secret:
             pravega["auth"] = {"basic": {"secretRef": {"name": secret}}}
         return _resource("StreamStore", name, {"pravega": pravega})
+
+    def login_resource(self, user: User, name: str = "login") -> Object:
+        """The Secret of a StreamStore that logs in."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name},
+            "stringData": {"username": user.name, "password": user.password},
+        }
 
     def copy_resource(self, name: str, source: str, target: str, **spec: Any) -> Object:
         """A StreamCopy within the store, from `scope/stream` to `scope/stream`."""
@@ -232,6 +245,29 @@ class Tenant:
         ]
         with segment_hash.Connection(*self.store.segment_store) as connection:
             return [name for name in wanted if connection.info(name) is not None]
+
+
+@contextmanager
+def rented(
+    cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
+) -> Iterator[Tenant]:
+    """A namespace that admits restricted pods only, for a while; Sluice's resources go with it.
+
+    The rest is not waited for, see `given_back`: Kubernetes looks at a namespace that is deleted
+    after five seconds only.
+    """
+    restrict(cluster, name)
+    cluster.kubectl("label", "namespace", name, f"{_RENTED}=")
+    found = Tenant(cluster, name, store, say)
+    yield found
+    found.run("delete", _OURS, "--all", "--timeout=100s", timeout=110)
+    cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def given_back(cluster: Cluster) -> None:
+    """Wait until all rented namespaces are gone, those of a run that was cut off too."""
+    rented = ("namespace", f"--selector={_RENTED}")
+    cluster.kubectl("delete", *rented, "--ignore-not-found", "--timeout=100s", timeout=110)
 
 
 def _resource(kind: str, name: str, spec: Object) -> Object:

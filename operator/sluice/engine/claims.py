@@ -240,7 +240,7 @@ def configure(claim: Claim, store: Store) -> None:
         store.update_stream(whose.name_of(claim), wanted)
 
 
-def release(claim: Claim, store: Store, *, delete: bool) -> int:
+def release(claim: Claim, store: Store, *, delete: bool, watch: bool = False) -> int:
     """Let the streams go, then what remembers them, then the scope if it is ours and empty.
 
     Args:
@@ -248,6 +248,7 @@ def release(claim: Claim, store: Store, *, delete: bool) -> int:
         store: where.
         delete: whether they are sealed and deleted; otherwise they only lose our tags. A sealed
             stream keeps even those, since a store changes nothing of it.
+        watch: whether a prefix stays claimed, for streams that come late. Then this is repeated.
 
     Returns:
         How many streams were let go.
@@ -255,15 +256,20 @@ def release(claim: Claim, store: Store, *, delete: bool) -> int:
     Raises:
         StoreBusy: streams are being made under the prefix while they are deleted.
     """
-    if claim.prefix is None:
-        count = _release_one(claim, store, delete=delete)
-    else:
-        count = _release_under(claim, store, delete=delete)
-    scopes.remove(claim.scope, store, cluster=claim.claimant.cluster)
-    return count
+    with scopes.left(claim.scope, store, cluster=claim.claimant.cluster):
+        if claim.prefix is None:
+            return _release_one(claim, store, delete=delete)
+        return _release_under(claim, store, delete=delete, watch=watch)
 
 
 def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
+    """Few questions where our tags are on it, as they mostly are."""
+    config = store.configuration(whose.name_of(claim))
+    if config is None:
+        return 0
+    if delete and claim.claimant.owns(config.tags):
+        _drop(store, whose.name_of(claim))
+        return 1
     stream, ownership, _ = whose.one(claim, store)
     if stream is None or ownership is not Ownership.OURS:
         return 0
@@ -274,7 +280,7 @@ def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
     return 1
 
 
-def _release_under(claim: Claim, store: Store, *, delete: bool) -> int:
+def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool) -> int:
     """Streams first: while one is left, the marker says whose it is."""
     found = whose.under(claim, store)
     if found.marker is None:
@@ -287,6 +293,8 @@ def _release_under(claim: Claim, store: Store, *, delete: bool) -> int:
         if not found.claimed:
             break
         count += len(found.claimed)
+    if watch:
+        return count
     if delete and found.claimed:
         raise StoreBusy(
             f"{len(found.claimed)} streams were made under {claim.prefix!r} while others were "

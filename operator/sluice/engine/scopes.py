@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
+MAKERS: Final = 16
+"""Who make streams in one scope at once. Of more that have a tag in common, Pravega 0.13 keeps some
+waiting, since each changes the scope's list of that tag: beyond 15 s when 64 made 200."""
+
+
 class _Gate:
     """Many may use a scope at a time, or one may remove it.
 
@@ -36,13 +41,16 @@ class _Gate:
         unmarked: whether the scope is ours though its marker is not there: the process was kept
             from making it, or from deleting the scope after it.
         making: held by the one user who makes the scope.
+        few: held by each who makes a stream.
     """
 
     def __init__(self) -> None:
         self.unmarked = False
         self.making = threading.Lock()
+        self.few = threading.BoundedSemaphore(MAKERS)
         self._changed = threading.Condition()
         self._users = 0
+        self._leaving = 0
         self._removing = False
 
     @contextmanager
@@ -57,6 +65,17 @@ class _Gate:
             with self._changed:
                 self._users -= 1
                 self._changed.notify_all()
+
+    def enter(self) -> None:
+        """Somebody deletes streams in the scope."""
+        with self._changed:
+            self._leaving += 1
+
+    def leave(self) -> bool:
+        """He does not any more; whether he is the last."""
+        with self._changed:
+            self._leaving -= 1
+            return self._leaving == 0
 
     @contextmanager
     def removing(self) -> Iterator[None]:
@@ -98,7 +117,7 @@ def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None
         make: whether it is made if there is none.
     """
     gate = _gate(store, scope)
-    with gate.using():
+    with gate.few, gate.using():
         if make:
             _make(scope, store, cluster, gate)
         yield
@@ -119,6 +138,28 @@ def _mark(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
     """Say in a scope that it is ours."""
     store.create_stream(_marker(scope), StreamConfig(tags=scope_tags(cluster)))
     gate.unmarked = False
+
+
+@contextmanager
+def left(scope: str, store: Store, *, cluster: str) -> Iterator[None]:
+    """A scope in which streams are about to be deleted: the last who does that removes it.
+
+    Several hundred at once need not all look what is in it. Who fails comes again, and looks then.
+
+    Args:
+        scope: the scope.
+        store: where it is.
+        cluster: tells clusters apart that share the store.
+    """
+    gate = _gate(store, scope)
+    gate.enter()
+    try:
+        yield
+    except BaseException:
+        gate.leave()
+        raise
+    if gate.leave():
+        remove(scope, store, cluster=cluster)
 
 
 def remove(scope: str, store: Store, *, cluster: str) -> bool:
@@ -146,7 +187,7 @@ def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
         _delete_marker(scope, store)
     if not gate.unmarked:
         return False
-    if store.list_streams(scope, internal=True):
+    if store.list_streams(scope, internal=True, most=1):
         _mark(scope, store, cluster, gate)
         return False
     try:
@@ -160,10 +201,10 @@ def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
 
 def _only_ours(scope: str, store: Store, cluster: str) -> bool:
     """Whether a scope has our marker and nothing else. ScopeNotFound."""
-    marker = store.describe(_marker(scope))
-    if marker is None or not set(scope_tags(cluster)) <= set(marker.config.tags):
+    marker = store.configuration(_marker(scope))
+    if marker is None or not set(scope_tags(cluster)) <= set(marker.tags):
         return False
-    return store.list_streams(scope, internal=True) == [SCOPE_MARKER]
+    return store.list_streams(scope, internal=True, most=2) == [SCOPE_MARKER]
 
 
 def _delete_marker(scope: str, store: Store) -> None:

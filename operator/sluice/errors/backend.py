@@ -9,7 +9,9 @@ class BackendError(SluiceError):
     """The store answered, and the answer was no."""
 
     category = Category.BACKEND
-    default_remedy = "Look at the store's logs; a copy goes on where it stopped when run again."
+    default_remedy = (
+        "Look at the store's logs; when it is tried again, it goes on where it stopped."
+    )
 
 
 class StoreUnavailable(BackendError):
@@ -18,7 +20,7 @@ class StoreUnavailable(BackendError):
     retryable = True
     default_remedy = (
         "Check that the store runs and that its address is right and reachable; "
-        "it is tried again, and a copy goes on where it stopped."
+        "it is tried again, and goes on where it stopped."
     )
 
 

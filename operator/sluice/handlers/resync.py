@@ -107,14 +107,19 @@ class Resync:
 
     async def _still_there(self, kind: Kind, bodies: list[Object], began: float) -> bool:
         """Whether what a watch has not shown exists still: what was deleted is shown no more."""
+        late: dict[str, dict[str, str]] = {}
         for body in bodies:
             if self._mirror.is_behind(kind, body, began):
                 meta = body["metadata"]
-                # A list, since the operator has no right to get Jobs and pods one by one.
-                name = f"metadata.name={meta['name']}"
-                now = await self._api.list(kind, meta["namespace"], fields=name)
-                if any(one["metadata"]["uid"] == meta["uid"] for one in now):
-                    return True
+                late.setdefault(meta["namespace"], {})[meta["uid"]] = meta["name"]
+        for namespace, names in late.items():
+            # A list, since the operator has no right to get Jobs and pods one by one. One for all,
+            # where hundreds were deleted at once.
+            name = f"metadata.name={next(iter(names.values()))}" if len(names) == 1 else None
+            labels = None if kind in _OWN else MANAGED
+            now = await self._api.list(kind, namespace, fields=name, labels=labels)
+            if any(one["metadata"]["uid"] in names for one in now):
+                return True
         return False
 
     def _count(self, listed: dict[Kind, list[Object]]) -> None:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 WATCH_SECONDS: Final = 300
 """After which a watch is begun anew by the server."""
 
+STORE_DELAY: Final = 0.5
+"""Seconds until a store is looked at whose users have changed: once for many that come or go."""
+
+COLLECTOR_DELAY: Final = 2.0
+"""Seconds for which the garbage collector may delete a resource whose owner went, before that is
+looked at: nearly always it does, and then hundreds need not say first that it will."""
+
 _OURS: Final = {"app.kubernetes.io/managed-by": "sluice-operator"}
 
 
@@ -48,7 +55,8 @@ class Watches:
         key = Key(kind.name, meta["namespace"], meta["name"])
         self._queue.add(key, lane=Lane.DELETION if is_deleting(body) else Lane.NORMAL)
         for store in stores_of(body):
-            self._queue.add(Key(STREAM_STORE.name, meta["namespace"], store))
+            key = Key(STREAM_STORE.name, meta["namespace"], store)
+            self._queue.add(key, delay=STORE_DELAY)
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> None:
         """A workload came, finished or went; EphemeralStreams may name it as an owner."""
@@ -61,7 +69,11 @@ class Watches:
                 and one.get("namespace", own) == namespace
                 for one in body["spec"].get("owners") or ()
             ):
-                self._queue.add(Key(EPHEMERAL_STREAM.name, own, body["metadata"]["name"]))
+                left = _is_collected_with(body, kind, name)
+                self._queue.add(
+                    Key(EPHEMERAL_STREAM.name, own, body["metadata"]["name"]),
+                    delay=COLLECTOR_DELAY if left else 0.0,
+                )
 
     def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
         """A Job or a pod of ours was seen."""
@@ -71,6 +83,16 @@ class Watches:
         for copy in self._mirror.all(STREAM_COPY, meta["namespace"]):
             if copy["metadata"]["uid"] == uid:
                 self._queue.add(Key(STREAM_COPY.name, meta["namespace"], copy["metadata"]["name"]))
+
+
+def _is_collected_with(body: Object, kind: str, name: str) -> bool:
+    """Whether Kubernetes' garbage collector looks after a resource when this owner goes."""
+    spec, references = body["spec"], body["metadata"].get("ownerReferences") or ()
+    return (
+        spec.get("tracking", "OwnerReference") == "OwnerReference"
+        and spec.get("releaseWhen") != "OwnersFinished"
+        and any((one["kind"], one["name"]) == (kind, name) for one in references)
+    )
 
 
 def _essence(body: Object) -> tuple[Any, ...]:

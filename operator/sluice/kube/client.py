@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from urllib.request import getproxies
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -127,6 +128,9 @@ class Api:
         configuration = kubernetes_client.Configuration()
         # No limit: each watch keeps a connection, and calls must not wait for one of those.
         configuration.connection_pool_maxsize = 0
+        # Without a proxy, looking for one takes more time in each call than sending it: the
+        # library reads ~/.netrc, of which this API knows nothing.
+        configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
         try:
             kubernetes_config.load_incluster_config(  # type: ignore[no-untyped-call]
                 client_configuration=configuration

@@ -73,6 +73,7 @@ class EphemeralPerformer:
                     seen.name,
                     STREAMS_FINALIZER,
                     uid=seen.uid,
+                    known=situation.body,
                 )
             case Refer():
                 await self._refer(situation, action)
@@ -96,9 +97,9 @@ class EphemeralPerformer:
                 await self._observer.blocking(lambda: claims.adopt(claim, store, predecessor))
             case Configure():
                 await self._observer.blocking(lambda: claims.configure(claim, store))
-            case Release(delete):
+            case Release(delete, watch):
                 count = await self._observer.blocking(
-                    lambda: claims.release(claim, store, delete=delete)
+                    lambda: claims.release(claim, store, delete=delete, watch=watch)
                 )
                 _log.info("released", streams=count, deleted=delete)
                 if delete:
@@ -114,6 +115,7 @@ class EphemeralPerformer:
             seen.name,
             STREAMS_FINALIZER,
             uid=seen.uid,
+            known=situation.body,
         ):
             raise ResourceChanged(f"EphemeralStream {seen.name!r} was deleted meanwhile")
         if store is not None and not store.held:
@@ -137,15 +139,14 @@ class EphemeralPerformer:
                         "blockOwnerDeletion": False,
                     }
                 )
-        # Writing the status has given the resource a new version, so this one is compared by hand.
-        found = await self._api.get(EPHEMERAL_STREAM, meta["namespace"], meta["name"])
-        now = found["metadata"] if found else {}
-        if now.get("uid") != meta["uid"] or now.get("ownerReferences") != before:
-            return  # the next look knows
-        change = {"resourceVersion": now["resourceVersion"], "ownerReferences": wanted}
-        await self._api.patch(
+        # The version is that of the status which was written last. One that somebody else has
+        # changed since is left to the next look.
+        change = {"resourceVersion": meta["resourceVersion"], "ownerReferences": wanted}
+        written = await self._api.patch(
             EPHEMERAL_STREAM, meta["namespace"], meta["name"], {"metadata": change}
         )
+        if written is not None:
+            situation.body["metadata"] = written["metadata"]
 
     async def _abandon(self, situation: EphemeralSituation, why: str) -> None:
         """Say what is left behind, where nobody can overlook it."""

@@ -159,9 +159,17 @@ class EphemeralObserver:
         return self._memories.of(seen.namespace, seen.name, seen.uid)
 
     async def _look_at_owners(self, seen: EphemeralSeen) -> tuple[OwnerSeen, ...]:
-        if seen.deleted is not None:
+        """The owners; of a resource that is deleted, those of a prefix only."""
+        if seen.deleted is None:
+            return tuple([await self._look_at_owner(seen, owner) for owner in seen.spec.owners])
+        if seen.spec.stream_prefix is None:
             return ()
-        return tuple([await self._look_at_owner(seen, owner) for owner in seen.spec.owners])
+        return tuple(
+            [
+                await self._owners.look(owner, owner.namespace or seen.namespace)
+                for owner in seen.spec.owners
+            ]
+        )
 
     async def _look_at_owner(self, seen: EphemeralSeen, owner: Owner) -> OwnerSeen:
         """An owner; one by whom something would be released, or made, is looked at once more.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,13 @@ class Recorder:
     def __init__(self, api: Api, instance: str) -> None:
         self._api = api
         self._instance = instance
+        self._saying: set[asyncio.Task[None]] = set()
+
+    def mention(self, about: Object, saying: Saying) -> None:
+        """As `say`, without waiting for it: nobody who goes on to act has to."""
+        task = asyncio.ensure_future(self.say(about, saying))
+        self._saying.add(task)  # or nothing keeps it from being collected
+        task.add_done_callback(self._saying.discard)
 
     async def say(self, about: Object, saying: Saying, *, action: str = "Reconcile") -> None:
         """Write an event. One that cannot be written is only logged: nothing depends on it.

@@ -14,9 +14,26 @@ _TRIES = 5
 
 
 async def add(
-    api: Api, kind: Kind, namespace: str, name: str, finalizer: str, *, uid: str | None = None
+    api: Api,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    finalizer: str,
+    *,
+    uid: str | None = None,
+    known: Object | None = None,
 ) -> bool:
     """Put a finalizer on an object; with a `uid`, on no other that took its name.
+
+    Args:
+        api: the API server.
+        kind: of what.
+        namespace: where.
+        name: which.
+        finalizer: what is put on it.
+        uid: of the object that is meant.
+        known: the object as it was read or written last. If it is that still, it is not read again;
+            its metadata are brought up to date.
 
     Returns:
         Whether it stands there: not on an object that is gone or being deleted.
@@ -24,8 +41,8 @@ async def add(
     Raises:
         ApiUnavailable: the API server refuses, or the object changes all the time.
     """
-    for _ in range(_TRIES):
-        body = await api.get(kind, namespace, name)
+    for attempt in range(_TRIES):
+        body = known if known and not attempt else await api.get(kind, namespace, name)
         if body is None or uid not in {None, body["metadata"]["uid"]}:
             return False
         if has_finalizer(body, finalizer):
@@ -39,15 +56,24 @@ async def add(
 
 
 async def remove(
-    api: Api, kind: Kind, namespace: str, name: str, finalizer: str, *, uid: str | None = None
+    api: Api,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    finalizer: str,
+    *,
+    uid: str | None = None,
+    known: Object | None = None,
 ) -> None:
     """Take a finalizer off an object, if it is there; with a `uid`, off no other of its name.
+
+    `known` is as for `add`.
 
     Raises:
         ApiUnavailable: the API server refuses, or the object changes all the time.
     """
-    for _ in range(_TRIES):
-        body = await api.get(kind, namespace, name)
+    for attempt in range(_TRIES):
+        body = known if known and not attempt else await api.get(kind, namespace, name)
         if body is None or uid not in {None, body["metadata"]["uid"]}:
             return
         if not has_finalizer(body, finalizer):
@@ -62,4 +88,8 @@ async def _write(api: Api, kind: Kind, body: Object, finalizers: list[str]) -> b
     """Write all finalizers, unless the object was changed since; whether it was not."""
     meta = body["metadata"]
     change = {"metadata": {"resourceVersion": meta["resourceVersion"], "finalizers": finalizers}}
-    return await api.patch(kind, meta["namespace"], meta["name"], change) is not None
+    written = await api.patch(kind, meta["namespace"], meta["name"], change)
+    if written is None:
+        return False
+    body["metadata"] = written["metadata"]
+    return True

@@ -10,9 +10,12 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from sluice.kube.client import Kind, Object
+
+    Place = Callable[[Object], Hashable]
+    _Index = dict[Hashable, dict[tuple[str, str], Object]]
 
 
 class _Entry(NamedTuple):
@@ -32,9 +35,10 @@ class Mirror:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._objects: dict[Kind, dict[tuple[str, str], _Entry]] = {}
+        self._indices: dict[Kind, dict[Place, _Index]] = {}
 
     def see(self, kind: Kind, body: Object, *, gone: bool) -> Object | None:
-        """Take in an object; what was known of it before.
+        """Take in an object, but for who manages which field; what was known of it before.
 
         Of two objects that followed each other under one name, news may come in any order: that of
         the former changes nothing of the latter.
@@ -44,9 +48,14 @@ class Mirror:
         before = known.get(key)
         if before is not None and _precedes(body, before.body):
             return before.body
-        known.pop(key, None)
+        self._drop(kind, key)
         if not gone:
+            # As much as all the rest, for thousands of objects, and nobody asks.
+            meta = {name: it for name, it in body["metadata"].items() if name != "managedFields"}
+            body = body | {"metadata": meta}
             known[key] = _Entry(body, self._clock())
+            for place, index in self._indices.get(kind, {}).items():
+                index.setdefault(place(body), {})[key] = body
         return before.body if before else None
 
     def keep_only(self, kind: Kind, live: Iterable[Object], since: float) -> None:
@@ -58,7 +67,33 @@ class Mirror:
         there = {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in live}
         known = self._objects.get(kind, {})
         for key in [key for key, entry in known.items() if entry.at < since and key not in there]:
-            del known[key]
+            self._drop(kind, key)
+
+    def where(self, kind: Kind, place: Place, value: Hashable) -> list[Object]:
+        """The objects of a kind of which a function gives this value, found without a search.
+
+        Args:
+            kind: of what.
+            place: the same function each time: what it gives is kept for each object.
+            value: what it gives.
+        """
+        indices = self._indices.setdefault(kind, {})
+        if place not in indices:
+            index = indices[place] = {}
+            for key, entry in self._objects.get(kind, {}).items():
+                index.setdefault(place(entry.body), {})[key] = entry.body
+        return list(indices[place].get(value, {}).values())
+
+    def _drop(self, kind: Kind, key: tuple[str, str]) -> None:
+        """Forget an object, if it is known."""
+        entry = self._objects.get(kind, {}).pop(key, None)
+        if entry is None:
+            return
+        for place, index in self._indices.get(kind, {}).items():
+            value = place(entry.body)
+            index[value].pop(key)
+            if not index[value]:
+                del index[value]
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """An object as it was last seen."""

@@ -26,7 +26,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
     here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
     older = [
         other
-        for other in mirror.all(EPHEMERAL_STREAM)
+        for other in _near(mirror, spec)
         if _age(other) < _age(body)
         and "release" not in other.get("status", {})
         and _overlap(other.get("spec", {}), spec)
@@ -58,6 +58,25 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             == _address(mirror, copy["metadata"]["namespace"], _store(copy["spec"]["source"]))
         )
     )
+
+
+def _near(mirror: Mirror, spec: Object) -> list[Object]:
+    """The EphemeralStreams that may mean a stream in common with a spec: few, of thousands."""
+    scope, stream = spec.get("scope"), spec.get("stream")
+    if stream is None:
+        return mirror.where(EPHEMERAL_STREAM, _scope, scope)
+    names = (stream, None)  # None: those with a prefix
+    return [one for name in names for one in mirror.where(EPHEMERAL_STREAM, _place, (scope, name))]
+
+
+def _scope(body: Object) -> str | None:
+    found: str | None = body.get("spec", {}).get("scope")
+    return found
+
+
+def _place(body: Object) -> tuple[str | None, str | None]:
+    """Scope and stream of a resource; no stream for one with a prefix."""
+    return _scope(body), body.get("spec", {}).get("stream")
 
 
 def _overlap(one: Object, other: Object) -> bool:

@@ -46,7 +46,7 @@ class StatusWriter:
 
         Args:
             kind: of the object.
-            body: the object as it was looked at.
+            body: the object as it was looked at; what is insisted on gets its new version.
             before: its status then.
             after: its status now.
             insist: only if the object was not changed since it was looked at.
@@ -67,11 +67,14 @@ class StatusWriter:
             "metadata": {"name": meta["name"], "uid": meta["uid"], **version},
             "status": after.dump(),
         }
-        if await self._api.apply(kind, meta["namespace"], status, subresource="status") is None:
+        written = await self._api.apply(kind, meta["namespace"], status, subresource="status")
+        if written is None:
             return False
+        if insist:  # it is what was looked at, so what is done next need not read it again
+            meta["resourceVersion"] = written["metadata"]["resourceVersion"]
         was, now = before.condition(ConditionType.READY), after.condition(ConditionType.READY)
         if now is not None and (was is None or was.reason != now.reason):
-            await self._recorder.say(body, Saying(now.reason, now.message))
+            self._recorder.mention(body, Saying(now.reason, now.message))
             _log.info("state", ready=now.status, reason=now.reason, message=now.message)
         return True
 

@@ -183,6 +183,10 @@ class Catalog(Protocol):
         """
         ...
 
+    def configuration(self, name: StreamName) -> StreamConfig | None:
+        """A stream's configuration, None without a stream. Less work than `describe`."""
+        ...
+
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
         ...
@@ -206,7 +210,12 @@ class Catalog(Protocol):
         ...
 
     def list_streams(
-        self, scope: str, tag: str | None = None, *, internal: bool = False
+        self,
+        scope: str,
+        tag: str | None = None,
+        *,
+        internal: bool = False,
+        most: int | None = None,
     ) -> list[str]:
         """Names of a scope's streams, sorted.
 
@@ -215,6 +224,8 @@ class Catalog(Protocol):
             tag: what they have; internal streams are never found by it.
             internal: whether internal streams, whose names begin with `_`, count too; except for
                 those that the store makes and deletes together with another stream.
+            most: more need not be looked for once there are so many: for those who only want to
+                know whether there are. What the store makes with streams may then be among them.
 
         Raises:
             ScopeNotFound: there is no such scope.

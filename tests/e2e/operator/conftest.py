@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import pytest
 
+from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
-from support.tenant import Tenant
+from localstore.accounts import ADMIN
+from support.gate import Gate
+from support.tenant import POLL, Tenant, given_back, rented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,6 +75,23 @@ def java(store: ClusterStore) -> Iterator[ForeignClient]:
 
 
 @pytest.fixture(scope="session")
+def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterStore]:
+    """Gives another Pravega, which knows its users."""
+    found = ClusterStore(kube, auth=True, heap="1g")
+    with announce("Pravega with logins"):
+        found.up(lambda _: None)
+    yield found
+    found.down()
+
+
+@pytest.fixture(scope="session")
+def guarded_java(guarded: ClusterStore) -> Iterator[ForeignClient]:
+    """Gives the official Java client, logged in there."""
+    with guarded.foreign(heap="512m") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
 def release(kube: Cluster, announce: Callable[[str], Any]) -> Callable[..., None]:
     """Gives the function that installs Sluice with the tests' values, and others on top."""
     with announce("the image of Sluice"):
@@ -96,6 +118,12 @@ class Operator:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
+    @property
+    def image(self) -> str:
+        """The image that it runs."""
+        path = "jsonpath={.spec.template.spec.containers[0].image}"
+        return self.run("get", "deployment/sluice-operator", "--output", path)
+
     def run(self, *words: str, timeout: float = 60) -> str:
         """What kubectl prints in its namespace."""
         return self.cluster.kubectl(f"--namespace={NAMESPACE}", *words, timeout=timeout)
@@ -104,6 +132,23 @@ class Operator:
         """Kill its pod at once; the Deployment makes another."""
         selector = "--selector=app.kubernetes.io/component=operator"
         self.run("delete", "pods", selector, "--force", "--grace-period=0")
+
+    def crash(self) -> None:
+        """Kill its process in its pod with SIGKILL, and wait until another runs there."""
+        before = self._starts()
+        with suppress(LocalClusterError):  # the shell ends with what it kills
+            self.run("exec", "deployment/sluice-operator", "--", "sh", "-c", "kill -9 -1")
+        deadline = time.monotonic() + 60
+        while self._starts() == before:
+            assert time.monotonic() < deadline, "the operator was not started again"
+            time.sleep(POLL)
+        self.ready()
+
+    def _starts(self) -> list[str]:
+        """The containers that have run, one after the other, in its pods."""
+        path = "jsonpath={.items[*].status.containerStatuses[*].containerID}"
+        selector = "--selector=app.kubernetes.io/component=operator"
+        return self.run("get", "pods", selector, f"--output={path}").split()
 
     def scale(self, replicas: int) -> None:
         """Stop it, or start it again, and wait until that is so."""
@@ -119,13 +164,53 @@ class Operator:
         self.run("rollout", "status", "deployment/sluice-operator", "--timeout=90s", timeout=100)
 
 
+@pytest.fixture(scope="session")
+def landlord(kube: Cluster, sluice: Operator, store: ClusterStore) -> Iterator[None]:
+    """Sees to it that the tests' namespaces are gone in the end, all of them."""
+    assert sluice
+    assert store
+    yield
+    given_back(kube)
+
+
 @pytest.fixture
 def tenant(
-    kube: Cluster, sluice: Operator, store: ClusterStore, say: Callable[[str], None]
+    kube: Cluster, landlord: None, store: ClusterStore, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
     """Gives a namespace that admits restricted pods only, with a StreamStore `store`."""
-    assert sluice
-    yield from _tenant(kube, store, say, f"sluice-test-{uuid4().hex[:8]}")
+    with rented(kube, store, say, f"sluice-test-{uuid4().hex[:8]}") as found:
+        found.apply(found.store_resource())
+        yield found
+
+
+@pytest.fixture(scope="session")
+def gate(kube: Cluster, sluice: Operator, guarded: ClusterStore) -> Iterator[Gate]:
+    """Gives a gate before the store that knows its users; `locked` opens it for each test."""
+    with Gate(kube, guarded, sluice.image) as found:
+        yield found
+
+
+@pytest.fixture
+def locked(
+    kube: Cluster, landlord: None, guarded: ClusterStore, gate: Gate, say: Callable[[str], None]
+) -> Iterator[Tenant]:
+    """Gives a namespace with a StreamStore `store` behind the gate, and its Secret `login`."""
+    with rented(kube, guarded, say, f"sluice-test-{uuid4().hex[:8]}") as found:
+        found.apply(
+            found.login_resource(ADMIN),
+            found.store_resource(uri=gate.uri, secret="login"),  # noqa: S106 - its name
+        )
+        try:
+            yield found
+        finally:
+            gate.open()
+
+
+@pytest.fixture
+def locked_scope(guarded_java: ForeignClient, locked: Tenant) -> str:
+    """Gives a new scope of the store that knows its users."""
+    guarded_java.create_scope(locked.namespace)
+    return locked.namespace
 
 
 @pytest.fixture
@@ -138,16 +223,6 @@ def executor_tenant(
     found.apply(found.store_resource())
     yield found
     found.run("delete", "scopy,sst", "--all", "--timeout=100s", timeout=110)
-
-
-def _tenant(
-    kube: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
-) -> Iterator[Tenant]:
-    restrict(kube, name)
-    found = Tenant(kube, name, store, say)
-    found.apply(found.store_resource())
-    yield found
-    kube.kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=100s", timeout=110)
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import yaml
 
 from localcluster.release import restrict
+from support import screens as pages
+from support.screens import Screen
 from support.tenant import Tenant
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
 EPHEMERAL_GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
 GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE)
 PAGES: Final = (ROOT / "README.md", *GUIDES)
-UPDATE: Final = os.environ.get("SLUICE_UPDATE_SCREENS", "") not in {"", "0"}
 
 NAMESPACE: Final = "sluice-test-guide"
 SEGMENTS: Final = 4
@@ -39,36 +38,6 @@ EVENTS: Final = {"orders": 1_000_000, "clicks": 300_000, "carts": 300_000}
 SLOW: Final = {"bytesPerSecond": "1Mi"}
 
 YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SCREEN: Final = re.compile(
-    r"^<!-- screen ([a-z-]+) -->\n```console\n(.*?)```\n<!-- end of screen -->$",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-class Screen(NamedTuple):
-    """What is shown of one command.
-
-    Attributes:
-        words: of kubectl.
-        only: the line where what is shown begins; all of it when left out.
-    """
-
-    words: str
-    only: str = ""
-
-    @property
-    def command(self) -> str:
-        """As a person types it."""
-        cut = f" | sed -n '/^{self.only}/,$p'" if self.only else ""
-        return f"kubectl {self.words}{cut}"
-
-    def show(self, tenant: Tenant) -> str:
-        """The command and what it prints now."""
-        printed = tenant.run(*self.words.split(), timeout=630)
-        if self.only:
-            printed = printed[printed.index(f"\n{self.only}") + 1 :]
-        lines = [line.rstrip() for line in printed.splitlines()]
-        return f"$ {self.command}\n" + "\n".join(lines).strip("\n") + "\n"
 
 
 WAIT: Final = "--for=condition=Ready --timeout=10m"
@@ -138,9 +107,9 @@ def screens(tenant: Tenant) -> dict[str, str]:
     look("failed", "done", "suspended", "events", "explain")
     _apply_ephemerals(tenant)
     look("eps-wait", "eps-get", "eps-describe")
-    if UPDATE:
+    if pages.UPDATE:
         for page in PAGES:
-            page.write_text(SCREEN.sub(lambda old: _renewed(old, found), _text(page)))
+            pages.write(page, found)
     return found
 
 
@@ -167,17 +136,13 @@ def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: Fore
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_screens_are_true(page: Path, screens: dict[str, str]) -> None:
     """The page shows what the commands print, but for what differs from run to run."""
-    for name, shown in SCREEN.findall(_text(page)):
-        difference = difflib.unified_diff(
-            normal(shown), normal(screens[name]), page.name, "now", lineterm="", n=1
-        )
-        text = "\n".join(difference)
-        assert not text, f"screen {name}; SLUICE_UPDATE_SCREENS=1 writes it anew:\n{text}"
+    assert pages.difference(page, screens) == ""
 
 
 def test_every_screen_is_shown() -> None:
-    """There is a screen of each command, and none of another."""
-    assert {name for page in PAGES for name, _ in SCREEN.findall(_text(page))} == set(SCREENS)
+    """There is a screen of each command, and none of another; an application has its own test."""
+    shown = {name for page in PAGES for name, _ in pages.shown(page)}
+    assert {name for name in shown if not name.startswith("app-")} == set(SCREENS)
 
 
 def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
@@ -186,95 +151,11 @@ def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
         assert max(map(len, screens[name].splitlines())) <= 80
 
 
-# -- what differs from run to run
-
-_VOLATILE: Final = (
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
-    (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
-    (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
-    (re.compile(r"(sluice|plan)-[0-9a-f]{10}\b"), r"\1-<hash>"),
-    (re.compile(r"\b[\d.]+ [kMG]?B(?= of )"), "<size>"),
-    (re.compile(r"\b[\d.]+ [kMG]?B/s"), "<rate>"),
-    (re.compile(r"\b([1-9]|[1-9]\d)%"), "<percent>"),
-    (
-        re.compile(
-            r"^( +(?:Bytes|Bytes Per Second|Eta Seconds|Percent|Latency Milliseconds"
-            r"|Created Milliseconds)): .*"
-        ),
-        r"\1: <number>",
-    ),
-)
-_SOMETIMES: Final = re.compile(r"^ +Normal +(Verifying|Publishing) ")
-"""Events of states that may be over before anybody looks."""
-
-_AGE: Final = re.compile(r"^(?:\d+[dhms])+(?: \(x\d+ over (?:\d+[dhms])+\))?$")
-
-
-def normal(screen: str) -> list[str]:
-    """A screen's lines, without what differs from run to run.
-
-    Tables are taken apart by the places of their columns, so a value that stands under another
-    heading is a difference, and a wider column is none. Events are sorted: those of one second come
-    in any order.
-    """
-    command, *lines = screen.splitlines() or [""]
-    if lines and lines[0].isupper():
-        return [command, *_table(lines)]
-    found: list[str] = []
-    events: list[str] = []
-    for line in lines:
-        text = line
-        for volatile, word in _VOLATILE:
-            text = volatile.sub(word, text)
-        if re.match(r"^ +(Normal|Warning|Type|----) ", line):
-            if not _SOMETIMES.match(line):
-                cells = re.split(r" {2,}", text.strip())
-                events.append(" | ".join("<age>" if _AGE.match(cell) else cell for cell in cells))
-        else:
-            found.append(text)
-    return [command, *found, *sorted(events)]
-
-
-def _table(lines: list[str]) -> list[str]:
-    """A table's rows, cell by cell."""
-    begins = [match.start() for match in re.finditer(r"\S+(?: \S+)*", lines[0])]
-    ends = [*begins[1:], None]
-    heads = [lines[0][begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
-    rows = []
-    for line in lines:
-        cells = [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
-        if "Verifying" in cells or "Publishing" in cells:
-            continue
-        pairs = zip(heads, cells, strict=True)
-        rows.append(" | ".join(_cell(head, cell) for head, cell in pairs))
-    return sorted(rows) if heads[0] == "LAST SEEN" else rows
-
-
-def _cell(head: str, cell: str) -> str:
-    """A cell, without what differs from run to run."""
-    if cell.isdigit() and head in {"ETA S", "LATENCY MS"}:
-        return "<number>"
-    if _AGE.match(cell):
-        return "<age>"
-    for volatile, word in _VOLATILE:
-        cell = volatile.sub(word, cell)
-    return cell
-
-
 # -- the guides
 
 
 def _text(guide: Path) -> str:
     return guide.read_text(encoding="utf-8")
-
-
-def _renewed(old: re.Match[str], screens: dict[str, str]) -> str:
-    """A page's screen as it is now; as it was, where that is still true."""
-    name, shown = old.groups()
-    if normal(shown) == normal(screens[name]):
-        return old[0]
-    return f"<!-- screen {name} -->\n```console\n{screens[name]}```\n<!-- end of screen -->"
 
 
 def _main_example(tenant: Tenant) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from localcluster.release import restrict
-from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.kstatus import kstatus
 from support.tenant import Tenant
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from e2e.operator.conftest import Operator
     from localcluster import Cluster
+    from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
 EVENTS = 2_000_000
@@ -26,23 +26,12 @@ NAMESPACE = "sluice-test-login"
 
 
 @pytest.fixture(scope="module")
-def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterStore]:
-    """Gives a Pravega that knows its users, with a stream in it."""
-    store = ClusterStore(kube, auth=True, heap="1g")
-    with announce("Pravega with logins"):
-        store.up(lambda _: None)
-    yield store
-    store.down()
-
-
-@pytest.fixture(scope="module")
-def client(guarded: ClusterStore) -> Iterator[ForeignClient]:
-    """Gives the Java client, logged in, and the source that it has written."""
-    with guarded.foreign(heap="512m") as java:
-        java.create_scope("guarded")
-        java.create("guarded", "source", segments=2)
-        java.write("guarded", "source", events=EVENTS, keys=10)
-        yield java
+def client(guarded_java: ForeignClient) -> ForeignClient:
+    """Gives the Java client, logged in, when it has written the source."""
+    guarded_java.create_scope("guarded")
+    guarded_java.create("guarded", "source", segments=2)
+    guarded_java.write("guarded", "source", events=EVENTS, keys=10)
+    return guarded_java
 
 
 @pytest.fixture

@@ -310,10 +310,25 @@ def test_streams_are_listed_without_internal_ones(store: PravegaStore, scope: st
         tags = ("odd",) if number % 2 else ()
         store.create_stream(StreamName(scope=own, stream=f"s{number}"), StreamConfig(tags=tags))
     assert store.list_streams(own) == ["s0", "s1", "s2"]
+    assert len(store.list_streams(own, internal=True, most=1)) >= 1
     assert store.list_streams(own, "odd") == ["s1"]
     assert store.list_streams(own, "even") == []
     with pytest.raises(ScopeNotFound, match="no-such-scope"):
         store.list_streams("no-such-scope")
+
+
+def test_a_configuration_is_had_without_the_segments(store: PravegaStore, scope: str) -> None:
+    """As `describe` has it; of a stream that is not there, there is none."""
+    name = StreamName(scope=scope, stream=f"plain-{uuid4().hex[:8]}")
+    assert store.configuration(name) is None
+    store.create_stream(name, StreamConfig(tags=("tag",)))
+    described = store.describe(name)
+    assert described is not None
+    assert store.configuration(name) == described.config
+    store.seal_stream(name)
+    assert store.configuration(name) == described.config
+    store.delete_stream(name)
+    assert store.configuration(name) is None
 
 
 def test_internal_streams_are_listed_on_request(store: PravegaStore) -> None:

@@ -64,6 +64,13 @@ class ModelCatalog:
 
         return self._call(f"generations {name}", act)
 
+    def configuration(self, name: StreamName) -> StreamConfig | None:
+        """See Catalog."""
+        there = self._world.streams.get
+        return self._call(
+            f"configuration {name}", lambda: found.config if (found := there(name)) else None
+        )
+
     def scope_exists(self, scope: str) -> bool:
         """See Catalog."""
         return self._call(f"scope_exists {scope}", lambda: scope in self._world.scopes)
@@ -96,7 +103,12 @@ class ModelCatalog:
         return self._call("list_scopes", lambda: sorted(self._world.scopes))
 
     def list_streams(
-        self, scope: str, tag: str | None = None, *, internal: bool = False
+        self,
+        scope: str,
+        tag: str | None = None,
+        *,
+        internal: bool = False,
+        most: int | None = None,
     ) -> list[str]:
         """See Catalog."""
 
@@ -109,7 +121,7 @@ class ModelCatalog:
                 if name.scope == scope
                 and (tag is None or tag in stream.config.tags)
                 and ((internal and tag is None) or not name.stream.startswith("_"))
-            )
+            )[:most]
 
         return self._call(f"list_streams {scope} {tag}", act)
 

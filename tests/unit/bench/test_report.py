@@ -56,6 +56,7 @@ def test_seconds_stand_among_the_results(report: Report, tmp_path: Path) -> None
             "met": True,
             "samples": [0.3, 0.7, 0.4],
             "phaseSeconds": {"asked": 0.1, "done": 0.3},
+            "counts": {},
         }
     }
 

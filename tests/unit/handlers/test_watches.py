@@ -6,11 +6,11 @@ import pytest
 from kopf import Resource
 
 from sluice.handlers.watches import Watches, registry, settings
-from sluice.kube.client import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.queue import Key, Lane, WorkQueue
-from support.resources import COPY, STORE
+from support.resources import COPY, EPHEMERAL, STORE
 
 if TYPE_CHECKING:
     from sluice.kube.client import Kind, Object
@@ -69,9 +69,10 @@ def test_our_own_status_wakes_nobody() -> None:
     """Or each write would be followed by a look, for ever."""
     bench = Bench()
     bench.see(STREAM_COPY, copy(resourceVersion="1"))
-    written = copy(resourceVersion="2", managedFields=[{}]) | {"status": {"attempts": 1}}
+    status = {"status": {"attempts": 1}}
+    written = copy(resourceVersion="2", managedFields=[{}]) | status
     assert bench.see(STREAM_COPY, written) == {}
-    assert bench.mirror.get(STREAM_COPY, "team", "orders") == written
+    assert bench.mirror.get(STREAM_COPY, "team", "orders") == copy(resourceVersion="2") | status
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,32 @@ def test_a_copy_that_is_gone_wakes_its_stores() -> None:
     bench.see(STREAM_COPY, copy())
     assert LOCAL in bench.see(STREAM_COPY, copy(), gone=True)
     assert bench.mirror.get(STREAM_COPY, "team", "orders") is None
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "references", "later"),
+    [
+        ({}, [], False),
+        ({}, [OWNER | {"uid": "o"}], True),
+        ({}, [OWNER | {"uid": "o", "name": "another"}], False),
+        ({"tracking": "Observe"}, [OWNER | {"uid": "o"}], False),
+        ({"releaseWhen": "OwnersFinished"}, [OWNER | {"uid": "o"}], False),
+    ],
+)
+def test_an_owner_wakes_what_names_it(
+    spec: dict[str, Any], references: list[Object], *, later: bool
+) -> None:
+    """At once; but what the garbage collector deletes with it, only if it has not done so soon."""
+    bench = Bench()
+    meta = {"name": "eps", "namespace": "team", "uid": "e", "ownerReferences": references}
+    body = EPHEMERAL | {"metadata": meta, "spec": EPHEMERAL["spec"] | {"owners": [OWNER]} | spec}
+    bench.mirror.see(EPHEMERAL_STREAM, body, gone=False)
+    bench.watches.owner("apps/v1", "Deployment", "team", "app")
+    assert len(bench.queue._lanes[Lane.NORMAL].at) == 1
+    assert bench.queue.depth(Lane.NORMAL) == (0 if later else 1)
 
 
 def test_a_job_or_a_pod_wakes_its_copy() -> None:

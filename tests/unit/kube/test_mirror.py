@@ -109,3 +109,27 @@ def test_what_a_full_list_does_not_have_is_forgotten() -> None:
     assert mirror.get(JOB, "team", "gone") is not None
     mirror.keep_only(JOB, [thing("gone", namespace="other")], since=5)
     assert list(mirror.all(JOB)) == []
+
+
+def test_objects_are_found_by_what_a_function_gives() -> None:
+    """As they are now: those that changed, went, or came before anybody asked."""
+
+    def colour(body: Object) -> str:
+        return str(body["spec"]["colour"])
+
+    def body(name: str, paint: str) -> Object:
+        return {"metadata": {"name": name, "namespace": "team"}, "spec": {"colour": paint}}
+
+    mirror = Mirror()
+    mirror.see(POD, body("early", "red"), gone=False)
+    assert mirror.where(POD, colour, "red") == [body("early", "red")]
+    mirror.see(POD, body("late", "red"), gone=False)
+    mirror.see(POD, body("early", "blue"), gone=False)
+    assert mirror.where(POD, colour, "red") == [body("late", "red")]
+    assert mirror.where(POD, colour, "blue") == [body("early", "blue")]
+    mirror.see(POD, body("late", "red"), gone=True)
+    mirror.keep_only(POD, [], since=float("inf"))
+    assert mirror.where(POD, colour, "red") == []
+    assert mirror.where(POD, colour, "blue") == []
+    mirror.see(POD, body("late", "red"), gone=False)
+    assert mirror.where(POD, colour, "red") == [body("late", "red")]

@@ -16,12 +16,14 @@ from sluice.api.streamstore import StreamStore
 from sluice.core import access
 from sluice.kube.settings import Profile
 from support.chart import ROOT, refusal, render
+from support.pod_security import violations
 
 EXAMPLES = ROOT / "examples"
 RESOURCES = sorted(path for path in EXAMPLES.glob("*.yaml") if path.name != "values.yaml")
 COPIES = [path for path in RESOURCES if not path.name.startswith("ephemeralstream")]
 GUIDES = [ROOT / "docs" / f"{kind.name.lower()}.md" for kind in KINDS]
 MODELS = {kind.name: kind.model for kind in KINDS}
+APPLICATION = "ephemeralstream-application.yaml"
 AnyKind = TypeVar("AnyKind", bound=Resource)
 
 
@@ -66,9 +68,9 @@ def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
     assert load(path.read_text()).copies
 
 
-def test_an_ephemeral_stream_has_all_it_names() -> None:
+@pytest.mark.parametrize("name", ["ephemeralstream.yaml", APPLICATION])
+def test_an_ephemeral_stream_has_all_it_names(name: str) -> None:
     """The store and the owner are in the file, in the resource's namespace."""
-    name = "ephemeralstream.yaml"
     stream = resource(name, EphemeralStream)
     (owner,) = stream.spec.owners
     there = {
@@ -78,6 +80,35 @@ def test_an_ephemeral_stream_has_all_it_names() -> None:
     namespace = stream.metadata.namespace
     assert (owner.api_version, owner.kind, namespace, owner.name) in there
     assert ("sluice.dev/v1alpha1", "StreamStore", namespace, stream.spec.store_ref.name) in there
+
+
+def test_the_applications_streams_are_what_is_claimed() -> None:
+    """What its Deployment says of scope, prefix and store is what its EphemeralStream says.
+
+    What it reads and writes is not under the prefix, and its pod is restricted.
+    """
+    stream, store = resource(APPLICATION, EphemeralStream), resource(APPLICATION, StreamStore)
+    (deployment,) = (
+        one for one in documents(EXAMPLES / APPLICATION) if one["kind"] == "Deployment"
+    )
+    pod = deployment["spec"]["template"]["spec"]
+    told = {one["name"]: one["value"] for one in pod["containers"][0]["env"]}
+    assert told["SCOPE"] == stream.spec.scope
+    assert told["PREFIX"] == stream.spec.stream_prefix
+    assert told["PRAVEGA_URI"] == store.spec.pravega.controller_uri
+    assert not any(told[name].startswith(told["PREFIX"]) for name in ("INPUT", "OUTPUT"))
+    assert violations(pod) == []
+
+
+def test_the_guide_shows_the_applications_ephemeral_stream() -> None:
+    """The guide's block is the example's resource."""
+    guide = documents(ROOT / "docs" / "ephemeralstream.md")
+    (shown,) = (one for one in guide if one["metadata"]["name"] == "wordcount")
+    assert shown["spec"] == next(
+        one["spec"]
+        for one in documents(EXAMPLES / APPLICATION)
+        if one["kind"] == EphemeralStream.__name__
+    )
 
 
 def test_the_store_admits_the_owner_of_another_namespace() -> None:

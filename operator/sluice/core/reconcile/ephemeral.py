@@ -180,6 +180,15 @@ def _released(
             return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
         if world.trouble is not None or world.holding is None:
             return failed(status, world.trouble or NOT_ASKED)
+        gone = world.now - (seen.status.owners_gone_time or release.time)
+        stopping = ephemeral_deletion.may_come(seen, world, gone.total_seconds())
+        if stopping and world.holding.marked:
+            said = Saying("Releasing", f"{release.reason}. {ephemeral_deletion.LATE}")
+            return EphemeralDecision(
+                status=status.working(said),
+                actions=(Release(delete=True, watch=True),),
+                again=min(ephemeral_deletion.POLL_SECONDS, stopping),
+            )
         if delete and not world.holding.empty:
             said = Saying("Releasing", f"The streams are released: {release.reason}.")
             again = min(max(0.0, waited / 4), STALLED_SECONDS)

@@ -2,12 +2,17 @@
 
 Nothing is asked of the store beforehand: letting go touches only what is ours, and finds out itself
 what is left. A store that does not answer is waited for; one that is gone for good is not.
+
+An owner is gone before its pods are. Until they are, they may make streams under a prefix, so that
+is let go only when they have had the time to stop.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.status import ConditionType
+from sluice.core import catalogue
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.ephemeral_status import EphemeralStatus
 from sluice.core.reconcile.ephemeral_world import (
@@ -18,6 +23,7 @@ from sluice.core.reconcile.ephemeral_world import (
 )
 
 if TYPE_CHECKING:
+    from sluice.api.ephemeral_status import EphemeralStreamStatus
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld
     from sluice.core.trouble import Trouble
 
@@ -31,9 +37,38 @@ READERS_PATIENCE: Final = 3600.0
 """Seconds for which copies that read a stream are waited for."""
 
 POLL_SECONDS: Final = 10.0
-"""Between two looks at copies that are waited for."""
+"""Between two looks at what is waited for: copies, and streams that are made late."""
+
+STOPPING_SECONDS: Final = 40.0
+"""For which pods may make streams under a prefix after their owner is gone: unless they say
+otherwise, Kubernetes kills them after 30, and it may be a little late."""
 
 _GONE: Final = frozenset({"StoreNotFound", "SecretNotFound"})
+_FAILURES: Final = frozenset(failure.name for failure in catalogue.failures())
+
+
+LATE: Final = (
+    f"The streams are deleted, and for {STOPPING_SECONDS:.0f} s after the end of their owners "
+    "those that pods make while they stop."
+)
+
+
+def may_come(seen: EphemeralSeen, world: EphemeralWorld, waited: float) -> float:
+    """Seconds for which streams that are to be deleted may still be made; 0 if none may.
+
+    Once an owner was made again, what is made under the prefix may be that one's, and stays.
+
+    Args:
+        seen: the resource.
+        world: with the owners as they are now.
+        waited: seconds since they went.
+    """
+    if seen.spec.stream_prefix is None or seen.spec.on_release == "Retain":
+        return 0.0
+    bound = {owner.uid for owner in seen.status.owners}
+    if any(owner.uid is not None and owner.uid not in bound for owner in world.owners):
+        return 0.0
+    return max(0.0, STOPPING_SECONDS - waited)
 
 
 def in_use(readers: tuple[str, ...]) -> Saying:
@@ -61,10 +96,32 @@ def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralD
         return EphemeralDecision(status=status.working(said), again=grace - deleted)
     if delete and world.readers and deleted < grace + READERS_PATIENCE:
         return EphemeralDecision(status=status.working(in_use(world.readers)), again=POLL_SECONDS)
+    stopping = may_come(seen, world, deleted)
+    limit = seen.spec.deletion_timeout_seconds
+    if limit is not None:
+        stopping = min(stopping, grace + limit - deleted)
+    if stopping > 0:
+        return EphemeralDecision(
+            status=_said(seen, world, Saying("Deleting", LATE)),
+            actions=(Release(delete=True, watch=True),),
+            again=min(POLL_SECONDS, stopping),
+        )
     said = Saying("Deleting", "The streams are being let go.")
     return EphemeralDecision(
-        status=status.working(said), actions=(Release(delete=delete), Unprotect())
+        status=_said(seen, world, said), actions=(Release(delete=delete), Unprotect())
     )
+
+
+def _said(seen: EphemeralSeen, world: EphemeralWorld, said: Saying) -> EphemeralStreamStatus:
+    """What is said before a try: while the store is away, what the last one failed by.
+
+    A store may take calls and answer none, so a try is most of the time between two failures.
+    """
+    before = seen.status.condition(ConditionType.READY)
+    away = world.store is None or not world.store.ready
+    if away and before is not None and before.reason in _FAILURES:
+        return seen.status
+    return EphemeralStatus(seen, world.now).working(said)
 
 
 def deletion_failed(

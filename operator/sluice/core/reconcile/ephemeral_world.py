@@ -94,7 +94,7 @@ class EphemeralWorld:
     Attributes:
         now: the time of looking.
         store: the StreamStore; None when there is none of that name.
-        owners: in the order of spec.owners.
+        owners: in the order of spec.owners; of a deleted resource only with a prefix.
         holding: what the store says, if it was asked.
         trouble: why the store could not be asked, or why what was decided could not be done.
         rival: an older resource that claims the same.
@@ -165,9 +165,11 @@ class Release:
 
     Attributes:
         delete: seal and delete them; otherwise only take our tags away.
+        watch: the claim to a prefix stays, since streams may still come that are to be deleted.
     """
 
     delete: bool
+    watch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,12 @@ class Controller:
             token = reply.continuationToken.token
 
     async def list_streams(
-        self, scope: str, tag: str | None = None, *, internal: bool = False
+        self,
+        scope: str,
+        tag: str | None = None,
+        *,
+        internal: bool = False,
+        most: int | None = None,
     ) -> list[str]:
         """Names of a scope's streams, sorted; with `tag` if given, which internal ones never are.
 
@@ -149,6 +154,7 @@ class Controller:
             tag: what the streams have; None for all.
             internal: whether internal streams count too. Those are left out still in which the
                 store keeps the marks of another stream that is there, and which go with it.
+            most: no page is asked for once there are so many.
 
         Raises:
             ScopeNotFound: there is no such scope.
@@ -164,9 +170,10 @@ class Controller:
                 tagged = pb.StreamsInScopeWithTagRequest(scope=info, tag=tag, continuationToken=at)
                 reply = await self._call(self._stub.listStreamsInScopeForTag, tagged, doing)
             _settle(reply, doing, SCOPE_NOT_FOUND=_no_scope(scope))
-            if not reply.streams:
-                return sorted(visible(names, internal=internal))
             names.update(stream.stream for stream in reply.streams)
+            found = visible(names, internal=internal)
+            if not reply.streams or (most is not None and len(found) >= most):
+                return sorted(found)
             token = reply.continuationToken.token
 
     # Streams

@@ -17,7 +17,7 @@ from sluice.stores.pravega import names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.core.model import Segment, StreamName
+    from sluice.core.model import Segment, StreamConfig, StreamName
     from sluice.stores.pravega.controller import Controller
 
 _AT_ONCE: Final = 32
@@ -88,6 +88,17 @@ async def generations(controller: Controller, name: StreamName) -> tuple[tuple[S
 
     later = await asyncio.gather(*map(made, range(first + 1, last + 1)))
     return since(stream.head, later)
+
+
+async def configuration(controller: Controller, name: StreamName) -> StreamConfig | None:
+    """A stream's configuration, which it has before it is made: its segments tell that it is."""
+    try:
+        config, _ = await asyncio.gather(
+            controller.configuration(name), controller.current_segments(name)
+        )
+    except StreamNotFound:
+        return None
+    return config
 
 
 async def describe(controller: Controller, name: StreamName) -> Stream | None:

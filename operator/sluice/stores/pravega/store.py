@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sluice.core.model import Health, StreamName
 from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable
@@ -15,7 +15,7 @@ from sluice.stores.pravega.segments import PravegaSegments
 from sluice.stores.pravega.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from sluice.config import StoreTimeouts
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
+
+_T = TypeVar("_T")
 
 _SYSTEM: Final = StreamName(scope="_system", stream="_requeststream")
 """A stream that every cluster has: the controller's own."""
@@ -126,11 +128,19 @@ class PravegaStore(PravegaSegments):
 
     def describe(self, name: StreamName) -> Stream | None:
         """The stream as it is now; None when it (or its scope) does not exist."""
+        return self._patiently(lambda controller: epochs.describe(controller, name))
+
+    def configuration(self, name: StreamName) -> StreamConfig | None:
+        """A stream's configuration; None when there is no such stream."""
+        return self._patiently(lambda controller: epochs.configuration(controller, name))
+
+    def _patiently(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
+        """Ask about a stream that somebody may be making at this moment."""
         deadline = time.monotonic() + self._timeouts.call
         while True:
             try:
-                return self._directory.run(lambda controller: epochs.describe(controller, name))
-            except StoreBusy:  # somebody is making it, which takes a moment
+                return self._directory.run(call)
+            except StoreBusy:  # it takes a moment
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL)
@@ -156,11 +166,16 @@ class PravegaStore(PravegaSegments):
         return self._directory.run(lambda controller: controller.list_scopes())
 
     def list_streams(
-        self, scope: str, tag: str | None = None, *, internal: bool = False
+        self,
+        scope: str,
+        tag: str | None = None,
+        *,
+        internal: bool = False,
+        most: int | None = None,
     ) -> list[str]:
         """Names of a scope's streams, sorted; with `tag`, or internal ones too. ScopeNotFound."""
         return self._directory.run(
-            lambda controller: controller.list_streams(scope, tag, internal=internal)
+            lambda controller: controller.list_streams(scope, tag, internal=internal, most=most)
         )
 
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:

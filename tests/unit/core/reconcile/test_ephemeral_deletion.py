@@ -21,6 +21,7 @@ from sluice.errors import (
 )
 from support.copies import later
 from support.ephemerals import (
+    AWAY,
     OWNER,
     PRESENT,
     claimed,
@@ -72,6 +73,15 @@ def test_retained_streams_survive_the_deletion() -> None:
     kept = replace(GOING, spec=ephemeral(onRelease="Retain", gracePeriodSeconds=60).spec)
     decision = deleting(kept, readers=("a",))
     assert decision.actions == (Release(delete=False), Unprotect())
+
+
+def test_a_store_that_is_away_is_told_during_the_next_try_as_well() -> None:
+    """A try may wait for an answer for long; what is known is said until the store is back."""
+    away = replace(GOING, status=failed(DOWN, 10.0).status, deleted=12.0)
+    again = deleting(away, store=AWAY)
+    assert (again.status, again.actions) == (away.status, (Release(delete=True), Unprotect()))
+    assert said(deleting(away)) == ("Unknown", "Deleting")
+    assert said(deleting(store=AWAY)) == ("Unknown", "Deleting")
 
 
 def test_a_deletion_leaves_a_grace_period() -> None:

@@ -7,6 +7,7 @@ import pytest
 from sluice.core.claim import SCOPE_MARKER
 from sluice.core.model import StreamConfig, StreamName
 from sluice.engine import claims
+from sluice.errors import StoreUnavailable
 from support.claims import BOB, NOW, ONE, OWN
 from support.model import Fate, ModelStore, World
 
@@ -63,5 +64,42 @@ def test_a_refused_deletion_puts_the_scopes_marker_back(world: World) -> None:
     late = StreamName(scope="new", stream="late")
     store.seal_stream(late)
     store.delete_stream(late)
+    claims.release(OWN, store, delete=True)
+    assert "new" not in world.scopes
+
+
+def test_only_the_last_of_many_looks_what_is_in_the_scope(world: World) -> None:
+    """While others still delete streams there, nobody lists it."""
+    second = replace(OWN, claimant=BOB, stream="second")
+    asked: list[str] = []
+
+    def gate(call: str) -> Fate:
+        asked.append(call)
+        if asked.count("seal_stream new/second") == 1 and call == "seal_stream new/second":
+            claims.release(OWN, store, delete=True)
+            assert "new" in world.scopes
+            assert not any(word.startswith("list_streams") for word in asked)
+        return Fate.DONE
+
+    store = ModelStore(world, gate)
+    claims.make(OWN, store, NOW)
+    claims.make(second, store, NOW)
+    claims.release(second, store, delete=True)
+    assert any(word.startswith("list_streams") for word in asked)
+    assert "new" not in world.scopes
+
+
+def test_who_is_kept_from_deleting_looks_when_he_comes_again(world: World) -> None:
+    """An error while others skip the look leaves no scope behind."""
+    store = ModelStore(world)
+    claims.make(OWN, store, NOW)
+    with pytest.raises(StoreUnavailable):
+        claims.release(
+            OWN,
+            ModelStore(
+                world, lambda call: Fate.REQUEST_LOST if call.startswith("seal") else Fate.DONE
+            ),
+            delete=True,
+        )
     claims.release(OWN, store, delete=True)
     assert "new" not in world.scopes

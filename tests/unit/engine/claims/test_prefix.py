@@ -105,6 +105,29 @@ def test_streams_that_keep_coming_are_not_forgotten(world: World) -> None:
     assert names(world) == set()
 
 
+def test_a_claim_that_is_watched_ends_only_when_it_is_let_go(world: World) -> None:
+    """Streams that come late go as well, however fast they come; its marker goes last."""
+    numbers = count()
+
+    def gate(call: str) -> Fate:
+        if call.startswith("delete_stream in/app-"):
+            put(world, f"app-{next(numbers)}")
+        return Fate.DONE
+
+    store = ModelStore(world)
+    claims.make(PREFIX, store, NOW)
+    put(world, "app-first")
+    assert claims.release(PREFIX, ModelStore(world, gate), delete=True, watch=True) == 4
+    assert claims.release(PREFIX, store, delete=True, watch=True) == 1
+    put(world, "app-late")
+    assert claims.release(PREFIX, store, delete=True, watch=True) == 1
+    assert claims.release(PREFIX, store, delete=True, watch=True) == 0
+    assert names(world) == {PREFIX.marker.stream}
+    put(world, "app-last")
+    assert claims.release(PREFIX, store, delete=True) == 1
+    assert names(world) == set()
+
+
 def test_another_clusters_prefix_is_refused(world: World, store: ModelStore) -> None:
     """A part of it, or more; the resources of one cluster tell that among themselves."""
     there = replace(PREFIX, claimant=replace(BOB, cluster="there"))

@@ -1,0 +1,301 @@
+"""A real streaming application as owner: it counts words, and makes streams of its own for that.
+
+It is the one of examples/, with Pravega's Java client, and lives once for all tests: it starts, is
+scaled to nothing and back, and its Deployment is deleted. What there is, another process tells with
+that client; what was counted, the bytes of the output.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+import yaml
+
+import segment_hash
+from localcluster.release import ROOT, restrict
+from localcluster.wordcount import wordcount_image
+from support import screens as pages
+from support.screens import Screen
+from support.tenant import Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from e2e.operator.conftest import Operator
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+    from support.tenant import Object
+
+EXAMPLE: Final = ROOT / "examples" / "ephemeralstream-application.yaml"
+GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
+NAMESPACE: Final = "sluice-test-words"
+SCOPE: Final = "words"
+HELPERS: Final = {"wordcount-metrics", "wordcount-state", "wordcount-watermarks"}
+OLDER: Final = "wordcount-archive"
+OTHERS: Final = {"_RGwordcount-readers", "counts", "lines", OLDER}
+LINES: Final = 200
+KEYS: Final = 10
+WORDS: Final = 4
+"""In each event of the foreign client: key, sequence, number, padding."""
+
+FAREWELL: Final = 8
+"""Seconds after it was told to stop at which the application makes its last stream."""
+
+GET: Final = Screen("get eps wordcount")
+SCREENS: Final = {
+    "app-running": GET,
+    "app-scaled": GET,
+    "app-logs": Screen("logs deployment/wordcount"),
+    "app-deleted": GET,
+}
+
+
+class Life(NamedTuple):
+    """What was seen of the application's life.
+
+    Attributes:
+        running: the streams while it ran.
+        scaled: and while it was scaled to nothing.
+        message: what its EphemeralStream said then.
+        results: events of the output, when all of the first lines were counted, and all at last.
+        latest: the last result of a word.
+        released: when the first of its streams was seen to be gone.
+        last: when it had made its last stream, and which.
+        left: the streams when its EphemeralStream was gone.
+        seconds: how long things took.
+        screens: what commands showed meanwhile.
+    """
+
+    running: set[str]
+    scaled: set[str]
+    message: str
+    results: tuple[int, int]
+    latest: int
+    released: datetime
+    last: tuple[datetime, str]
+    left: set[str]
+    seconds: dict[str, float]
+    screens: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def tenant(
+    kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
+) -> Iterator[Tenant]:
+    """Gives a namespace that admits restricted pods only, and the example's scope, as new."""
+    assert sluice
+    kube.kubectl(
+        *("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=100s"), timeout=110
+    )
+    if java.streams(SCOPE) is not None:
+        java.delete_scope(SCOPE)
+    for stream in ("lines", "counts", OLDER):
+        java.create(SCOPE, stream)
+    restrict(kube, NAMESPACE)
+    yield Tenant(kube, NAMESPACE, store, print)
+    kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
+    java.delete_scope(SCOPE)
+
+
+@pytest.fixture(scope="module")
+def example(tenant: Tenant) -> list[Object]:
+    """Gives the example's objects, for the cluster of the tests."""
+    image = tenant.cluster.provide(wordcount_image(lambda _: None), say=lambda _: None)
+    text = re.sub(r"tcp://[^\s\"]+", tenant.store.uri, EXAMPLE.read_text(encoding="utf-8"))
+    text = text.replace("localhost/wordcount:dev", image).replace("namespace: demo", "")
+    return list(yaml.safe_load_all(text))
+
+
+@pytest.fixture(scope="module")
+def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
+    """Gives what was seen of the application, from its beginning to its end."""
+    screens, seconds = {}, {}
+    began = time.monotonic()
+    tenant.apply(*example)
+    _write(java, first=0)
+    first = _until_counted(tenant, java, LINES)
+    seconds["applied -> all lines counted"] = time.monotonic() - began
+    running = _streams(java)
+    screens["app-running"] = _get(tenant, streams=len(HELPERS))
+
+    tenant.run("scale", "deployment/wordcount", "--replicas=0")
+    tenant.until("its pod is gone", lambda: not tenant.list("pods"))
+    scaled = _streams(java)
+    screens["app-scaled"] = _get(tenant, streams=len(HELPERS) + 1)
+    message = tenant.condition("wordcount", resource="eps")["message"]
+
+    _write(java, first=LINES)
+    tenant.run("set", "env", "deployment/wordcount", f"FAREWELL_SECONDS={FAREWELL}")
+    tenant.run("scale", "deployment/wordcount", "--replicas=1")
+    second = _until_counted(tenant, java, 2 * LINES)
+    screens["app-logs"] = SCREENS["app-logs"].show(tenant)
+
+    with _log(tenant) as log:
+        began = time.monotonic()
+        tenant.run("delete", "deployment", "wordcount")
+        tenant.until("its streams go", lambda: HELPERS - _streams(java))
+        released = datetime.now(UTC)
+        seconds["Deployment deleted -> streams go"] = time.monotonic() - began
+        screens["app-deleted"] = SCREENS["app-deleted"].show(tenant)
+        tenant.until_gone("eps", "wordcount", seconds=90)
+        seconds["Deployment deleted -> EphemeralStream gone"] = time.monotonic() - began
+    if pages.UPDATE:
+        pages.write(GUIDE, screens)
+    return Life(
+        running=running,
+        scaled=scaled,
+        message=message,
+        results=(first, second),
+        latest=_last_result(tenant.store, "k0"),
+        released=released,
+        last=_last_stream(log),
+        left=set(java.streams(SCOPE) or ()),
+        seconds=seconds,
+        screens=screens,
+    )
+
+
+def test_an_application_makes_streams_of_its_own(life: Life) -> None:
+    """It counts, and has made what it needs for that under its prefix."""
+    assert life.results[0] == LINES * WORDS
+    assert life.running == HELPERS | OTHERS
+
+
+def test_streams_stay_while_it_is_scaled_to_nothing(life: Life) -> None:
+    """The Deployment is the owner, whatever pods it has. What was there before is not owned."""
+    (summary,) = life.scaled - life.running
+    assert summary.startswith("wordcount-summary-")
+    assert life.scaled > life.running
+    assert "4 streams under 'wordcount-' are owned. 1 that are older" in life.message
+
+
+def test_it_goes_on_where_it_was(life: Life) -> None:
+    """Scaled up again it finds its state: no line is counted twice, and none is left out."""
+    assert life.results == (LINES * WORDS, 2 * LINES * WORDS)
+    assert life.latest == 2 * LINES // KEYS
+
+
+def test_its_streams_go_with_it(life: Life, say: Callable[[str], None]) -> None:
+    """Nothing is left of it, not the claim's mark either; all that is not its own is."""
+    for what, took in life.seconds.items():
+        say(f"  {what}: {took:.1f} s")
+    assert life.left == OTHERS
+
+
+def test_what_its_pod_makes_while_it_stops_goes_as_well(life: Life) -> None:
+    """The last stream was made when the first were deleted already."""
+    made, stream = life.last
+    assert stream.startswith("wordcount-summary-")
+    assert stream not in life.scaled
+    assert made > life.released
+
+
+def test_other_streams_are_as_they_were(life: Life, java: ForeignClient) -> None:
+    """Input and output are whole, and can be written; so is what was there before."""
+    assert life.left
+    assert java.visible(SCOPE, "lines").events == 2 * LINES
+    assert java.visible(SCOPE, "counts").events == 2 * LINES * WORDS
+    assert not any(java.info(SCOPE, stream).sealed for stream in ("lines", "counts", OLDER))
+
+
+def test_screens_are_true(life: Life) -> None:
+    """The guide shows what the commands print."""
+    names = {name for name, _ in pages.shown(GUIDE) if name.startswith("app-")}
+    assert names == set(SCREENS) == set(life.screens)
+    assert pages.difference(GUIDE, life.screens) == ""
+
+
+def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list[Object]) -> None:
+    """Nobody waits for pods of the old one any more: the streams that come may be the new one's."""
+    store, stream, _ = example
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "again"}
+    spec = stream["spec"] | {"streamPrefix": "again-", "owners": [owner]}
+    make = ("create", "deployment", "again", "--image=localhost/none:1", "--replicas=0")
+    tenant.run(*make)
+    tenant.apply(store, stream | {"metadata": {"name": "again"}, "spec": spec})
+
+    def reason() -> object:
+        return tenant.condition("again", resource="eps").get("reason")
+
+    tenant.until("the prefix is claimed", lambda: reason() == "Claimed")
+    tenant.run("delete", "deployment", "again")
+    tenant.until("it is waited for pods", lambda: reason() == "Deleting")
+    tenant.run(*make)
+    tenant.until_gone("eps", "again", seconds=20)
+
+
+def _write(java: ForeignClient, *, first: int) -> None:
+    """Give it lines to count."""
+    java.write(SCOPE, "lines", events=LINES, keys=KEYS, first=first)
+
+
+def _streams(java: ForeignClient) -> set[str]:
+    """What is in the scope, but for the mark of the claim."""
+    return {name for name in java.streams(SCOPE) or () if not name.startswith("_sluice-")}
+
+
+def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
+    """Wait until each word of so many lines has a result; the results."""
+
+    def counted() -> int:
+        results = java.visible(SCOPE, "counts").events
+        return results if results >= lines * WORDS else 0
+
+    return tenant.until(f"{lines} lines are counted", counted, seconds=90)
+
+
+def _last_result(store: ClusterStore, word: str) -> int:
+    """The latest result of a word, read from the bytes of the output."""
+    segment, data = segment_hash.segment_name(SCOPE, "counts", 0), b""
+    with segment_hash.Connection(*store.segment_store) as connection:
+        end = (connection.info(segment) or {})["end"]
+        while len(data) < end:
+            data += connection.read(segment, len(data), end - len(data))
+    latest = at = 0
+    while at < end:
+        _, length = struct.unpack_from(">ii", data, at)
+        text, _, number = data[at + 8 : at + 8 + length].decode().partition(" ")
+        latest = int(number) if text == word else latest
+        at += 8 + length
+    return latest
+
+
+def _get(tenant: Tenant, *, streams: int) -> str:
+    """The EphemeralStream as it is shown, once it has so many streams."""
+
+    def counted() -> bool:
+        return (tenant.get("eps", "wordcount") or {})["status"].get("streamCount") == streams
+
+    # It looks every 30 s by itself.
+    tenant.run("annotate", "eps", "wordcount", f"sluice.dev/requestedAt={streams}", "--overwrite")
+    tenant.until(f"{streams} streams are owned", counted)
+    return GET.show(tenant)
+
+
+@contextmanager
+def _log(tenant: Tenant) -> Iterator[list[str]]:
+    """What the application's pod says until it ends."""
+    lines: list[str] = []
+    words = ("logs", "deployment/wordcount", "--follow", "--timestamps")
+    command = tenant.cluster.kubectl_command(f"--namespace={tenant.namespace}", *words)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as logs:
+        try:
+            yield lines
+        finally:
+            output, _ = logs.communicate(timeout=30)
+            lines += output.splitlines()
+
+
+def _last_stream(log: list[str]) -> tuple[datetime, str]:
+    """When the application had made its last stream, and its name."""
+    (line,) = (line for line in log if "summed up in" in line)
+    moment, _, text = line.partition(" ")
+    return datetime.fromisoformat(moment), text.rpartition(" ")[2]

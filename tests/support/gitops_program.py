@@ -1,0 +1,79 @@
+"""A GitOps controller in small: what a file holds is to be in the cluster, whatever happens there.
+
+A program by itself: `python gitops_program.py FILE SECONDS KUBECTL...`. Every so many seconds it
+does what Flux' kustomize-controller does to each object of the file: a server-side apply that only
+tries, under that controller's name; where the outcome differs from what is there, or nothing is
+there, the same apply in earnest. For each round it prints a line of JSON, with what it changed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import yaml
+
+MANAGER = "kustomize-controller"
+_OWN = ("managedFields", "resourceVersion", "generation")
+_SECONDS = 30
+
+
+def sync(kubectl: list[str], resource: dict[str, Any]) -> str:
+    """Bring one object to the cluster; `created`, `configured` or nothing."""
+    name = f"{resource['kind']}/{resource['metadata']['name']}"
+    there = _run(kubectl, "get", name, "--ignore-not-found", "--output=json")
+    apply = ("apply", "--server-side", f"--field-manager={MANAGER}", "--force-conflicts")
+    text = json.dumps(resource)
+    words = (*apply, "--filename=-", "--output=json")
+    wanted = _run(kubectl, *words, "--dry-run=server", stdin=text)
+    if there.strip() and _compared(there) == _compared(wanted):
+        return ""
+    _run(kubectl, *words, stdin=text)
+    return "configured" if there.strip() else "created"
+
+
+def _compared(text: str) -> Any:
+    """An object without what every write changes, and without its status, which is not in Git."""
+    found = json.loads(text)
+    found.pop("status", None)
+    for field in _OWN:
+        found["metadata"].pop(field, None)
+    return found
+
+
+def _run(kubectl: list[str], *words: str, stdin: str | None = None) -> str:
+    done = subprocess.run(
+        [*kubectl, *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_SECONDS,
+    )
+    return done.stdout
+
+
+def main() -> None:
+    """Round after round, until it is killed."""
+    file, seconds, *kubectl = sys.argv[1:]
+    with open(file, encoding="utf-8") as text:  # noqa: PTH123 - a program of few words
+        resources = list(yaml.safe_load_all(text))
+    while True:
+        changes, error = [], ""
+        for resource in resources:
+            try:
+                done = sync(kubectl, resource)
+            except subprocess.CalledProcessError as failed:  # as Flux: said, and tried again
+                error = failed.stderr
+                continue
+            if done:
+                changes.append([done, resource["metadata"]["name"]])
+        print(json.dumps({"changes": changes, "error": error}), flush=True)  # noqa: T201 - its log
+        time.sleep(float(seconds))
+
+
+if __name__ == "__main__":
+    main()

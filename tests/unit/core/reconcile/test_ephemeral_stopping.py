@@ -1,0 +1,175 @@
+"""Pods outlive their owner: what they make under a prefix meanwhile goes, too."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from sluice.core.reconcile.ephemeral import reconcile_ephemeral
+from sluice.core.reconcile.ephemeral_deletion import POLL_SECONDS, STOPPING_SECONDS
+from sluice.core.reconcile.ephemeral_world import EphemeralDecision, Release, Unprotect
+from support.copies import later
+from support.ephemeral_cluster import Cluster, Owner, Stream
+from support.ephemeral_operator import Operator
+from support.ephemerals import (
+    ABSENT,
+    ABSENT_OWNER,
+    ANOTHER,
+    MARKED,
+    OWNER,
+    PRESENT,
+    after,
+    claimed,
+    message,
+    prefixed,
+    released,
+    said,
+    spec,
+    world,
+)
+
+POD_SECONDS = 30
+"""For which Kubernetes lets a pod go on after it was deleted, unless its spec says otherwise."""
+
+WATCH = (Release(delete=True, watch=True),)
+LET_GO = (Release(delete=True), Unprotect())
+EMPTY = replace(MARKED, streams=())
+
+
+def deleting(deleted: float, **fields: object) -> EphemeralDecision:
+    """What is decided so many seconds after the deletion of a claim to a prefix."""
+    seen = claimed(prefixed(owners=[OWNER]), PRESENT, deleted=deleted)
+    changed = replace(seen, spec=spec(stream=None, streamPrefix="app-", owners=[OWNER], **fields))
+    return reconcile_ephemeral(changed, world(holding=None))
+
+
+def test_a_prefix_stays_claimed_while_pods_stop() -> None:
+    """Its streams are deleted at once, and again and again those that come."""
+    decision = deleting(0.0)
+    assert (decision.actions, decision.again) == (WATCH, POLL_SECONDS)
+    assert said(decision) == ("Unknown", "Deleting")
+    assert "for 40 s after the end of their owners" in message(decision)
+    late = deleting(STOPPING_SECONDS - 3)
+    assert (late.actions, late.again) == (WATCH, 3)
+    assert deleting(STOPPING_SECONDS).actions == LET_GO
+
+
+def test_a_grace_period_is_time_to_stop() -> None:
+    """Pods that stopped in it are not waited for once more; a short one is made up for."""
+    assert deleting(44.0, gracePeriodSeconds=45).actions == ()
+    assert deleting(45.0, gracePeriodSeconds=45).actions == LET_GO
+    short = deleting(20.0, gracePeriodSeconds=20)
+    assert (short.actions, short.again) == (WATCH, POLL_SECONDS)
+
+
+@pytest.mark.parametrize(("deleted", "actions"), [(9.0, WATCH), (10.0, LET_GO)])
+def test_a_deadline_counts_more(deleted: float, actions: tuple[object, ...]) -> None:
+    """Who bounds the deletion does not wait for pods any longer than that."""
+    assert deleting(deleted, deletionTimeoutSeconds=10).actions == actions
+
+
+def test_what_is_retained_is_not_watched() -> None:
+    """Late streams stay, as all others do."""
+    assert deleting(0.0, onRelease="Retain").actions == (Release(delete=False), Unprotect())
+
+
+def test_a_release_watches_the_prefix_as_well() -> None:
+    """Observe: what pods make until they are stopped is deleted before it says Released."""
+    seen = claimed(prefixed(owners=[OWNER], tracking="Observe"), PRESENT)
+    gone = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=MARKED, now=later(5)))
+    seen = after(seen, gone)
+    for holding in (MARKED, EMPTY):
+        decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=holding, now=later(42)))
+        assert (decision.actions, decision.again) == (WATCH, 3)
+        assert said(decision) == ("Unknown", "Releasing")
+    over = world(ABSENT_OWNER, holding=EMPTY, now=later(45))
+    assert reconcile_ephemeral(seen, over).actions == (Release(delete=True),)
+    assert said(reconcile_ephemeral(seen, replace(over, holding=ABSENT))) == ("True", "Released")
+
+
+def test_a_successors_streams_stay() -> None:
+    """An owner that is made again makes streams at once, and nobody can tell whose they are."""
+    seen = claimed(prefixed(owners=[OWNER]), PRESENT, deleted=5.0)
+    assert reconcile_ephemeral(seen, world(PRESENT, holding=None)).actions == WATCH
+    assert reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=None)).actions == WATCH
+    assert reconcile_ephemeral(seen, world(ANOTHER, holding=None)).actions == LET_GO
+    seen = claimed(prefixed(owners=[OWNER], tracking="Observe"), PRESENT)
+    seen = after(seen, reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=MARKED)))
+    assert reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=MARKED)).actions == WATCH
+    back = reconcile_ephemeral(seen, world(ANOTHER, holding=MARKED))
+    assert back.actions == (Release(delete=True),)
+
+
+def test_nothing_is_watched_without_a_claim() -> None:
+    """A claim that was given up sees no late streams, so nothing is waited for."""
+    seen = claimed(prefixed(owners=[OWNER], maxAgeSeconds=1), PRESENT)
+    seen = released(seen, PRESENT, now=later(1))
+    decision = reconcile_ephemeral(seen, world(PRESENT, holding=ABSENT, now=later(1)))
+    assert said(decision) == ("True", "Released")
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_nothing_is_left_whatever_happens_while_pods_stop(first: int) -> None:
+    """Crashes, lost calls and a store that is away: streams made by the last moment are gone."""
+    for seed in range(first, first + 50):
+        random = Random(seed)  # noqa: S311 - a walk, no secret
+        cluster = Cluster()
+        operator = Operator(cluster)
+        begin(random, cluster, operator)
+        end = cluster.clock + POD_SECONDS
+        while cluster.clock < end:
+            move(random, cluster, operator)
+            cluster.clock += random.choice((0, 1, 4))
+            cluster.rows.clear()
+        cluster.up, operator.lost = True, ""
+        for _ in range(20):
+            cluster.collect()
+            settle(cluster, operator)
+            cluster.clock += 10
+        assert cluster.streams == {}, seed
+        assert cluster.markers == {}, seed
+        assert cluster.orphaned == set(), seed
+
+
+def begin(random: Random, cluster: Cluster, operator: Operator) -> None:
+    """An application has made streams under its prefix, and is deleted."""
+    fields = {
+        "owners": [OWNER],
+        "tracking": random.choice(("OwnerReference", "Observe")),
+        "gracePeriodSeconds": random.choice((0, 0, 5, 35)),
+    }
+    cluster.owners["app"] = Owner(cluster.unique("owner"))
+    cluster.create("a", spec(stream=None, streamPrefix="app-", **fields))
+    for _ in range(4):
+        settle(cluster, operator)
+    assert cluster.markers
+    cluster.streams["app-first"] = Stream(cluster.tick(), foreign=True)
+    del cluster.owners["app"]
+
+
+def move(random: Random, cluster: Cluster, operator: Operator) -> None:
+    """Something happens while its pods stop."""
+    match random.randrange(8):
+        case 0 | 1:
+            name = f"app-{random.randrange(3)}"
+            cluster.streams.setdefault(name, Stream(cluster.tick(), foreign=True))
+        case 2:
+            operator.begin("a")
+        case 3:
+            operator.lost = random.choice(("request", "reply")) if operator.work else ""
+            operator.step()
+        case 4:
+            settle(cluster, operator)
+        case 5:
+            operator.crash()
+        case 6:
+            cluster.up = random.random() < 0.7
+        case _:
+            cluster.collect()
+
+
+def settle(cluster: Cluster, operator: Operator) -> None:
+    """The operator looks once, to the end."""
+    operator.begin("a")
+    operator.finish()
+    cluster.rows.clear()
