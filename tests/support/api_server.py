@@ -45,12 +45,12 @@ class ApiServer:
         return copy.deepcopy(self.objects.get((kind.name, namespace, name)))
 
     async def list(
-        self, kind: Kind, namespace: str, *, labels: str = "", fields: str = ""
+        self, kind: Kind, namespace: str, *, labels: str | None = None, fields: str | None = None
     ) -> list[Object]:
         """As Api.list; no events are ever found."""
         if fields:
             return []
-        wanted = dict(one.split("=") for one in labels.split(",") if one)
+        wanted = dict(one.split("=") for one in (labels or "").split(",") if one)
         return [
             copy.deepcopy(body)
             for (own, place, _), body in self.objects.items()

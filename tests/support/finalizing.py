@@ -47,7 +47,12 @@ class FinalizingServer(ApiServer):
         self._settle((kind.name, namespace, name))
 
     async def list(
-        self, kind: Kind, namespace: str | None, *, labels: str = "", fields: str = ""
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
     ) -> list[Object]:
         """As Api.list."""
         self.meanwhile()

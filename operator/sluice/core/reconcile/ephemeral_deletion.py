@@ -102,24 +102,27 @@ def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralD
         stopping = min(stopping, grace + limit - deleted)
     if stopping > 0:
         return EphemeralDecision(
-            status=_said(seen, world, Saying("Deleting", LATE)),
+            status=_said(seen, world, Saying("Deleting", LATE), last=False),
             actions=(Release(delete=True, watch=True),),
             again=min(POLL_SECONDS, stopping),
         )
     said = Saying("Deleting", "The streams are being let go.")
     return EphemeralDecision(
-        status=_said(seen, world, said), actions=(Release(delete=delete), Unprotect())
+        status=_said(seen, world, said, last=True), actions=(Release(delete=delete), Unprotect())
     )
 
 
-def _said(seen: EphemeralSeen, world: EphemeralWorld, said: Saying) -> EphemeralStreamStatus:
-    """What is said before a try: while the store is away, what the last one failed by.
+def _said(
+    seen: EphemeralSeen, world: EphemeralWorld, said: Saying, *, last: bool
+) -> EphemeralStreamStatus:
+    """What is said before a try: what the one before failed by, as long as that may hold.
 
     A store may take calls and answer none, so a try is most of the time between two failures.
+    After the last try the resource goes; before that, the store's return shows that others succeed.
     """
     before = seen.status.condition(ConditionType.READY)
     away = world.store is None or not world.store.ready
-    if away and before is not None and before.reason in _FAILURES:
+    if (last or away) and before is not None and before.reason in _FAILURES:
         return seen.status
     return EphemeralStatus(seen, world.now).working(said)
 

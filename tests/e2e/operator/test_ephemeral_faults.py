@@ -1,0 +1,237 @@
+"""EphemeralStreams while a store is away, operators die and clusters share a store.
+
+The store asks for logins, and is reached through a gate that a test can shut; its own listing tells
+what is there. The store is away for two minutes from the first test to the last, beside the others.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from localstore.accounts import ADMIN
+from support.gate import Gate
+from support.owned import Watch, ephemeral, ready_of, until_reason, workload
+from support.tenant import rented
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from e2e.operator.conftest import Operator
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+    from support.tenant import Object, Tenant
+
+_AWAY_SECONDS = 120
+_AWAY = {"StoreUnavailable", "StoreTimeout"}
+_ELSEWHERE = "harbour-east"
+
+
+class Outage(NamedTuple):
+    """A store that went away while a stream was to be deleted.
+
+    Attributes:
+        tenant: the namespace of the EphemeralStream `kept`.
+        scope: the scope of its stream.
+        gate: the way to the store.
+        watch: what was seen of the resource.
+        began: when the store went away.
+    """
+
+    tenant: Tenant
+    scope: str
+    gate: Gate
+    watch: Watch
+    began: float
+
+    def said(self) -> list[Object]:
+        """What the resource said in its Ready condition, one after the other."""
+        return [ready_of(resource) for _, resource in self.watch.events()]
+
+
+@pytest.fixture(scope="module")
+def outage(
+    kube: Cluster, sluice: Operator, guarded: ClusterStore, guarded_java: ForeignClient
+) -> Iterator[Outage]:
+    """Gives a store that takes calls and answers none, and a resource that was just deleted."""
+    with ExitStack() as stack:
+        gate = stack.enter_context(Gate(kube, guarded, sluice.image))
+        name = f"sluice-test-{uuid4().hex[:8]}"
+        tenant = stack.enter_context(rented(kube, guarded, print, name))
+        stack.callback(gate.open)
+        guarded_java.create_scope(name)
+        store = tenant.store_resource(uri=gate.uri, secret="login")  # noqa: S106 - its name
+        tenant.apply(tenant.login_resource(ADMIN), store, ephemeral(tenant, "kept", name))
+        until_reason(tenant, "kept", "Claimed")
+        log = stack.enter_context(tempfile.TemporaryFile("w+"))
+        watch = stack.enter_context(Watch(tenant, "kept", log))
+        tenant.until("it is watched", watch.events)
+        gate.swallow()
+        began = time.monotonic()
+        tenant.run("delete", "eps", "kept", "--wait=false")
+        yield Outage(tenant, name, gate, watch, began)
+
+
+def test_store_that_is_away_is_told_while_a_stream_is_deleted(
+    outage: Outage, guarded_java: ForeignClient
+) -> None:
+    """First it takes calls and does not answer, then nobody listens: both are said, with a way."""
+    tenant = outage.tenant
+    said = until_reason(tenant, "kept", "StoreTimeout")
+    assert "sluice.dev/force-orphan" in said["message"]
+    outage.gate.shut()
+    said = until_reason(tenant, "kept", "StoreUnavailable")
+    assert "it is tried again" in said["message"]
+    assert "sluice.dev/force-orphan" in said["message"]
+    tenant.until(
+        "the StreamStore says so, too",
+        lambda: tenant.condition("store", resource="sst").get("reason") in _AWAY,
+    )
+    assert guarded_java.streams(outage.scope) == ["kept"]
+
+
+@pytest.mark.crash
+def test_namespace_with_many_streams_goes(
+    kube: Cluster, locked: Tenant, locked_scope: str, guarded_java: ForeignClient, sluice: Operator
+) -> None:
+    """200 EphemeralStreams; Secret, store and namespace are deleted, the operator killed midway."""
+    count, app = 200, workload(locked, "app")
+    locked.apply(*[ephemeral(locked, f"e{n:03}", locked_scope, app) for n in range(count)])
+
+    def left() -> int:
+        return len(guarded_java.streams(locked_scope) or [])
+
+    began = time.monotonic()
+    locked.until("all are there", lambda: left() == count, seconds=180)
+    locked.say(f"  {count} streams made in {time.monotonic() - began:.0f} s")
+    began = time.monotonic()
+    locked.run("delete", "secret", "login", "--wait=false")
+    locked.run("delete", "sst", "store", "--wait=false")
+    assert "deletionTimestamp" in (locked.get("secret", "login") or {})["metadata"]
+    assert left() == count
+    kube.kubectl("delete", "namespace", locked.namespace, "--wait=false")
+    locked.until("some are gone", lambda: left() < count - 20)
+    sluice.kill()
+    locked.say(f"  the operator is killed with {left()} streams left")
+    wait = ("--for=delete", "--timeout=180s")
+    kube.kubectl("wait", f"namespace/{locked.namespace}", *wait, timeout=190)
+    locked.say(f"  namespace and streams gone {time.monotonic() - began:.0f} s after the Secret")
+    assert guarded_java.streams(locked_scope) == []
+
+
+@pytest.mark.crash
+def test_operator_killed_between_seal_and_delete(
+    locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, sluice: Operator
+) -> None:
+    """Sealed streams that a dead operator did not come to delete are deleted by the next one."""
+    scope, streams = locked_scope, ["flow-a", "flow-b", "one"]
+    for stream in streams[:2]:
+        guarded_java.create(scope, stream)
+    prefix = {"streamPrefix": "flow-", "claim": "ExistingAndNew"}
+    locked.apply(ephemeral(locked, "one", scope), ephemeral(locked, "flow", scope, **prefix))
+    for name in ("one", "flow"):
+        until_reason(locked, name, "Claimed")
+    gate.hold("deleteStream")
+    locked.run("delete", "eps", "one", "flow", "--wait=false")
+    locked.until(
+        "the operator is about to delete each stream",
+        lambda: gate.calls(scope).held == ["deleteStream"] * len(streams),
+    )
+    assert [guarded_java.info(scope, stream).sealed for stream in streams] == [True] * 3
+    before = gate.calls(scope).passed
+    assert "deleteStream" not in before
+    sluice.crash()
+    assert {"flow-a", "flow-b", "one"} <= set(guarded_java.streams(scope) or [])
+    gate.open()
+    for name in ("one", "flow"):
+        locked.until_gone("eps", name)
+    assert guarded_java.streams(scope) == []
+    after = gate.calls(scope).passed[len(before) :]
+    assert after.count("deleteStream") == len(streams) + 1  # the claim's marker as well
+
+
+@pytest.fixture
+def become(release: Callable[..., None]) -> Iterator[Callable[[str], None]]:
+    """Gives the function that gives the operator a cluster's identity; "" is its own."""
+    last = [""]
+
+    def change(cluster: str) -> None:
+        last[0] = cluster
+        release(clusterID=cluster)
+
+    yield change
+    if last[0]:
+        change("")
+
+
+def test_streams_of_another_cluster_are_left_alone(
+    locked: Tenant,
+    locked_scope: str,
+    guarded_java: ForeignClient,
+    sluice: Operator,
+    become: Callable[[str], None],
+) -> None:
+    """Our tags, even the same resource's, with another cluster's identity: nothing is ours."""
+    scope = locked_scope
+    guarded_java.create(scope, "flow-a")
+    prefix = {"streamPrefix": "flow-", "claim": "ExistingAndNew"}
+    become(_ELSEWHERE)
+    locked.apply(ephemeral(locked, "theirs", scope), ephemeral(locked, "flow", scope, **prefix))
+    for name in ("theirs", "flow"):
+        until_reason(locked, name, "Claimed")
+    there = guarded_java.streams(scope) or []
+    assert {"flow-a", "theirs"} < set(there)  # and what marks the claim to the prefix
+
+    become("")
+    said = until_reason(locked, "theirs", "Conflict")
+    assert "another cluster" in said["message"]
+    until_reason(locked, "flow", "StreamExists")
+    assert _stale(sluice, locked) == []
+    locked.run("delete", "eps", "theirs", "flow", "--wait=false")
+    locked.until_gone("eps", "theirs")
+    # One that never was another cluster's fares no better, even if it may adopt.
+    locked.apply(ephemeral(locked, "ours", scope, stream="theirs", adopt="IfUnowned"))
+    said = until_reason(locked, "ours", "Conflict")
+    assert "another cluster" in said["message"]
+    locked.run("delete", "eps", "ours", "--timeout=60s", timeout=70)
+    locked.until_gone("eps", "flow")
+    assert _stale(sluice, locked, "--delete", "--yes") == []
+    assert guarded_java.streams(scope) == there
+
+    # Who says that he is the other cluster finds them.
+    found = _stale(sluice, locked, f"--cluster-id={_ELSEWHERE}", "--delete", "--yes")
+    assert sorted(name for one in found for name in one["streams"]) == ["flow-a", "theirs"]
+    assert guarded_java.streams(scope) == []
+
+
+def _stale(sluice: Operator, tenant: Tenant, *words: str) -> list[Object]:
+    """What `sluice streams stale` finds in the scope of a namespace."""
+    pod = ("exec", "deployment/sluice-operator", "--", "sluice", "streams", "stale")
+    where = (f"--namespace={tenant.namespace}", "--store=store", "--output=json")
+    found = json.loads(sluice.run(*pod, *where, *words))
+    return [one for one in found if one["scope"] == tenant.namespace]
+
+
+def test_stream_is_deleted_when_the_store_is_back(
+    outage: Outage, guarded_java: ForeignClient, say: Callable[[str], None]
+) -> None:
+    """After two minutes, in which the resource stays and says why, all goes by itself."""
+    tenant, gate = outage.tenant, outage.gate
+    time.sleep(max(0.0, outage.began + _AWAY_SECONDS - time.monotonic()))
+    said = outage.said()
+    first = next(at for at, one in enumerate(said) if one["reason"] in _AWAY)
+    assert {one["reason"] for one in said[first:]} <= _AWAY, [one["reason"] for one in said]
+    assert [kind for kind, _ in outage.watch.events() if kind == "DELETED"] == []
+    assert guarded_java.streams(outage.scope) == ["kept"]
+    gate.open()
+    began = time.monotonic()
+    tenant.until_gone("eps", "kept", seconds=90)
+    assert guarded_java.streams(outage.scope) == []
+    say(f"  the stream is gone {time.monotonic() - began:.0f} s after the store is back")
