@@ -13,7 +13,7 @@ the order in which the source was scaled, without a byte being moved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -47,10 +47,10 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from sluice.core.journal import Journal
-    from sluice.core.model import Segment, SegmentInfo
+    from sluice.core.model import Segment, SegmentInfo, TransactionState
     from sluice.core.plan import Part, SegmentPlan, StreamPlan
     from sluice.core.steps import Step
 
@@ -64,12 +64,18 @@ class SeenTarget:
         segments: ids of the segments that take events, in key order.
         head: the oldest segments that are readable, in key order.
         restless: whether the store may scale it by itself.
+        tail: the segments that take events, in key order.
+        least: how many its policy wants at least.
+        sealed: whether it takes no events any more.
     """
 
     tags: tuple[str, ...]
     segments: tuple[int, ...]
     head: tuple[Segment, ...]
     restless: bool = False
+    tail: tuple[Segment, ...] = ()
+    least: int = 1
+    sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,21 @@ class SeenSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenRoll:
+    """What the target store knows of an append; see `core.appending`.
+
+    Attributes:
+        digest: the copy's, where it is certified to be appended; else None.
+        states: of the transactions, by generation.
+        misplaced: whether anything is staged where it cannot be merged into its transaction.
+    """
+
+    digest: str | None = None
+    states: Mapping[int, TransactionState] = field(default_factory=dict)
+    misplaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """What the stores hold of one copy.
 
@@ -110,6 +131,7 @@ class Observed:
             target, or again where that had gone on.
         sources: in the plan's order; None when nothing has to be read from the source any more.
         renewed: whether there is a source stream that has none of the plan's segments.
+        roll: what belongs to an append.
     """
 
     journal: Journal | None
@@ -117,6 +139,7 @@ class Observed:
     segments: tuple[SeenSegment, ...] = ()
     sources: tuple[SeenSource | None, ...] | None = None
     renewed: bool = False
+    roll: SeenRoll = SeenRoll()
 
 
 def seams(segment: SegmentPlan) -> tuple[int, ...]:
@@ -256,14 +279,14 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         if segment.length and state.verified != segment.length
     ]
     if unverified:
-        return _stage(plan, seen, unverified)
+        return stage(plan, seen, unverified)
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
     if seen.target is not None and seen.target.restless:
         return Settle()
     return Publish(ready) if ready else Scale(at + 1)
 
 
-def _stage(
+def stage(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
 ) -> Step:
     """The next step for segments whose staged bytes are not verified yet."""

@@ -23,6 +23,12 @@ TAG_COPY = "sluice.dev/copy="
 TAG_COMPLETE = "sluice.dev/complete="
 """Followed by the copy's digest, on a target that is published whole."""
 
+TAG_APPENDING = "sluice.dev/appending="
+"""Followed by the copy id and the scaling policy that a stream has when nobody appends to it.
+
+It stands on the stream as long as the policy is another one, so whoever finds it can set it right.
+"""
+
 ABORTED = -1
 """Value of the publish attribute that shuts a target segment to its copy for good."""
 
@@ -44,15 +50,16 @@ def _key(copy: str, *parts: object) -> str:
     return hashlib.sha256("/".join((copy, *map(str, parts))).encode()).hexdigest()[:32]
 
 
-def staging_key(copy: str, segment: int, part: int) -> str:
+def staging_key(copy: str, segment: int, part: int, salt: str = "") -> str:
     """The key of a staging segment: 32 hexadecimal digits.
 
     Args:
         copy: the copy id.
         segment: the segment's place in the plan, from 0, which is its place in the target.
         part: the part's number within the segment, from 0.
+        salt: of an append, whose target's segments may serve several attempts.
     """
-    return _key(copy, "staging", segment, part)
+    return _key(copy, "staging", segment, part, *([salt] if salt else []))
 
 
 def journal_key(copy: str, generation: int = 0) -> str:
@@ -63,6 +70,11 @@ def journal_key(copy: str, generation: int = 0) -> str:
         generation: the next one is taken where a store does not give a deleted name back at once.
     """
     return _key(copy, "journal", generation)
+
+
+def receipt_key(copy: str, number: int = 0) -> str:
+    """The key of the segment that says that an append is done: 32 hexadecimal digits."""
+    return _key(copy, "receipt", number)
 
 
 def writer_id(copy: str, staging: str) -> UUID:

@@ -76,8 +76,9 @@ class StreamPlan(Frozen):
     Attributes:
         copy_id: the copy's identity, 32 hexadecimal digits.
         source: the stream to copy.
-        target: the stream to make.
-        segments: the target gets one segment for each. Sorted by generation; within the first one
+        target: the stream to make, or to append to.
+        append: whether the target is there, is somebody's, and is appended to.
+        segments: a target that is made gets one segment for each. Sorted by generation; within the first one
             by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
@@ -89,6 +90,7 @@ class StreamPlan(Frozen):
     segments: tuple[SegmentPlan, ...]
     config: StreamConfig
     verify: bool = True
+    append: bool = False
 
     @property
     def bytes(self) -> int:
@@ -120,6 +122,15 @@ class StreamPlan(Frozen):
             now = tuple(sorted((*kept, *made), key=lambda i: self.segments[i].keys.low))
             states.append(now)
         return tuple(states)
+
+    @cached_property
+    def filled(self) -> tuple[int, ...]:
+        """The generations that hold bytes: what an append is made of."""
+        return tuple(
+            number
+            for number, made in enumerate(self.generations)
+            if any(self.segments[i].length for i in made)
+        )
 
     def _overlap(self, one: int, other: int) -> bool:
         return self.segments[one].keys.overlaps(self.segments[other].keys)

@@ -52,6 +52,7 @@ class CopyRequest(Frozen):
         copy_id: the copy's identity, 32 hexadecimal digits.
         source: the stream to copy.
         target: the stream to make.
+        append: whether it is appended to where it is there and somebody's.
         ranges: what of the source, one after the other.
         verify: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
@@ -63,6 +64,7 @@ class CopyRequest(Frozen):
     ranges: tuple[Range, ...] = (Range(),)
     verify: bool = True
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
+    append: bool = False
 
 
 class SeenSegment(NamedTuple):
@@ -90,14 +92,19 @@ def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
 
 
 def plan_stream(
-    request: CopyRequest, *, config: StreamConfig, seen: Sequence[SeenSegment]
+    request: CopyRequest,
+    *,
+    config: StreamConfig,
+    seen: Sequence[SeenSegment],
+    append: bool = False,
 ) -> StreamPlan:
-    """The plan for a new target.
+    """The plan for a new target, or for one that is there and is appended to.
 
     Args:
         request: what is wanted.
         config: the source's configuration.
         seen: the source's segments, with bounds, in the order in which the store made them.
+        append: whether the target is there.
 
     Raises:
         SourceUnsupported: a generation does not take the keys of those that it follows on, so that
@@ -117,6 +124,7 @@ def plan_stream(
         ),
         config=config,
         verify=request.verify,
+        append=append,
     )
     for number, active in enumerate(plan.active):
         if not _covers([plan.segments[i].keys for i in active]):

@@ -11,7 +11,7 @@ from sluice.core.retry import Patience
 from sluice.core.rounds import share_out, take
 from sluice.core.steps import Done, Transfer, Verify
 from sluice.engine.abort import abort
-from sluice.engine.planning import check_target
+from sluice.engine.planning import check_plan
 from sluice.engine.report import StreamReport
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import (
@@ -185,7 +185,7 @@ class CopyRunner:
     def _begin(self, run: _Run) -> None:
         """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
         copy = run.copy
-        digest = check_target(copy.plan.copy_id, copy.plan.target, self._target)
+        digest = check_plan(copy.plan, self._target)
         if digest is None:
             copy.plan = copy.ledger.begin(copy.plan)
         run.began = True

@@ -102,7 +102,7 @@ def observe(
         state.published is None and state.verified is None and segment.length
         for state, segment in zip(segments, plan.segments, strict=False)
     ):
-        sources = _sources(plan, source)
+        sources = observe_sources(plan, source)
     # Stores may number the segments of a stream that is made again on from where it was deleted.
     gone = sources is not None and not any(sources)
     return Observed(
@@ -118,8 +118,21 @@ def observe_segments(
     plan: StreamPlan, bound: Sequence[int], store: Store
 ) -> tuple[SeenSegment, ...]:
     """Staging and target of each segment of the plan."""
-    names = part_names(store, plan, bound)
     targets = [store.segment_name(plan.target, segment) for segment in bound]
+    return observe_staged(plan, part_names(store, plan, bound), targets, store)
+
+
+def observe_staged(
+    plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: Store
+) -> tuple[SeenSegment, ...]:
+    """Each segment of the plan, by the names of its parts and of what they are published into.
+
+    Args:
+        plan: the plan.
+        names: of staging segments: one list a segment of the plan.
+        targets: what they are merged into at last.
+        store: the target store.
+    """
     infos = iter(store.infos([*targets, *(name for parts in names for name in parts)]))
     target_infos = [next(infos) for _ in targets]
     part_infos = [tuple(next(infos) for _ in parts) for parts in names]
@@ -144,7 +157,7 @@ def observe_segments(
     )
 
 
-def _sources(plan: StreamPlan, store: Store) -> tuple[SeenSource | None, ...]:
+def observe_sources(plan: StreamPlan, store: Store) -> tuple[SeenSource | None, ...]:
     """The source's segments as they are now."""
     names = [store.segment_name(plan.source, segment.id) for segment in plan.segments]
     infos = store.infos(names)

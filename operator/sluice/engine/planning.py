@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.planner import plan_stream
+from sluice.engine import receipts
 from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
-from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound
+from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound, TargetSealed
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
+    from sluice.engine.receipts import Receipt
     from sluice.stores.base import Store
 
 
@@ -24,22 +26,31 @@ class Resolved(NamedTuple):
         plan: what is to be copied; None when the copy is complete and nothing is left to tidy.
         recorded: whether a driver has begun to carry out the plan.
         digest: the digest under which the copy is complete.
+        receipt: of a copy that has appended.
     """
 
     plan: StreamPlan | None
     recorded: bool = False
     digest: str | None = None
+    receipt: Receipt | None = None
 
 
 def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
     """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
 
     Raises:
-        TargetExists, TargetScopeNotFound, SourceNotFound, SourceUnsupported, SourceReplaced: as
-            `check_target` and `make_plan` do.
+        TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound, SourceUnsupported,
+        SourceReplaced: as `check_target` and `make_plan` do.
     """
     # The journal before the target: a copy says that it is whole before it deletes its journal.
     journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is not None and journal.plan.append:
+        return Resolved(journal.plan, recorded=True)
+    if request.append and journal is None and is_others(request.copy_id, request.target, target):
+        receipt = receipts.find(request.copy_id, request.target, target)
+        if receipt is not None:
+            return Resolved(None, digest=receipt.digest, receipt=receipt)
+        return Resolved(make_plan(request, source, append=True))
     digest = check_target(request.copy_id, request.target, target)
     unfinished = journal is not None and journal.target is not None
     if digest is not None and not unfinished:
@@ -47,6 +58,32 @@ def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
     if journal is not None:
         return Resolved(journal.plan, recorded=True)
     return Resolved(make_plan(request, source))
+
+
+def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
+    """Whether the target is there, and this copy did not make it."""
+    there = target.describe(name)
+    return there is not None and not identity.is_ours(there.config.tags, copy_id)
+
+
+def check_plan(plan: StreamPlan, target: Store) -> str | None:
+    """Whether a plan may be begun: None if so, or the digest under which it is finished.
+
+    Raises:
+        TargetSealed: it cannot be appended to.
+        TargetExists, TargetScopeNotFound: as `check_target`.
+    """
+    if not plan.append:
+        return check_target(plan.copy_id, plan.target, target)
+    receipt = receipts.find(plan.copy_id, plan.target, target)
+    if receipt is not None:
+        return receipt.digest
+    there = target.describe(plan.target)
+    if there is not None and there.sealed:
+        raise TargetSealed(
+            f"{plan.target} is sealed, so nothing is appended to it", field="spec.target.stream"
+        )
+    return None
 
 
 def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
@@ -71,7 +108,7 @@ def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
     return identity.completed(there.config.tags, copy_id)
 
 
-def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
+def make_plan(request: CopyRequest, source: Store, *, append: bool = False) -> StreamPlan:
     """The plan for what the source holds now. Nothing is changed.
 
     Raises:
@@ -85,4 +122,6 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
             f"stream {request.source} does not exist in the source store",
             field="spec.source.stream",
         )
-    return plan_stream(request, config=stream.config, seen=take_bounds(request, source))
+    return plan_stream(
+        request, config=stream.config, seen=take_bounds(request, source), append=append
+    )

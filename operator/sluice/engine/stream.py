@@ -10,15 +10,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.core import identity, journal
+from sluice.core import appending, identity, journal
 from sluice.core.copying import next_step, seams
 from sluice.core.digest import chunks, combine
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
     Bind,
+    Certify,
     Claim,
     Configure,
-    Done,
     Forget,
     Publish,
     Scale,
@@ -30,7 +30,7 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import targets
+from sluice.engine import appends, targets
 from sluice.engine.abort import abort, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
@@ -93,11 +93,26 @@ class StreamCopy:
 
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` does."""
+        if self.plan.append:
+            self.seen = appends.observe(self.plan, self.ledger, self._source, self._target)
+            return appending.next_step(self.plan, self.seen)
         self.seen = observe(self.plan, self.ledger, self._source, self._target)
         return next_step(self.plan, self.seen)
 
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
+        if self.plan.append and not isinstance(step, Stitch):
+            if isinstance(step, Forget) and self.ledger.loaded is not None:
+                self._segments = self._report_segments()
+            appends.perform(
+                self.plan,
+                self.ledger,
+                self._target,
+                step,
+                digest=self.digest() if isinstance(step, Certify) else UNVERIFIED,
+                events=self._counted,
+            )
+            return
         match step:
             case Claim():
                 self._made = targets.claim(self.plan, self._target)
@@ -126,7 +141,7 @@ class StreamCopy:
                 if self._journal().target is not None:  # else a late driver's, begun for nothing
                     self._segments = self._report_segments()
                 self.ledger.delete()
-            case Transfer() | Verify() | Done():
+            case _:
                 raise TypeError(f"{step} moves bytes or is no step to perform")
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
@@ -283,7 +298,7 @@ class StreamCopy:
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
-        key = identity.staging_key(plan.copy_id, index, part.number)
+        key = self._key(index, part.number)
         rate = limits.bytes_per_second
         return CopySlice(
             stream=self.number,
@@ -347,5 +362,9 @@ class StreamCopy:
         return bound
 
     def _staging(self, index: int, part: int) -> str:
-        key = identity.staging_key(self.plan.copy_id, index, part)
+        key = self._key(index, part)
         return self._target.staging_name(self.plan.target, self._bound()[index], key)
+
+    def _key(self, index: int, part: int) -> str:
+        salt = appends.salt(self.plan, self.ledger) if self.plan.append else ""
+        return identity.staging_key(self.plan.copy_id, index, part, salt)
