@@ -27,7 +27,8 @@ kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
   source: {{storeRef: {{name: local}}, scope: {source[0]}, stream: {source[1]}, ranges: {ranges}}}
-  target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
+  target:
+    {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}, onExists: {exists}}}
   limits: {limits}
 """
 
@@ -57,6 +58,8 @@ class Copy:
         target: scope and stream.
         limits: of the copy.
         ranges: of the source, as YAML has them.
+        exists: what is done where the target exists.
+        name: of the resource; the target's when left out.
         environment: variables for the command.
     """
 
@@ -67,6 +70,8 @@ class Copy:
     limits: dict[str, object] = field(default_factory=dict)
     ranges: list[dict[str, object]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    exists: str = "Fail"
+    name: str = ""
 
     @property
     def file(self) -> Path:
@@ -75,7 +80,8 @@ class Copy:
         path.write_text(
             MANIFEST.format(
                 uri=self.uri,
-                name=self.target[1],
+                name=self.name or self.target[1],
+                exists=self.exists,
                 source=self.source,
                 target=self.target,
                 limits=json.dumps(self.limits),

@@ -41,14 +41,15 @@ class Source(ApiModel):
 
 
 class Target(ApiModel):
-    """The stream to make."""
+    """The stream to make, or to append to."""
 
     store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
     scope: ScopeName = Field(description="Its scope, which has to exist.")
     stream: StreamNameText = Field(description="Its name.")
-    on_exists: Literal["Fail"] = Field(
+    on_exists: Literal["Fail", "Append"] = Field(
         default="Fail",
-        description="What to do if the stream exists and is not this copy's own.",
+        description="What to do if the stream exists and is not this copy's own: refuse it, or "
+        "append to it, once.",
         json_schema_extra=frozen(),
     )
 

@@ -39,6 +39,7 @@ def copy_request(
         ranges=tuple(_range(one) for one in spec.source.ranges) or (Range(),),
         verify=verify,
         part_bytes=part_bytes,
+        append=spec.target.on_exists == "Append",
     )
 
 

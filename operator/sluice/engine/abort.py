@@ -77,6 +77,10 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     Returns:
         Whether there was one.
     """
+    ledger = Ledger(store, copy_id, target)
+    journal = ledger.load()
+    if journal is not None and journal.plan.append:
+        return journal.roll.aborted and appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
     if stream is None or not identity.is_ours(stream.config.tags, copy_id):
         return False

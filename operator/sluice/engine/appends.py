@@ -266,14 +266,17 @@ def remember(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     ledger.write([rolling.layout_record(roll.attempt, (one.keys for one in stream.tail))])
 
 
-def loosen(plan: StreamPlan, store: Store) -> None:
-    """Give the target a policy under which it can have one segment, and note its own on it."""
-    stream = _stream(plan, store)
-    config = stream.config
+def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+    """Give the target a policy under which it can have one segment, and note its own on it.
+
+    A number of segments that is fixed is noted as the true one, since a store would scale to it.
+    """
+    config, layout = _stream(plan, store).config, _roll(ledger).layout
     if any(tag.startswith(identity.TAG_APPENDING) for tag in config.tags):
         return
     own = config.scaling
-    noted = f"/{own.type}/{own.target_rate}/{own.scale_factor}/{own.min_segments}"
+    least = len(layout or ()) if own.type is ScaleType.FIXED else own.min_segments
+    noted = f"/{own.type}/{own.target_rate}/{own.scale_factor}/{least}"
     tag = f"{identity.TAG_APPENDING}{plan.copy_id}{noted}"
     loose = Scaling(type=ScaleType.BY_EVENTS, target_rate=_NEVER, scale_factor=2, min_segments=1)
     store.update_stream(
@@ -281,10 +284,14 @@ def loosen(plan: StreamPlan, store: Store) -> None:
     )
 
 
-def tighten(copy_id: str, name: StreamName, store: Store) -> bool:
+def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = False) -> bool:
     """Give a stream back the policy that is noted on it by this copy; False where none is.
 
-    A number of segments that is fixed is the true one, since a store would scale to it.
+    Args:
+        copy_id: the copy.
+        name: the stream.
+        store: where it is.
+        settled: whether the segments that it has are those it is to have.
     """
     stream = store.describe(name)
     if stream is None or stream.sealed:
@@ -299,7 +306,7 @@ def tighten(copy_id: str, name: StreamName, store: Store) -> bool:
         type=type_,
         target_rate=int(rate),
         scale_factor=int(factor),
-        min_segments=len(stream.tail) if type_ is ScaleType.FIXED else int(least),
+        min_segments=len(stream.tail) if settled and type_ is ScaleType.FIXED else int(least),
     )
     tags = tuple(tag for tag in stream.config.tags if tag != noted)
     store.update_stream(name, stream.config.model_copy(update={"scaling": scaling, "tags": tags}))
@@ -494,7 +501,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         case Remember():
             remember(plan, ledger, store)
         case Loosen():
-            loosen(plan, store)
+            loosen(plan, ledger, store)
         case Reshape(generation, segments):
             reshape(plan, ledger, store, generation, segments)
         case Open(generation):
@@ -502,7 +509,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         case Return(segments):
             give_back(plan, ledger, store, segments)
         case Tighten():
-            tighten(plan.copy_id, plan.target, store)
+            tighten(plan.copy_id, plan.target, store, settled=True)
         case Restart(keep):
             restart(plan, ledger, store, keep=keep)
         case Join(segments):
@@ -565,7 +572,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     if stream is not None and not stream.sealed:
         if is_reshaped(plan, roll, _seen(stream)):
             give_back(plan, ledger, store, [segment.id for segment in stream.tail])
-        tighten(plan.copy_id, plan.target, store)
+        tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)
     forget(plan, ledger, store)
     return True
 

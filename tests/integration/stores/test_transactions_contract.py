@@ -4,7 +4,14 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName, TransactionState
+from sluice.core.model import (
+    KeyRange,
+    ScaleType,
+    Scaling,
+    Segment,
+    StreamName,
+    TransactionState,
+)
 from sluice.errors import NoSuchSegment, StoreRejected, StreamNotFound
 from sluice.stores.base import Condition, Transaction
 from sluice.stores.pravega.store import PravegaStore
@@ -31,11 +38,8 @@ def loosen(store: PravegaStore, name: StreamName) -> None:
     """Let the stream be scaled to any number of segments."""
     config = store.configuration(name)
     assert config is not None
-    scaling = config.scaling.model_copy(
-        update={"type": "ByEventsPerSecond", "target_rate": 2_000_000_000, "scale_factor": 2}
-    )
-    scaling = scaling.model_copy(update={"min_segments": 1})
-    store.update_stream(name, StreamConfig.model_validate({"scaling": scaling.model_dump()}))
+    never = Scaling(type=ScaleType.BY_EVENTS, target_rate=2_000_000_000, scale_factor=2)
+    store.update_stream(name, config.model_copy(update={"scaling": never}))
 
 
 def put(store: PravegaStore, name: StreamName, opened: Transaction, place: int, data: bytes) -> str:
@@ -231,6 +235,7 @@ def test_a_stream_that_is_not_there_has_no_transactions(
 
 def test_a_commit_counts_no_events(store: PravegaStore, stream: StreamName) -> None:
     """What the transaction's segments counted is lost, so the stream's counts are too low."""
+    write(store, store.segment_name(stream, 0), b"event")
     opened = store.open_transaction(stream, lease=LEASE)
     into = store.staging_name(stream, 0, opened.key)
     staged = store.staging_name(stream, 0, uuid4().hex)
@@ -240,4 +245,5 @@ def test_a_commit_counts_no_events(store: PravegaStore, stream: StreamName) -> N
     store.merge(into, staged, Condition(uuid4(), None, 1), events=1)
     assert store.attributes([(into, store.event_count)]) == [1]
     commit(store, stream, opened)
-    assert store.attributes([(store.segment_name(stream, 0), store.event_count)]) == [None]
+    assert readable(store, stream) == [[b"eventevent", b""]]
+    assert store.attributes([(store.segment_name(stream, 0), store.event_count)]) == [1]
