@@ -59,9 +59,12 @@ def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> N
         "at": receipt.at,
     }
     names = _names(copy_id, target, store)
-    for name, info in zip(names, store.infos(names), strict=True):
+    infos = store.infos(names)
+    if find(copy_id, target, store) is not None:
+        return
+    for name, info in zip(names, infos, strict=True):
         if info is not None and info.length:
-            continue  # of a stream that is gone, or just written
+            continue  # of a stream that is gone
         store.create(name)
         store.append_at(name, 0, journal.frame(record))
         return

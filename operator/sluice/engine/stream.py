@@ -102,7 +102,7 @@ class StreamCopy:
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
         if self.plan.append and not isinstance(step, Stitch):
-            if isinstance(step, Forget) and self.ledger.loaded is not None:
+            if isinstance(step, Forget) and self._journal().target is not None:
                 self._segments = self._report_segments()
             appends.perform(
                 self.plan,

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     consumes,
     initialize,
     invariant,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -38,6 +39,7 @@ from support.sources import CHUNK, events_of, put_scaled_source, split
 
 if TYPE_CHECKING:
     from sluice.core.model import Segment
+    from support.model import ModelTransaction
 
 MANY = 100_000
 KINDS = (
@@ -192,24 +194,28 @@ class Appending(RuleBasedStateMachine):
         tail = self.world.streams[TARGET].segments
         return next(one for one in tail if one.keys.low <= key < one.keys.high)
 
+    @precondition(lambda self: not self.scaled)
     @rule(count=st.integers(3, 5))
     def scale(self, count: int) -> None:
         """Somebody scales the target, once."""
-        if not self.scaled:
-            self.scaled = True
-            self.world.history.append(f"somebody: scales to {count}")
-            self.world.scale(TARGET, count)
+        self.scaled = True
+        self.world.history.append(f"somebody: scales to {count}")
+        self.world.scale(TARGET, count)
 
+    def open(self) -> list[ModelTransaction]:
+        """The transactions that are open."""
+        known = self.world.streams[TARGET].transactions.values()
+        return [one for one in known if one.state is TransactionState.OPEN]
+
+    @precondition(lambda self: self.open())
     @rule(place=st.integers(0, 3))
     def expire(self, place: int) -> None:
         """The store drops a transaction whose lease is over."""
-        known = self.world.streams[TARGET].transactions.values()
-        open_ = [one for one in known if one.state is TransactionState.OPEN]
-        if open_:
-            one = open_[place % len(open_)]
-            self.world.history.append(f"store: drops {one.key}")
-            self.world.drop(TARGET, one)
+        one = self.open()[place % len(self.open())]
+        self.world.history.append(f"store: drops {one.key}")
+        self.world.drop(TARGET, one)
 
+    @precondition(lambda self: self.world.streams[TARGET].committing)
     @rule()
     def commit(self) -> None:
         """The store commits what was decided."""

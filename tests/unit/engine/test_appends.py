@@ -124,10 +124,10 @@ def test_a_target_that_is_scaled_meanwhile_is_appended_to_all_the_same() -> None
     assert len(world.staging()) == 1
 
 
-def test_a_live_writer_goes_on(moves: tuple[tuple[str, int], ...] = (("split", 0),)) -> None:
+def test_a_live_writer_goes_on() -> None:
     """Its events are there, in its order, whenever it writes."""
     world = World()
-    put_scaled_source(world, [[5, 90], [6]], moves)
+    put_scaled_source(world, [[5, 90], [6]], [("split", 0)])
     put_target(world, 1)
     store = ModelStore(world)
     written: list[bytes] = []
