@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.copying import stage
 from sluice.core.model import TransactionState
+from sluice.core.rolling import Roll
 from sluice.core.steps import (
     Certify,
     Commit,
@@ -35,7 +36,13 @@ from sluice.core.steps import (
     Return,
     Tighten,
 )
-from sluice.errors import CopyAborted, OutcomeUnknown, StoreUnavailable, TargetReplaced
+from sluice.errors import (
+    CopyAborted,
+    OutcomeUnknown,
+    StoreUnavailable,
+    TargetReplaced,
+    TargetSealed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,17 +50,19 @@ if TYPE_CHECKING:
     from sluice.core.copying import Observed, SeenTarget
     from sluice.core.model import KeyRange, Segment
     from sluice.core.plan import StreamPlan
-    from sluice.core.rolling import Roll
     from sluice.core.steps import Step
 
 _GONE = frozenset({TransactionState.ABORTING, TransactionState.ABORTED, TransactionState.UNKNOWN})
 
 
+def has_ranges(one: Sequence[KeyRange], other: Sequence[KeyRange]) -> bool:
+    """Whether key ranges, both in order, are the same but for rounding."""
+    return len(one) == len(other) and all(a.is_like(b) for a, b in zip(one, other, strict=True))
+
+
 def has_layout(segments: Sequence[Segment], ranges: Sequence[KeyRange]) -> bool:
     """Whether segments take these key ranges; both in key order."""
-    return len(segments) == len(ranges) and all(
-        segment.keys.is_like(keys) for segment, keys in zip(segments, ranges, strict=True)
-    )
+    return has_ranges([segment.keys for segment in segments], ranges)
 
 
 def layout_of(plan: StreamPlan, generation: int) -> tuple[KeyRange, ...]:
@@ -83,50 +92,48 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     Raises:
         CopyAborted: somebody ended this copy.
         TargetReplaced: the target is gone.
+        TargetSealed: it takes no events any more.
         OutcomeUnknown: the store has forgotten what became of a transaction.
         SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
     """
-    roll = seen.journal.roll if seen.journal is not None else None
-    done = seen.roll.digest
-    if roll is not None and seen.target is not None:
-        back = _back(
-            plan, roll, seen.target, over=done is not None or roll.aborted or _opened(plan, seen)
-        )
-        if back is not None:
-            return back
-    if done is not None:
-        if seen.target is not None and is_loosened(seen.target, plan.copy_id):
-            return Tighten()
-        return Done(done) if seen.journal is None else Forget()
-    if seen.journal is None or roll is None or roll.aborted:
+    roll = Roll() if seen.journal is None else seen.journal.roll
+    back = _back(plan, seen, roll)
+    if back is not None:
+        return back
+    if seen.roll.digest is not None:
+        return Done(seen.roll.digest) if seen.journal is None else Forget()
+    if seen.journal is None or roll.aborted:
         raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
     if seen.target is None:
         raise TargetReplaced(f"{plan.target} was deleted while a copy was to be appended to it")
-    if seen.journal.target is None:
-        return Foresee()
-    due = [number for number in plan.filled if number not in roll.committed]
-    if not due:
-        return Certify()
-    if roll.decided:
+    due = _due(plan, roll)
+    if roll.decided and due:
         return _finish(plan, due, seen.roll.states)
-    if any(seen.roll.states.get(number) in _GONE for number in roll.transactions):
-        return Restart(keep=False)
+    if seen.target.sealed and due:
+        raise TargetSealed(f"{plan.target} was sealed", field="spec.target.stream")
     return _fill(plan, seen, roll, due)
 
 
-def _opened(plan: StreamPlan, seen: Observed) -> bool:
-    """Whether no transaction is to be opened any more, or not with what there is."""
-    roll = seen.journal.roll if seen.journal is not None else None
-    if roll is None:
-        return True
-    due = [number for number in plan.filled if number not in roll.committed]
-    lost = any(seen.roll.states.get(number) in _GONE for number in roll.transactions)
-    return lost or all(number in roll.transactions for number in due)
+def _due(plan: StreamPlan, roll: Roll) -> list[int]:
+    """The generations that are not appended yet."""
+    return [number for number in plan.filled if number not in roll.committed]
 
 
-def _back(plan: StreamPlan, roll: Roll, target: SeenTarget, *, over: bool) -> Step | None:
-    """What gives the target back the key ranges and the policy that it had, if it is time."""
-    if not over or target.sealed:
+def _is_lost(seen: Observed, roll: Roll) -> bool:
+    """Whether the store has dropped a transaction."""
+    return any(seen.roll.states.get(number) in _GONE for number in roll.transactions)
+
+
+def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
+    """What gives the target back the key ranges and the policy that it had, if it is time.
+
+    That is once no transaction is to be opened any more, or none beside those there are.
+    """
+    target = seen.target
+    if target is None or target.sealed:
+        return None
+    over = seen.roll.digest is not None or roll.aborted or _is_lost(seen, roll)
+    if not over and any(number not in roll.transactions for number in _due(plan, roll)):
         return None
     if is_reshaped(plan, roll, target):
         return Return(target.segments)
@@ -157,10 +164,17 @@ def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, Transacti
 
 def _fill(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
     """The next step until the commit is decided."""
-    target = seen.target
-    assert target is not None  # noqa: S101 - the caller looked
-    if seen.roll.misplaced:
-        return Restart(keep=True)
+    if seen.journal is None or seen.journal.target is None:
+        return Foresee()
+    if not due:
+        return Certify()
+    if _is_lost(seen, roll) or seen.roll.misplaced:
+        return Restart(keep=not _is_lost(seen, roll))
+    return _put(plan, seen, roll, due)
+
+
+def _put(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
+    """The next step until all that is due is under transactions."""
     todo = [
         (i, plan.segments[i], seen.segments[i])
         for number in due
@@ -172,15 +186,16 @@ def _fill(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> S
         return stage(plan, seen, unverified)
     missing = [number for number in due if number not in roll.transactions]
     if missing:
-        return _open(plan, roll, target, missing[0])
+        return _open(plan, seen, roll, missing[0])
     if todo:
         return Join(tuple(i for i, _, _ in todo))
     return Decide()
 
 
-def _open(plan: StreamPlan, roll: Roll, target: SeenTarget, generation: int) -> Step:
+def _open(plan: StreamPlan, seen: Observed, roll: Roll, generation: int) -> Step:
     """The next step on the way to a transaction that has a generation's key ranges."""
-    if roll.layout is None:
+    target = seen.target
+    if roll.layout is None or target is None:
         return Remember()
     wanted = layout_of(plan, generation)
     if has_layout(target.tail, wanted):

@@ -78,8 +78,8 @@ class StreamPlan(Frozen):
         source: the stream to copy.
         target: the stream to make, or to append to.
         append: whether the target is there, is somebody's, and is appended to.
-        segments: a target that is made gets one segment for each. Sorted by generation; within the first one
-            by key range, within the others as the store numbered them.
+        segments: a target that is made gets one segment for each. Sorted by generation; within the
+            first one by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
     """

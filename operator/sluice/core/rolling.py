@@ -86,7 +86,7 @@ def aborted_record() -> dict[str, Any]:
 RECORDS = ("layout", "transaction", "attempt", "decision", "committed", "aborted")
 
 
-def after(
+def after(  # noqa: PLR0911 - one case for each record
     roll: Roll, bound: tuple[int, ...] | None, record: Mapping[str, Any]
 ) -> tuple[Roll, tuple[int, ...] | None]:
     """What holds after a record: the append, and beside which segments is staged.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.planner import MAX_PARTS
-from sluice.engine import appends
+from sluice.engine import appends, rolls
 from sluice.engine.clearing import clear_names
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import staging_names
@@ -64,7 +64,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         clear(copy_id, target, bound, store)
     if ours:
         _delete_target(store, copy_id, target, segments)
-    tightened = not ours and appends.tighten(copy_id, target, store)
+    tightened = not ours and rolls.tighten(copy_id, target, store)
     now = ledger.load()
     if (now and now.plan) == (journal and journal.plan):  # else another copy has begun meanwhile
         ledger.delete()
@@ -103,7 +103,7 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     if stream is None:
         return 0
     if not identity.is_ours(stream.config.tags, copy_id):
-        return int(appends.tighten(copy_id, target, store))
+        return int(rolls.tighten(copy_id, target, store))
     segments = [segment.id for made in store.generations(target) for segment in made]
     left = clear(copy_id, target, segments, store)
     ledger = Ledger(store, copy_id, target)

@@ -30,7 +30,7 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import appends, targets
+from sluice.engine import appends, foresight, targets
 from sluice.engine.abort import abort, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
@@ -366,5 +366,5 @@ class StreamCopy:
         return self._target.staging_name(self.plan.target, self._bound()[index], key)
 
     def _key(self, index: int, part: int) -> str:
-        salt = appends.salt(self.plan, self.ledger) if self.plan.append else ""
+        salt = foresight.salt(self.plan, self.ledger) if self.plan.append else ""
         return identity.staging_key(self.plan.copy_id, index, part, salt)

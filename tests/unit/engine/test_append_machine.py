@@ -44,22 +44,16 @@ if TYPE_CHECKING:
 MANY = 100_000
 KINDS = (
     "open_transaction",
-    "keep_transaction",
     "commit_transaction",
     "abort_transaction",
-    "transaction",
     "settled",
     "scale",
     "update_stream",
     "create ",
-    "append ",
     "append_at",
-    "seal",
     "merge",
-    "set_attribute",
     "delete ",
     "describe",
-    "attributes",
 )
 DAMAGE = (
     "DigestMismatch",
@@ -99,16 +93,16 @@ class Appending(RuleBasedStateMachine):
             st.tuples(st.sampled_from(["split", "merge", "truncate"]), st.integers(0, 3)),
             max_size=3,
         ),
-        count=st.integers(1, 3),
+        count=st.integers(0, 3),
         divided=st.booleans(),
     )
     def streams(
         self, shapes: list[list[int]], moves: list[tuple[str, int]], count: int, *, divided: bool
     ) -> None:
-        """A source, scaled or not, and a target with a layout of its own."""
+        """A source, scaled or not, and a target with a layout of its own, or (0) the same one."""
         self.contents = put_scaled_source(self.world, shapes, moves)
         self.source = self.world.streams[SOURCE]
-        put_target(self.world, count)
+        put_target(self.world, count or len(self.source.made[0]))
         target = self.world.streams[TARGET]
         self.before = target.config
         self.layout = [segment.keys for segment in target.segments]
@@ -296,36 +290,50 @@ class Appending(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whatever happened: another driver or two end it, and leave a receipt and nothing else."""
         try:
-            if not hasattr(self, "contents"):
-                return
-            for actor in self.alive:
-                for _ in range(MANY):
-                    if not actor.alive:
-                        break
-                    self.step(actor)
-            for _ in range(3):
-                last = self.driver()
-                for _ in range(MANY):
-                    if not last.alive:
-                        break
-                    self.step(last)
-                assert not last.alive, "a driver without an adversary does not end"
-                assert last.error is None, last.error
-            assert last.result == "complete before"
-            assert set(self.found()) <= {1}
-            self.in_order()
-            stream = self.world.streams[TARGET]
-            assert not any(tag.startswith(identity.TAG_APPENDING) for tag in stream.config.tags)
-            if not self.scaled:
-                assert stream.config == self.before
-                if not (self.aborted and self.killed):
-                    assert [segment.keys for segment in stream.segments] == self.layout
-            assert [name for name in self.world.staging() if self.world.segments[name].data][
-                1:
-            ] == []
+            if hasattr(self, "contents"):
+                self.end()
         finally:
             if currently_in_test_context():
                 note("\n".join(["history:", *self.world.history]))
+
+    def end(self) -> None:
+        """Everybody ends, and then three more drivers."""
+        for actor in self.alive:
+            self.run(actor)
+        for _ in range(3):
+            last = self.driver()
+            self.run(last)
+            assert not last.alive, "a driver without an adversary does not end"
+            assert last.error is None, last.error
+        assert last.result == "complete before"
+        assert set(self.found()) <= {1}
+        self.in_order()
+        self.nothing_is_left()
+
+    def run(self, actor: Actor) -> None:
+        """An actor runs to its end, without a look at the world after each call."""
+        for _ in range(MANY):
+            if not actor.alive:
+                break
+            actor.move()
+        self.all_or_nothing_of_a_generation_is_readable()
+        self.live_events_are_there_in_order()
+        self.what_was_promised_holds()
+
+    def nothing_is_left(self) -> None:
+        """The target is as it was but for the bytes, and beside it there is the receipt.
+
+        Layout: unless somebody has scaled it, or an actor of an aborted copy died right after it
+        had scaled it too late, which docs/protocol.md lists under what is not guaranteed.
+        """
+        stream = self.world.streams[TARGET]
+        assert not any(tag.startswith(identity.TAG_APPENDING) for tag in stream.config.tags)
+        if not self.scaled:
+            assert stream.config == self.before
+            if not (self.aborted and self.killed):
+                assert [segment.keys for segment in stream.segments] == self.layout
+        left = [name for name in self.world.staging() if self.world.segments[name].data]
+        assert len(left) == 1, left
 
     def in_order(self) -> None:
         """What a source's segment holds comes before what those hold that took its keys."""
