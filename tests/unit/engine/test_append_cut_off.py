@@ -57,6 +57,15 @@ def _overtaken(machine: Appending, held: Actor) -> None:
     _finish(machine, held)
 
 
+def _passed(machine: Appending, held: Actor) -> None:
+    """Another driver goes on until all is under transactions; it is done before that one is."""
+    other = machine.alive[1]
+    while other.alive and not other.pending.startswith("commit_transaction"):
+        machine.turn(other, Fate.DONE)
+    _finish(machine, held)
+    _finish(machine, other)
+
+
 def _reply_lost(machine: Appending, held: Actor) -> None:
     """Its call is done, and it does not hear of that."""
     held.move(Fate.REPLY_LOST)
@@ -104,6 +113,7 @@ def _aborted(machine: Appending, held: Actor) -> None:
 EVENTS = {
     "killed": _killed,
     "overtaken": _overtaken,
+    "passed": _passed,
     "reply lost": _reply_lost,
     "dropped": _dropped,
     "half dropped": _half_dropped,
