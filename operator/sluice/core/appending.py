@@ -7,7 +7,7 @@ as long as it takes to open one, so that each segment's bytes have a place of th
 of its live writers.
 
     Foresee -> Stage -> Transfer -> Stitch -> Verify
-      -> (Loosen -> Reshape -> Open) for each generation -> Return -> Tighten
+      -> Take -> (Loosen -> Reshape -> Open) for each generation -> Return -> Tighten -> Give
       -> Join -> Decide -> Commit -> Note -> Certify -> Forget -> Done
 """
 
@@ -26,6 +26,7 @@ from sluice.core.steps import (
     Done,
     Foresee,
     Forget,
+    Give,
     Join,
     Loosen,
     Note,
@@ -34,11 +35,13 @@ from sluice.core.steps import (
     Reshape,
     Restart,
     Return,
+    Take,
     Tighten,
 )
 from sluice.errors import (
     CopyAborted,
     OutcomeUnknown,
+    StoreBusy,
     StoreUnavailable,
     TargetReplaced,
     TargetSealed,
@@ -137,7 +140,9 @@ def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
         return None
     if is_reshaped(plan, roll, target):
         return Return(target.segments)
-    return Tighten() if is_loosened(target, plan.copy_id) else None
+    if is_loosened(target, plan.copy_id):
+        return Tighten()
+    return Give() if seen.roll.turn == plan.copy_id else None
 
 
 def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, TransactionState]) -> Step:
@@ -195,6 +200,10 @@ def _put(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> St
 def _open(plan: StreamPlan, seen: Observed, roll: Roll, generation: int) -> Step:
     """The next step on the way to a transaction that has a generation's key ranges."""
     target = seen.target
+    if seen.roll.turn is None:
+        return Take()
+    if seen.roll.turn != plan.copy_id:
+        raise StoreBusy(f"another copy is being appended to {plan.target} at this moment")
     if roll.layout is None or target is None:
         return Remember()
     wanted = layout_of(plan, generation)

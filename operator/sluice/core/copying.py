@@ -113,9 +113,11 @@ class SeenRoll:
         digest: the copy's, where it is certified to be appended; else None.
         states: of the transactions, by generation.
         misplaced: whether anything is staged where it cannot be merged into its transaction.
+        turn: the id of the copy whose turn it is to scale the target.
     """
 
     digest: str | None = None
+    turn: str | None = None
     states: Mapping[int, TransactionState] = field(default_factory=dict)
     misplaced: bool = False
 

@@ -77,6 +77,11 @@ def receipt_key(copy: str, number: int = 0) -> str:
     return _key(copy, "receipt", number)
 
 
+def turns_key() -> str:
+    """The key of the log that says which copy scales a stream: 32 hexadecimal digits."""
+    return _key("", "turns")
+
+
 def writer_id(copy: str, staging: str) -> UUID:
     """The writer id that fences appends to one staging segment, by the segment's key."""
     return uuid5(UUID(copy), staging)

@@ -115,6 +115,16 @@ class Foresee:
 
 
 @dataclass(frozen=True, slots=True)
+class Take:
+    """Take the turn at scaling the target, which other copies may append to as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """Let other copies have their turn."""
+
+
+@dataclass(frozen=True, slots=True)
 class Remember:
     """Write down the key ranges of the target that is appended to, to give them back."""
 
@@ -210,6 +220,8 @@ Step = (
     | Forget
     | Done
     | Foresee
+    | Take
+    | Give
     | Remember
     | Loosen
     | Reshape

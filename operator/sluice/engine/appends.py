@@ -17,6 +17,7 @@ from sluice.core.steps import (
     Decide,
     Foresee,
     Forget,
+    Give,
     Join,
     Loosen,
     Note,
@@ -26,9 +27,10 @@ from sluice.core.steps import (
     Restart,
     Return,
     Stage,
+    Take,
     Tighten,
 )
-from sluice.engine import receipts
+from sluice.engine import receipts, turns
 from sluice.engine.foresight import (
     clear,
     foresee,
@@ -86,7 +88,8 @@ def observe(
     seen_target = None if described is None else _described(described)
     digest = None if receipt is None else receipt.digest
     if loaded is None or loaded.target is None or receipt is not None or described is None:
-        return Observed(journal=loaded, target=seen_target, roll=SeenRoll(digest=digest))
+        turn = turns.holder(plan.target, target)
+        return Observed(journal=loaded, target=seen_target, roll=SeenRoll(digest=digest, turn=turn))
     roll = loaded.roll
     segments = _segments(plan, ledger, loaded, target)
     states = {} if roll.aborted else _states(plan, roll, target)
@@ -105,7 +108,12 @@ def observe(
         segments=segments,
         sources=sources,
         renewed=gone and source.describe(plan.source) is not None,
-        roll=SeenRoll(digest=digest, states=states, misplaced=is_misplaced(plan, loaded, target)),
+        roll=SeenRoll(
+            digest=digest,
+            turn=turns.holder(plan.target, target),
+            states=states,
+            misplaced=is_misplaced(plan, loaded, target),
+        ),
     )
 
 
@@ -200,6 +208,10 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
             foresee(plan, ledger, store)
         case Stage(parts):
             stage(plan, ledger, store, parts)
+        case Take():
+            turns.take(plan.copy_id, plan.target, store)
+        case Give():
+            turns.give(plan.copy_id, plan.target, store)
         case Remember():
             remember(plan, ledger, store)
         case Loosen():
@@ -309,6 +321,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     """
     if receipts.find(plan.copy_id, plan.target, store) is not None:
         tighten(plan.copy_id, plan.target, store)
+        turns.give(plan.copy_id, plan.target, store)
         forget(plan, ledger, store)
         return False
     ledger.write([rolling.aborted_record()])
@@ -320,5 +333,6 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         if is_reshaped(plan, roll, _described(stream)):
             give_back(plan, ledger, store, [segment.id for segment in stream.tail])
         tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)
+    turns.give(plan.copy_id, plan.target, store)
     forget(plan, ledger, store)
     return True

@@ -18,6 +18,7 @@ from sluice.core.steps import (
     Done,
     Foresee,
     Forget,
+    Give,
     Join,
     Loosen,
     Note,
@@ -28,6 +29,7 @@ from sluice.core.steps import (
     Return,
     Stage,
     Step,
+    Take,
     Tighten,
     Verify,
 )
@@ -35,6 +37,7 @@ from sluice.errors import (
     CopyAborted,
     OutcomeUnknown,
     SluiceError,
+    StoreBusy,
     TargetReplaced,
     TargetSealed,
 )
@@ -98,6 +101,7 @@ def observed(
     bound: tuple[int, ...] | None = (20, 21, 22),
     digest: str | None = None,
     misplaced: bool = False,
+    turn: str | None = COPY,
 ) -> Observed:
     """What is seen of an append; the source's digests are known."""
     first, second = segments or (VERIFIED, VERIFIED)
@@ -107,7 +111,7 @@ def observed(
         target=seen,
         segments=(first, EMPTY, second),
         sources=SOURCES,
-        roll=SeenRoll(digest, states or {}, misplaced),
+        roll=SeenRoll(digest, turn, states or {}, misplaced),
     )
 
 
@@ -126,6 +130,7 @@ OPENS = {0: OPEN, 1: OPEN}
         (observed(bound=None), Foresee()),
         (observed(segment(None), VERIFIED), Stage(((0, PLAN.segments[0].parts[0]),))),
         (observed(STAGED, VERIFIED), Verify((0,))),
+        (observed(turn=None), Take()),
         (observed(), Remember()),
         (observed(roll=REMEMBERED), Loosen()),
         (observed(roll=REMEMBERED, seen=target(THIRDS)), Reshape(0, (10, 11, 12))),
@@ -137,23 +142,24 @@ OPENS = {0: OPEN, 1: OPEN}
         (observed(roll=FIRST, states={0: OPEN}, seen=target(WHOLE, tags=LOOSE)), Open(1)),
         (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, tags=LOOSE)), Return((10,))),
         (observed(roll=OPENED, states=OPENS, seen=target(THIRDS, tags=LOOSE)), Tighten()),
-        (observed(roll=OPENED, states=OPENS), Join((0, 2))),
-        (observed(roll=OPENED, states=OPENS, misplaced=True), Restart(keep=True)),
-        (observed(JOINED, VERIFIED, roll=OPENED, states=OPENS), Join((2,))),
-        (observed(JOINED, JOINED, roll=OPENED, states=OPENS), Decide()),
-        (observed(roll=OPENED, states={0: OPEN, 1: ABORTED}), Restart(keep=False)),
-        (observed(roll=OPENED, states={0: UNKNOWN, 1: OPEN}), Restart(keep=False)),
-        (observed(roll=DECIDED, states=OPENS), Commit((0, 1))),
-        (observed(roll=DECIDED, states={0: COMMITTING, 1: OPEN}), Commit((0, 1))),
-        (observed(roll=DECIDED, states={0: COMMITTED, 1: OPEN}), Note((0,))),
-        (observed(roll=DECIDED, states={0: COMMITTED, 1: COMMITTED}), Note((0, 1))),
-        (observed(roll=DECIDED, states={0: ABORTED, 1: OPEN}), Restart(keep=False)),
-        (observed(roll=HALF, states={1: OPEN}), Commit((1,))),
-        (observed(roll=HALF, states={1: ABORTED}), Restart(keep=False)),
+        (observed(roll=OPENED, states=OPENS), Give()),
+        (observed(roll=OPENED, states=OPENS, turn=None), Join((0, 2))),
+        (observed(turn=None, roll=OPENED, states=OPENS, misplaced=True), Restart(keep=True)),
+        (observed(JOINED, VERIFIED, turn=None, roll=OPENED, states=OPENS), Join((2,))),
+        (observed(JOINED, JOINED, turn=None, roll=OPENED, states=OPENS), Decide()),
+        (observed(turn=None, roll=OPENED, states={0: OPEN, 1: ABORTED}), Restart(keep=False)),
+        (observed(turn=None, roll=OPENED, states={0: UNKNOWN, 1: OPEN}), Restart(keep=False)),
+        (observed(turn=None, roll=DECIDED, states=OPENS), Commit((0, 1))),
+        (observed(turn=None, roll=DECIDED, states={0: COMMITTING, 1: OPEN}), Commit((0, 1))),
+        (observed(turn=None, roll=DECIDED, states={0: COMMITTED, 1: OPEN}), Note((0,))),
+        (observed(turn=None, roll=DECIDED, states={0: COMMITTED, 1: COMMITTED}), Note((0, 1))),
+        (observed(turn=None, roll=DECIDED, states={0: ABORTED, 1: OPEN}), Restart(keep=False)),
+        (observed(turn=None, roll=HALF, states={1: OPEN}), Commit((1,))),
+        (observed(turn=None, roll=HALF, states={1: ABORTED}), Restart(keep=False)),
         (observed(roll=HALF, states={1: OPEN}, seen=target(WHOLE)), Return((10,))),
-        (observed(roll=ALL), Certify()),
-        (observed(roll=ALL, digest="12"), Forget()),
-        (replace(observed(digest="12"), journal=None), Done("12")),
+        (observed(turn=None, roll=ALL), Certify()),
+        (observed(turn=None, roll=ALL, digest="12"), Forget()),
+        (replace(observed(turn=None, digest="12"), journal=None), Done("12")),
         (replace(observed(digest="12", seen=target(THIRDS, tags=LOOSE)), journal=None), Tighten()),
     ],
 )
@@ -165,11 +171,12 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
 @pytest.mark.parametrize(
     ("seen", "error"),
     [
-        (observed(roll=Roll(aborted=True)), CopyAborted),
-        (replace(observed(), journal=None), CopyAborted),
+        (observed(turn=None, roll=Roll(aborted=True)), CopyAborted),
+        (replace(observed(turn=None), journal=None), CopyAborted),
         (observed(seen=None), TargetReplaced),
+        (observed(turn="another"), StoreBusy),
         (observed(seen=target(THIRDS, sealed=True)), TargetSealed),
-        (observed(roll=DECIDED, states={0: UNKNOWN, 1: OPEN}), OutcomeUnknown),
+        (observed(turn=None, roll=DECIDED, states={0: UNKNOWN, 1: OPEN}), OutcomeUnknown),
     ],
 )
 def test_what_cannot_go_on_is_an_error(seen: Observed, error: type[SluiceError]) -> None:
@@ -190,4 +197,4 @@ def test_segments_that_somebody_else_made_are_left_alone() -> None:
     """Neither the copy's nor what was before: somebody scaled the target meanwhile."""
     fifths = tuple(KeyRange(low=i / 5, high=(i + 1) / 5) for i in range(5))
     seen = observed(roll=OPENED, states=OPENS, seen=target(fifths))
-    assert next_step(PLAN, seen) == Join((0, 2))
+    assert next_step(PLAN, seen) == Give()

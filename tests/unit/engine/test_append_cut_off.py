@@ -14,7 +14,7 @@ from support.actors import Actor
 from support.appends import APPEND
 from support.model import Fate
 from support.plans import TARGET
-from unit.engine.test_append_machine import Appending
+from unit.engine.test_append_machine import Appending, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,3 +148,37 @@ def test_whatever_happens_at_whichever_call_all_is_appended_once(
 
 def _transactions(machine: Appending) -> list[object]:
     return list(machine.world.streams[TARGET].transactions.values())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
+    """Wherever the other comes in: all is there of both, and the target has its layout again."""
+    calls = 0
+    while True:
+        machine = _machine(shape)
+        held = machine.alive[0]
+        for _ in range(calls):
+            if held.alive:
+                machine.turn(held, Fate.DONE)
+        if not held.alive:
+            break
+        _run(machine, "cd" * 16)
+        while held.alive:
+            held.move()
+        for copy_id in (APPEND.copy_id, "cd" * 16):
+            _run(machine, copy_id)
+        assert set(machine.found()) <= {1, 2}
+        assert machine.found() == [2 if content else 1 for content in machine.contents]
+        stream = machine.world.streams[TARGET]
+        assert stream.config == machine.before
+        assert [segment.keys for segment in stream.segments] == machine.layout
+        calls += 3
+
+
+def _run(machine: Appending, copy_id: str) -> None:
+    """A driver of a copy runs to its end, or until it has no patience any more."""
+    request = APPEND.model_copy(update={"copy_id": copy_id})
+    actor = Actor(copy_id, machine.world, lambda store, clock: drive(request, store, clock))
+    while actor.alive:
+        actor.move()
+    assert actor.error is None
