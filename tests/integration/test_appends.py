@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.model import StreamName
+from sluice.core.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
+from sluice.engine.stream import Limits, StreamCopy
 from sluice.pipelines.program import Stores
 from support.command import Copy
-from support.inline import SETTINGS, job_of, run_inline
+from support.inline import SETTINGS, begin, job_of, run_inline
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
+    from sluice.core.model import KeyRange, StreamConfig
 
 KEYS = 64
 EPOCH = 1 << 32
@@ -46,10 +51,13 @@ def _written(
     return events
 
 
-def _config(copy: Copy) -> StreamConfig | None:
+def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
+    """The target's configuration, and the key ranges of those segments that take events."""
     with Stores(SETTINGS) as stores:
         name = StreamName(scope=copy.target[0], stream=copy.target[1])
-        return stores[job_of(copy).target].configuration(name)
+        found = stores[job_of(copy).target].describe(name)
+        assert found is not None
+        return found.config, [segment.keys for segment in found.tail]
 
 
 @pytest.mark.parametrize(
@@ -67,11 +75,11 @@ def test_a_source_is_appended_beside_a_live_writer(
 ) -> None:
     """Each event is there once, in order for its key; the writer loses, repeats and fails nothing.
 
-    The target has its number of segments and its configuration again.
+    The target has its key ranges and its configuration again.
     """
     events = _written(copy, foreign, scales)
     foreign.create(*copy.target, segments=segments)
-    before = _config(copy)
+    before = _looks(copy)
     stop = foreign.start_writer(*copy.target, rate=1000, keys=50, seed=1)
     report = run_inline(copy)
     live = stop()
@@ -81,8 +89,7 @@ def test_a_source_is_appended_beside_a_live_writer(
     read = foreign.read(*copy.target)
     assert read.clean, read
     assert (read.events, read.keys) == (events + live.events, KEYS + 50)
-    assert _config(copy) == before
-    assert len(foreign.info(*copy.target).segments) == segments
+    assert _looks(copy) == before
     foreign.write(*copy.target, events=1000, keys=KEYS, first=events)
     assert foreign.read(*copy.target).clean
 
@@ -128,3 +135,34 @@ def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
     report = run_inline(copy)
     assert report.error is not None
     assert report.error.reason == "TargetSealed"
+
+
+def test_each_step_may_be_another_drivers(copy: Copy, foreign: ForeignClient) -> None:
+    """A driver that dies after each step costs nothing but the time; the writer notices nothing."""
+    events = _written(copy, foreign, [SPLIT, MERGED])
+    foreign.create(*copy.target, segments=3)
+    before = _looks(copy)
+    stop = foreign.start_writer(*copy.target, rate=1000, keys=50, seed=1)
+    begin(copy)
+    job = job_of(copy)
+    taken = []
+    while True:
+        with Stores(SETTINGS) as stores:
+            source, target = stores[job.source], stores[job.target]
+            one = resolve(job.request, source, target)
+            if one.plan is None:
+                break
+            driver = StreamCopy(one.plan, 0, source, target)
+            taken.append(driver.look())
+            if isinstance(taken[-1], Transfer | Verify):
+                slices = driver.slices(taken[-1], Limits(), 1)
+                driver.absorb(taken[-1], InlineExecutor(source, target).run([slices]))
+            else:
+                driver.perform(taken[-1])
+    live = stop()
+    assert {Reshape, Open, Return, Join, Commit} <= {type(step) for step in taken}
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert read.events == events + live.events
+    assert _looks(copy) == before

@@ -1,4 +1,7 @@
-"""An append that is cut off, or overtaken, at any call to the store: each of them is tried."""
+"""An append that is cut off, or overtaken, at any call to the store.
+
+Each call is tried where there is most to go wrong, and each third of them elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DONE = (Outcome.COPIED, Outcome.ALREADY_COMPLETE)
+GENERATIONS = "two generations into fewer segments"
 SHAPES = {
-    "two generations into fewer segments": ([[9], [20], [17]], [("split", 0)], 1),
+    GENERATIONS: ([[9], [20], [17]], [("split", 0)], 1),
     "one segment, in parts, into more": ([[9, 30]], [], 2),
     "the same layout": ([[9], [20]], [], 2),
 }
@@ -141,7 +145,7 @@ def test_whatever_happens_at_whichever_call_all_is_appended_once(
         event(machine, held)
         machine.write(0.1)
         machine.teardown()
-        calls += 1
+        calls += 1 if shape == GENERATIONS else 3
     assert calls > 50
     assert all(one.state is not TransactionState.OPEN for one in _transactions(machine))
 
