@@ -117,6 +117,13 @@ def observe(
     )
 
 
+def _can_go_on(plan: StreamPlan, roll: Roll, store: Store) -> bool:
+    """Whether the transaction that is due next is committed, or can be."""
+    states = _states(plan, roll, store)
+    due = [number for number in plan.filled if number not in roll.committed]
+    return not due or states.get(due[0]) in {TransactionState.OPEN, *_DECIDED}
+
+
 def _described(stream: Stream) -> SeenTarget:
     return SeenTarget(
         tags=stream.config.tags,
@@ -311,7 +318,8 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     """End an append that is not decided yet: nothing of it stays.
 
     The record comes first. From then on whoever looks gives the target its key ranges and its
-    policy back, and nobody opens, joins or decides.
+    policy back, and nobody opens, joins or decides. What is decided, and yet can't be committed any
+    more, is ended as well.
 
     Returns:
         Whether there was anything to end; not where all is appended.
@@ -326,7 +334,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         return False
     ledger.write([rolling.aborted_record()])
     roll = roll_of(ledger)
-    if not roll.aborted:
+    if not roll.aborted and _can_go_on(plan, roll, store):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
     stream = store.describe(plan.target)
     if stream is not None and not stream.sealed:

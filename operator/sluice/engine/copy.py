@@ -19,6 +19,7 @@ from sluice.errors import (
     ConditionFailed,
     CopyAborted,
     NoSuchSegment,
+    OutcomeUnknown,
     SegmentSealed,
     SegmentTruncated,
     SluiceError,
@@ -39,6 +40,9 @@ MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 
 CLEANED = (Category.SPEC, Category.INTEGRITY)
 """Failures of these categories take their staging and their unpublished target with them."""
+
+KEPT = (CopyAborted, OutcomeUnknown)
+"""Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
 
 ROUND_SLICES = 2
 """Slices of full size for each slot in a round."""
@@ -249,7 +253,7 @@ class CopyRunner:
         """
         plan = run.copy.plan
         cleaned = False
-        if run.began and error.category in CLEANED and not isinstance(error, CopyAborted):
+        if run.began and error.category in CLEANED and not isinstance(error, KEPT):
             try:
                 abort(plan.copy_id, plan.target, self._target)
                 cleaned = True

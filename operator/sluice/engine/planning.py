@@ -70,7 +70,7 @@ def check_plan(plan: StreamPlan, target: Store) -> str | None:
     """Whether a plan may be begun: None if so, or the digest under which it is finished.
 
     Raises:
-        TargetSealed: it cannot be appended to.
+        TargetSealed: it cannot be appended to. One that was begun is cleared away first.
         TargetExists, TargetScopeNotFound: as `check_target`.
     """
     if not plan.append:
@@ -79,7 +79,8 @@ def check_plan(plan: StreamPlan, target: Store) -> str | None:
     if receipt is not None:
         return receipt.digest
     there = target.describe(plan.target)
-    if there is not None and there.sealed:
+    begun = Ledger(target, plan.copy_id, plan.target).is_there()
+    if there is not None and there.sealed and not begun:
         raise TargetSealed(
             f"{plan.target} is sealed, so nothing is appended to it", field="spec.target.stream"
         )

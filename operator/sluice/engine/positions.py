@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.model import ROUNDING
+from sluice.engine import receipts
 from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
     stream = store.describe(target)
     if stream is None:
         raise StreamNotFound(f"there is no stream {target}")
+    if receipts.find(copy_id, target, store) is not None:
+        raise InvalidSpec(
+            f"{target} was appended to by this copy, of which no positions are known",
+            field="spec.target",
+            remedy="Positions are known of targets that a copy has made.",
+        )
     if identity.completed(stream.config.tags, copy_id) is None:
         raise InvalidSpec(
             f"{target} is not the whole target of this copy",

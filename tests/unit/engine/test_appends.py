@@ -3,11 +3,33 @@
 import pytest
 
 from sluice.core.model import ScaleType, Scaling
+from sluice.core.progress import Progress
+from sluice.core.reconcile.world import Complete, Planned
+from sluice.core.steps import (
+    Certify,
+    Commit,
+    Decide,
+    Forget,
+    Join,
+    Note,
+    Open,
+    Return,
+    Step,
+    Tighten,
+    Transfer,
+    Verify,
+)
+from sluice.engine.executor import InlineExecutor
 from sluice.engine.planning import resolve
+from sluice.engine.positions import position_map
+from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome
+from sluice.engine.settle import abandon, ask
+from sluice.engine.stream import Limits, StreamCopy
+from sluice.errors import InvalidSpec
 from support.appends import APPEND, appended, live_write, put_target
 from support.model import ModelStore, World
-from support.plans import TARGET
+from support.plans import ADDRESS, TARGET
 from support.sources import Heard, copy_all, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
 
@@ -143,3 +165,136 @@ def test_a_live_writer_goes_on() -> None:
     places = [all_bytes.find(one) for one in written]
     assert -1 not in places
     assert places == sorted(places)
+
+
+def _driven(world: World, until: type[Step]) -> StreamCopy:
+    """A driver that died when a step of this kind was next."""
+    store = ModelStore(world)
+    copy = StreamCopy(planned(store, APPEND), 0, store, store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    while not isinstance(step := copy.look(), until):
+        if isinstance(step, Transfer | Verify):
+            work = copy.slices(step, Limits(), 1)
+            copy.absorb(step, InlineExecutor(store, store).run([work]))
+        else:
+            copy.perform(step)
+    return copy
+
+
+@pytest.mark.parametrize("until", [Transfer, Open, Return, Tighten, Join, Decide])
+def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
+    """As when the resource is deleted: the target is as it was, and nothing lies beside it."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    before = world.streams[TARGET].config
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    _driven(world, until)
+    store = ModelStore(world)
+    for _ in range(2):
+        abandon(APPEND, source=store, target=store)
+        assert appended(world, contents) == [0 for content in contents if content]
+        stream = world.streams[TARGET]
+        assert stream.config == before
+        assert [segment.keys for segment in stream.segments] == layout
+        assert not set(world.staging()) - kept()
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+
+
+@pytest.mark.parametrize("until", [Commit, Note, Certify, Forget])
+def test_what_is_decided_is_finished(until: type[Step]) -> None:
+    """A deletion that comes then completes it, and finds it complete from then on."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    _driven(world, until)
+    store = ModelStore(world)
+    for _ in range(2):
+        abandon(APPEND, source=store, target=store)
+        assert appended(world, contents) == [1 for content in contents if content]
+        assert set(world.staging()) == kept()
+
+
+def test_what_the_operator_is_told_of_an_append() -> None:
+    """The plan, how far it is, and in the end what the receipt says."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    stores = {"source": (ADDRESS, store), "target": (ADDRESS, store)}
+    answer = ask(APPEND, known=None, **stores)
+    assert isinstance(answer, Planned)
+    assert answer.plan.streams[0].append
+    size = sum(map(len, contents))
+    watch = Watch(answer.plan, store)
+    assert watch.measure() == Progress(0, size, published=False)
+    _driven(world, Verify)
+    assert watch.measure() == Progress(size, size, published=False)
+    answer = ask(APPEND, known=None, **stores)
+    assert isinstance(answer, Planned)
+    assert answer.recorded
+    _driven(world, Certify)
+    assert watch.measure() == Progress(size, size, published=True)
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert ask(APPEND, known=None, **stores) == Complete(
+        digest=report.digest or "", bytes=size, events=3, segments=None
+    )
+    assert watch.measure() == Progress(size, size, published=True)
+
+
+def test_no_positions_are_made_up() -> None:
+    """Where a byte came to lie among those of others is not written down."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    copy_all(store, planned(store, APPEND))
+    with pytest.raises(InvalidSpec, match="appended to"):
+        position_map(APPEND.copy_id, TARGET, store)
+
+
+def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
+    """Also when it was sealed after the plan was made."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    _driven(world, Join)
+    store.seal_stream(TARGET)
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.error is not None
+    assert report.error.reason == "TargetSealed"
+    assert not set(world.staging()) - kept()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["sealed", "deleted"])
+def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: FBT001 - a parameter
+    """Sealing a stream ends its transactions, and nobody can open others."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    _driven(world, Commit)
+    store.seal_stream(TARGET)
+    if gone:
+        store.delete_stream(TARGET)
+    abandon(APPEND, source=store, target=store)
+    assert not set(world.staging()) - kept()
+
+
+def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
+    """The store forgets a transaction after a day; a person has to look."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    copy = _driven(world, Commit)
+    copy.perform(copy.look())
+    world.streams[TARGET].transactions.clear()
+    for _ in range(2):  # trying again must not append again
+        (report,) = copy_all(store, planned(store, APPEND))
+        assert report.error is not None
+        assert report.error.reason == "OutcomeUnknown"
+    abandon(APPEND, source=store, target=store)
+    assert not set(world.staging()) - kept()
