@@ -127,3 +127,9 @@ def completed(tags: tuple[str, ...], copy: str) -> str | None:
     return next(
         (tag.removeprefix(TAG_COMPLETE) for tag in tags if tag.startswith(TAG_COMPLETE)), None
     )
+
+
+def is_unfinished(tags: tuple[str, ...]) -> bool:
+    """Whether a stream with these tags is a target that some copy is still making."""
+    made = any(tag.startswith(TAG_COPY) for tag in tags)
+    return made and not any(tag.startswith(TAG_COMPLETE) for tag in tags)

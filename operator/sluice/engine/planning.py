@@ -9,7 +9,7 @@ from sluice.core.planner import plan_stream
 from sluice.engine import receipts
 from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
-from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound, TargetSealed
+from sluice.errors import SourceNotFound, StoreBusy, TargetExists, TargetScopeNotFound, TargetSealed
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName
@@ -39,8 +39,8 @@ def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
     """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
 
     Raises:
-        TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound, SourceUnsupported,
-        SourceReplaced: as `check_target` and `make_plan` do.
+        StoreBusy, TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound,
+        SourceUnsupported, SourceReplaced: as `check_target` and `make_plan` do.
     """
     # The journal before the target: a copy says that it is whole before it deletes its journal.
     journal = Ledger(target, request.copy_id, request.target).load()
@@ -61,9 +61,20 @@ def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
 
 
 def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
-    """Whether the target is there, and this copy did not make it."""
+    """Whether the target is there, and this copy did not make it.
+
+    Raises:
+        StoreBusy: another copy is making it, and would take what comes from others for damage.
+    """
     there = target.describe(name)
-    return there is not None and not identity.is_ours(there.config.tags, copy_id)
+    if there is None or identity.is_ours(there.config.tags, copy_id):
+        return False
+    if identity.is_unfinished(there.config.tags):
+        raise StoreBusy(
+            f"{name} is being made by another copy",
+            remedy="Nothing: this copy is appended when that one is done.",
+        )
+    return True
 
 
 def check_plan(plan: StreamPlan, target: Store) -> str | None:

@@ -26,11 +26,11 @@ from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
 from sluice.engine.stream import Limits, StreamCopy
-from sluice.errors import InvalidSpec
+from sluice.errors import InvalidSpec, StoreBusy
 from support.appends import APPEND, appended, live_write, put_target
 from support.model import ModelStore, World
 from support.plans import ADDRESS, TARGET
-from support.sources import Heard, copy_all, planned, put_scaled_source, split
+from support.sources import Heard, copy_all, drive, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
 
 MOVES = {
@@ -298,3 +298,17 @@ def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
         assert report.error.reason == "OutcomeUnknown"
     abandon(APPEND, source=store, target=store)
     assert not set(world.staging()) - kept()
+
+
+def test_a_target_that_another_copy_is_making_is_waited_for() -> None:
+    """That copy would take appended bytes for damage; once it is done, it is a stream as others."""
+    world = World()
+    contents = put_scaled_source(world, [[9], [20]], [("split", 0)])
+    drive(world, 4)
+    store = ModelStore(world)
+    other = APPEND.model_copy(update={"copy_id": "cd" * 16})
+    with pytest.raises(StoreBusy, match="another copy"):
+        resolve(other, store, store)
+    copy_all(store, planned(store))
+    copy_all(store, planned(store, other))
+    assert appended(world, contents) == [2 for content in contents if content]
