@@ -139,7 +139,9 @@ def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
     if not over and any(number not in roll.transactions for number in _due(plan, roll)):
         return None
     if is_reshaped(plan, roll, target):
-        return Return(target.segments)
+        # The policy may have wanted more segments than there were.
+        few = len(roll.layout or ()) < target.least
+        return Loosen() if few else Return(target.segments)
     if is_loosened(target, plan.copy_id):
         return Tighten()
     return Give() if seen.roll.turn == plan.copy_id else None

@@ -339,6 +339,8 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     stream = store.describe(plan.target)
     if stream is not None and not stream.sealed:
         if is_reshaped(plan, roll, _described(stream)):
+            if len(roll.layout or ()) < stream.config.scaling.min_segments:
+                loosen(plan, ledger, store)
             give_back(plan, ledger, store, [segment.id for segment in stream.tail])
         tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)
     turns.give(plan.copy_id, plan.target, store)

@@ -141,6 +141,7 @@ OPENS = {0: OPEN, 1: OPEN}
         ),
         (observed(roll=FIRST, states={0: OPEN}, seen=target(WHOLE, tags=LOOSE)), Open(1)),
         (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, tags=LOOSE)), Return((10,))),
+        (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, least=4)), Loosen()),
         (observed(roll=OPENED, states=OPENS, seen=target(THIRDS, tags=LOOSE)), Tighten()),
         (observed(roll=OPENED, states=OPENS), Give()),
         (observed(roll=OPENED, states=OPENS, turn=None), Join((0, 2))),
