@@ -89,7 +89,9 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
     if whole.events is not None:
         return whole
     counts = store.attributes([(name, store.event_count) for name in names])
-    return replace(whole, events=None if None in counts else sum(count or 0 for count in counts))
+    # A store counts nothing for a segment that nothing was written to.
+    untold = any(count is None and size for count, size in zip(counts, wanted, strict=True))
+    return replace(whole, events=None if untold else sum(count or 0 for count in counts))
 
 
 def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:

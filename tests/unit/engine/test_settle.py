@@ -132,6 +132,18 @@ def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -
     assert answer.events == EVENTS
 
 
+def test_a_segment_that_nothing_came_to_has_no_events() -> None:
+    """A store counts nothing for one that was never written, and the rest is told."""
+    world = World()
+    put_source(world, [40, 40], [])
+    plan = copied(world)
+    world.segments[target_segment(world, 1)].attributes.pop(EVENT_COUNT)
+    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
+    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    assert isinstance(answer, Complete)
+    assert answer.events == 2
+
+
 def test_a_mark_that_somebody_forged_is_not_believed(world: World) -> None:
     """A target that says that it is whole and holds nothing of the copy is an alarm."""
     plan = planned(ModelStore(world))
