@@ -79,7 +79,8 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
     )
     for column in ("Source", "Target", "Segment", "Keys"):
         table.add_column(column, overflow="fold")
-    for column in ("Start", "End", "Bytes", "Events", "Parts"):
+    scaled = any(len(stream.generations) > 1 for stream in plan.streams)
+    for column in (*["Made"] * scaled, "Start", "End", "Bytes", "Events", "Parts"):
         table.add_column(column, justify="right")
     for stream in plan.streams:
         for segment in stream.segments:
@@ -88,6 +89,7 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
                 str(stream.target),
                 str(segment.id),
                 f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+                *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
                 f"{segment.start:,}",
                 f"{segment.end:,}",
                 size(segment.length),
