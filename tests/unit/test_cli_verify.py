@@ -147,6 +147,19 @@ def test_what_was_not_compared_is_told(
     assert "Extra in segment 1 at 16" in capsys.readouterr().out
 
 
+def test_the_table_fits_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], world: World, file: Path
+) -> None:
+    """Ids of segments that scale events made are whole, on a page of 80 characters."""
+    world.numbers[ORDERS] = 2
+    world.scale(ORDERS, 1)
+    copy(world, file)
+    assert main(monkeypatch, file) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(str((1 << 32) + 2)) == 2
+    assert "…" not in shown
+
+
 def test_json_is_the_report(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
