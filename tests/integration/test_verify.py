@@ -218,26 +218,30 @@ def test_streams_of_two_stores_are_compared(
     foreign: ForeignClient,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """One of them with a login that may only read."""
-    admin = foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
+    """One of them with a login; a user to whom it lists no segments is told what is lacking."""
+    owner, reader = standalone_auth.users[:2]
+    admin = foreign_for(standalone_auth.controller_uri, owner)
     there = f"guarded-{uuid4().hex[:12]}"
     admin.create_scope(there)
     for client, stream in ((foreign, (scope, "a")), (admin, (there, "b"))):
         client.create(*stream, segments=2)
         client.write(*stream, events=EVENTS, keys=KEYS)
-    reader = standalone_auth.users[1]
-    secret = tmp_path / "credentials" / "login"
-    secret.mkdir(parents=True)
-    (secret / "username").write_text(reader.name)
-    (secret / "password").write_text(reader.password)
+    for user in (owner, reader):
+        secret = tmp_path / user.name / "login"
+        secret.mkdir(parents=True)
+        (secret / "username").write_text(user.name)
+        (secret / "password").write_text(user.password)
     two = Two(tmp_path, standalone.controller_uri, (scope, "a"), (there, "b"))
     two.other = standalone_auth.controller_uri
     arguments = [named((scope, "a"), "plain"), named((there, "b"), "guarded")]
-    login = ["--credentials-dir", str(secret.parent)]
+    login = ["--credentials-dir", str(tmp_path / owner.name)]
     ended = two.run("verify", *arguments, *login, "-o", "json")
     assert ended.code == 0, ended.err
     assert only(ended)["source"]["events"] == EVENTS
     admin.write(there, "b", events=1, seed=9)
     foreign.write(scope, "a", events=1, seed=8)
     assert two.run("verify", *arguments, *login).code == 6
-    assert reader.password not in ended.out + ended.err
+    refused = two.run("verify", *arguments, "--credentials-dir", str(tmp_path / reader.name))
+    assert refused.code == 3
+    assert "Grant the user READ_UPDATE" in refused.err
+    assert owner.password not in ended.out + ended.err
