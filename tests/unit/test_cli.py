@@ -58,7 +58,7 @@ def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["plan"], ["run"], ["abort"], ["drain"], ["streams"], ["streams", "stale"]],
+    [[], ["plan"], ["run"], ["verify"], ["abort"], ["drain"], ["streams"], ["streams", "stale"]],
     ids=str,
 )
 def test_help_is_shown_for_every_command(command: list[str]) -> None:
@@ -71,7 +71,16 @@ def test_help_is_shown_for_every_command(command: list[str]) -> None:
 def test_the_help_lists_commands_and_exit_codes() -> None:
     """The first page of help names all commands and what the exit codes mean."""
     text = CliRunner().invoke(cli.cli, ["-h"]).output
-    for word in ("plan", "run", "abort", "drain", "streams", "Exit codes", "130 interrupted"):
+    for word in (
+        "plan",
+        "run",
+        "verify",
+        "abort",
+        "drain",
+        "streams",
+        "Exit codes",
+        "130 interrupted",
+    ):
         assert word in text
 
 

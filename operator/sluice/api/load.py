@@ -46,8 +46,12 @@ class Resources:
         return found
 
 
-def load(text: str) -> Resources:
+def load(text: str, *, copies: bool = True) -> Resources:
     """The Sluice resources in a YAML text of one or more documents; other groups are passed over.
+
+    Args:
+        text: the text.
+        copies: whether there has to be a StreamCopy.
 
     Raises:
         InvalidSpec: the text is no YAML, a resource has a wrong, missing or unknown field, two
@@ -62,7 +66,7 @@ def load(text: str) -> Resources:
     for number, document in enumerate(documents, start=1):
         if document is not None:
             _add(resources, document, number)
-    if not resources.copies:
+    if copies and not resources.copies:
         raise InvalidSpec(
             "there is no StreamCopy in the file",
             field="kind",

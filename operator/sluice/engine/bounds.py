@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.model import SegmentInfo, StreamName
-    from sluice.core.planner import CopyRequest, Position
+    from sluice.core.planner import CopyRequest, Position, Range
     from sluice.core.ranges import Stretch
     from sluice.stores.base import Store
 
@@ -33,7 +33,12 @@ class _Wanted(NamedTuple):
 
 
 def take_bounds(request: CopyRequest, store: Store) -> list[SeenSegment]:
-    """The segments that a request is of, with bounds, by ranges and generations.
+    """The segments that a request is of; see `bounds_of`."""
+    return bounds_of(request.source, request.ranges, store)
+
+
+def bounds_of(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:
+    """The segments of ranges of a stream, with bounds, by ranges and generations.
 
     Raises:
         InvalidSpec: a range is none of the stream.
@@ -41,15 +46,15 @@ def take_bounds(request: CopyRequest, store: Store) -> list[SeenSegment]:
     """
     for attempt in itertools.count(1):
         try:
-            return _look(request, store)
+            return _look(name, ranges, store)
         except SourceReplaced:
             # It may only have been truncated past a segment, as its retention does.
-            if attempt == HEAD_TRIES or store.describe(request.source) is None:
+            if attempt == HEAD_TRIES or store.describe(name) is None:
                 raise
     raise AssertionError
 
 
-def _look(request: CopyRequest, store: Store) -> list[SeenSegment]:
+def _look(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:
     """One look at the segments: their bounds, and the exact number of events in them.
 
     The store cannot always tell how many events there are. A count belongs to a bound only if the
@@ -60,16 +65,16 @@ def _look(request: CopyRequest, store: Store) -> list[SeenSegment]:
 
     What is written after a scale event that comes meanwhile is behind the bounds.
     """
-    wanted = _wanted(request, store)
-    names = [store.segment_name(request.source, one.stretch.segment.id) for one in wanted]
-    infos = _infos(request.source, names, store)
+    wanted = _wanted(name, ranges, store)
+    names = [store.segment_name(name, one.stretch.segment.id) for one in wanted]
+    infos = _infos(name, names, store)
     events: dict[int, int | None] = {}
     for _ in range(COUNT_TRIES):
         moving = [i for i in range(len(names)) if i not in events]
         if not moving:
             break
         counts = store.attributes([(names[i], store.event_count) for i in moving])
-        after = _infos(request.source, [names[i] for i in moving], store)
+        after = _infos(name, [names[i] for i in moving], store)
         for i, count, info in zip(moving, counts, after, strict=True):
             if info.length == infos[i].length:
                 events[i] = count
@@ -81,17 +86,17 @@ def _look(request: CopyRequest, store: Store) -> list[SeenSegment]:
     ]
 
 
-def _wanted(request: CopyRequest, store: Store) -> list[_Wanted]:
+def _wanted(name: StreamName, ranges: Sequence[Range], store: Store) -> list[_Wanted]:
     """The stretches of all ranges, in order; generations count through."""
     try:
-        generations = store.generations(request.source)
+        generations = store.generations(name)
     except StreamNotFound:
-        raise SourceReplaced(f"{request.source} was deleted while bounds were taken") from None
+        raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
     found: list[_Wanted] = []
-    for number, asked in enumerate(request.ranges):
+    for number, asked in enumerate(ranges):
         field = f"spec.source.ranges[{number}]"
-        begin = _cut(request.source, asked.begin, store, f"{field}.from")
-        end = _cut(request.source, asked.end, store, f"{field}.to")
+        begin = _cut(name, asked.begin, store, f"{field}.from")
+        end = _cut(name, asked.end, store, f"{field}.to")
         first = found[-1].generation + 1 if found else 0
         found += [
             _Wanted(stretch, first + stretch.generation, number)
