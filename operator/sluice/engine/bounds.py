@@ -57,11 +57,11 @@ def bounds_of(name: StreamName, ranges: Sequence[Range], store: Store) -> list[S
 def _look(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:
     """One look at the segments: their bounds, and the exact number of events in them.
 
-    The store cannot always tell how many events there are, and does not count those of transactions. A count belongs to a bound only if the
-    segment has the same length before and after it is asked for, so segments that moved meanwhile
-    are asked for again. One that is written without a pause may never hold still; it is then
-    counted later. A truncated segment's count includes what is gone, and a range's may be of a part
-    only, so these are counted too.
+    The store cannot always tell how many events there are, and may not count those that came by a
+    transaction. A count belongs to a bound only if the segment has the same length before and after
+    it is asked for, so segments that moved meanwhile are asked for again. One that is written
+    without a pause may never hold still; it is then counted later. A truncated segment's count
+    includes what is gone, and a range's may be of a part only, so these are counted too.
 
     What is written after a scale event that comes meanwhile is behind the bounds.
     """
