@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import Field
 
 from sluice.core.digest import CHUNK
-from sluice.core.model import ROUNDING, Frozen, KeyRange, StreamConfig, StreamName
+from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
 from sluice.core.plan import SegmentPlan, StreamPlan
 from sluice.errors import SourceUnsupported
 
@@ -119,7 +119,7 @@ def plan_stream(
         verify=request.verify,
     )
     for number, active in enumerate(plan.active):
-        if not _covers([plan.segments[i].keys for i in active]):
+        if break_in(plan.segments[i].keys for i in active) is not None:
             raise SourceUnsupported(
                 f"the segments of {request.source} after its scale event {number} have gaps or "
                 "share keys, so no stream can be scaled in the same way",
@@ -128,10 +128,3 @@ def plan_stream(
                 "stream's epochs.",
             )
     return plan
-
-
-def _covers(ranges: Sequence[KeyRange]) -> bool:
-    """Whether ranges in order cover [0, 1), each key once."""
-    begins = [*(keys.low for keys in ranges), 1.0]
-    ends = [0.0, *(keys.high for keys in ranges)]
-    return all(abs(a - b) < ROUNDING for a, b in zip(begins, ends, strict=True))

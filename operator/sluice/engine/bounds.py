@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.planner import SeenSegment
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.model import SegmentInfo, StreamName
-    from sluice.core.planner import CopyRequest, Position, Range
+    from sluice.core.planner import Position, Range
     from sluice.core.ranges import Stretch
     from sluice.stores.base import Store
 
@@ -32,11 +31,6 @@ class _Wanted(NamedTuple):
     range: int
 
 
-def take_bounds(request: CopyRequest, store: Store) -> list[SeenSegment]:
-    """The segments that a request is of; see `bounds_of`."""
-    return bounds_of(request.source, request.ranges, store)
-
-
 def bounds_of(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:
     """The segments of ranges of a stream, with bounds, by ranges and generations.
 
@@ -44,14 +38,14 @@ def bounds_of(name: StreamName, ranges: Sequence[Range], store: Store) -> list[S
         InvalidSpec: a range is none of the stream.
         SourceReplaced: the stream was deleted, or truncated again and again, meanwhile.
     """
-    for attempt in itertools.count(1):
+    for _ in range(HEAD_TRIES - 1):
         try:
             return _look(name, ranges, store)
         except SourceReplaced:
             # It may only have been truncated past a segment, as its retention does.
-            if attempt == HEAD_TRIES or store.describe(name) is None:
+            if store.describe(name) is None:
                 raise
-    raise AssertionError
+    return _look(name, ranges, store)
 
 
 def _look(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.planner import plan_stream
-from sluice.engine.bounds import take_bounds
+from sluice.engine.bounds import bounds_of
 from sluice.engine.ledger import Ledger
 from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound
 
@@ -85,4 +85,5 @@ def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
             f"stream {request.source} does not exist in the source store",
             field="spec.source.stream",
         )
-    return plan_stream(request, config=stream.config, seen=take_bounds(request, source))
+    seen = bounds_of(request.source, request.ranges, source)
+    return plan_stream(request, config=stream.config, seen=seen)

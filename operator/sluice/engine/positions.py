@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
-from sluice.core.model import ROUNDING
+from sluice.core.model import break_in
 from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def translate(cut: Mapping[int, int], mapped: Sequence[Mapped]) -> dict[int, int
         found[place.target] = offset + place.shift
         keys.append(place.keys)
     keys.sort(key=lambda one: one.low)
-    edges = zip([*(one.low for one in keys), 1.0], [0.0, *(one.high for one in keys)], strict=True)
-    if any(abs(low - high) > ROUNDING for low, high in edges):
+    if break_in(keys) is not None:
         raise _no_position("the segments of the cut do not take all keys, each key once")
     return found
 
