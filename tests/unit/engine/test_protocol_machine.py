@@ -109,7 +109,7 @@ class Protocol(RuleBasedStateMachine):
 
     def plan(self, store: ModelStore) -> StreamPlan | None:
         """What a driver finds or makes: as `resolve`, with parts of 32 bytes."""
-        found = resolve(REQUEST, store, store)
+        found = resolve(REQUEST, [store], store)
         if found.plan is None or found.recorded:
             return found.plan
         seen = [
@@ -132,9 +132,9 @@ class Protocol(RuleBasedStateMachine):
             return "complete before"
         runner = CopyRunner(
             whole_plan(plan),
-            source=store,
+            sources=[store],
             target=store,
-            executor=InlineExecutor(store, store),
+            executor=InlineExecutor([store], store),
             limits=lambda: Limits(slice_bytes=2 * CHUNK),
             clock=clock,
         )
