@@ -26,7 +26,7 @@ apiVersion: sluice.dev/v1alpha1
 kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
-  source: {{storeRef: {{name: local}}, scope: {source[0]}, stream: {source[1]}, ranges: {ranges}}}
+  {origin}
   target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
   limits: {limits}
 """
@@ -57,6 +57,7 @@ class Copy:
         target: scope and stream.
         limits: of the copy.
         ranges: of the source, as YAML has them.
+        more: sources after the first, with their ranges.
         environment: variables for the command.
     """
 
@@ -66,7 +67,17 @@ class Copy:
     target: tuple[str, str]
     limits: dict[str, object] = field(default_factory=dict)
     ranges: list[dict[str, object]] = field(default_factory=list)
+    more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """What is copied, as YAML has it."""
+        sources = [
+            {"storeRef": {"name": "local"}, "scope": scope, "stream": stream, "ranges": ranges}
+            for (scope, stream), ranges in [(self.source, self.ranges), *self.more]
+        ]
+        return json.dumps({"sources": sources} if self.more else {"source": sources[0]})[1:-1]
 
     @property
     def file(self) -> Path:
@@ -76,10 +87,9 @@ class Copy:
             MANIFEST.format(
                 uri=self.uri,
                 name=self.target[1],
-                source=self.source,
+                origin=self.origin,
                 target=self.target,
                 limits=json.dumps(self.limits),
-                ranges=json.dumps(self.ranges),
             )
         )
         return path

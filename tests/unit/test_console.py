@@ -69,7 +69,7 @@ def report(**changes: object) -> StreamReport:
     segment = SegmentReport(source=7, target=8, start=10, end=1034, events=12345, digest="5e" * 32)
     done = StreamReport(
         copy_id=COPY,
-        source=LONG,
+        source=str(LONG),
         target=TARGET,
         outcome=Outcome.COPIED,
         digest="d1" * 32,
@@ -153,7 +153,7 @@ def test_a_complete_copy_says_that_there_is_nothing_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A copy that was complete before is shown with its digest."""
-    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=SOURCE), 0)
+    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=str(SOURCE)), 0)
     assert "in/s -> out/t: already copied, nothing to do" in capsys.readouterr().err
 
 

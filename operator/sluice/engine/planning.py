@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.planner import plan_stream
-from sluice.engine.bounds import bounds_of
+from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
 from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
@@ -31,7 +33,7 @@ class Resolved(NamedTuple):
     digest: str | None = None
 
 
-def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
+def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Resolved:
     """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
 
     Raises:
@@ -46,7 +48,7 @@ def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
         return Resolved(None, digest=digest)
     if journal is not None:
         return Resolved(journal.plan, recorded=True)
-    return Resolved(make_plan(request, source))
+    return Resolved(make_plan(request, sources))
 
 
 def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
@@ -71,19 +73,23 @@ def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
     return identity.completed(there.config.tags, copy_id)
 
 
-def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
-    """The plan for what the source holds now. Nothing is changed.
+def make_plan(request: CopyRequest, stores: Sequence[Store]) -> StreamPlan:
+    """The plan for what the sources hold now. Nothing is changed.
+
+    The target is configured as the first source is.
 
     Raises:
         SourceNotFound: there is no such stream.
         SourceUnsupported: it was scaled in a way that no stream can be.
         InvalidSpec: a range is none of the stream.
     """
-    stream = source.describe(request.source)
-    if stream is None:
-        raise SourceNotFound(
-            f"stream {request.source} does not exist in the source store",
-            field="spec.source.stream",
-        )
-    seen = bounds_of(request.source, request.ranges, source)
-    return plan_stream(request, config=stream.config, seen=seen)
+    configs = []
+    for source in request.sources:
+        stream = stores[source.store].describe(source.stream)
+        if stream is None:
+            raise SourceNotFound(
+                f"stream {source.stream} does not exist in the source store",
+                field=f"{source.field}.stream",
+            )
+        configs.append(stream.config)
+    return plan_stream(request, config=configs[0], seen=take_bounds(request, stores))

@@ -94,7 +94,6 @@ COPIES: list[Row] = [
 
 LATER: list[Row] = [
     ("spec.mode", "Continuous", UNKNOWN),
-    ("spec.sources", [], UNKNOWN),
     ("spec.source.archive", {"path": "a"}, UNKNOWN),
     ("spec.source.storeRef.namespace", "other", UNKNOWN),
     ("spec.target.sealWhenDone", True, UNKNOWN),

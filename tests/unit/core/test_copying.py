@@ -170,7 +170,7 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
             observed(segment(0, 0), sources=(None, None)), "SourceNotFound", id="source gone"
         ),
         pytest.param(
-            observed(segment(0, 0), sources=(None, None), renewed=True),
+            observed(segment(0, 0), sources=(None, None), renewed=frozenset({0})),
             "SourceReplaced",
             id="source made again with other segments",
         ),
@@ -180,7 +180,7 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
             id="source truncated past a segment",
         ),
         pytest.param(
-            observed(segment(0, 0), sources=(None, None), renewed=True),
+            observed(segment(0, 0), sources=(None, None), renewed=frozenset({0})),
             "SourceReplaced",
             id="all source segments gone, and a stream is there",
         ),
