@@ -83,7 +83,8 @@ def follow(cluster: Cluster) -> bool:
             for text in table if not last else table[-1:]:
                 say(text)
         last = line
-        conditions = json.loads(cluster.kubectl(*get, "--output=json"))["status"]["conditions"]
+        body = json.loads(cluster.kubectl(*get, "--output=json"))
+        conditions = body.get("status", {}).get("conditions", [])  # none before it is looked at
         ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "Unknown")
         if ready != "Unknown":
             return bool(ready == "True")

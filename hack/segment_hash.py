@@ -2,7 +2,7 @@
 
 A witness: it imports nothing of Sluice and shares no line with it.
 
-    python segment_hash.py HOST:PORT SCOPE/STREAM 0 1 2 3 [--from OFFSET] [--to OFFSET]
+    python segment_hash.py HOST:PORT SCOPE/STREAM 0 1 2 3 [--from N] [--to N] [--as N]
     python segment_hash.py HOST:PORT --exists NAME...
 
 Segments are given by id: the number in the low 32 bits, the epoch of creation above. A line of
@@ -214,6 +214,7 @@ def segment_report(
     *,
     start: int | None = None,
     end: int | None = None,
+    origin: int | None = None,
     token: str = "",
 ) -> dict[str, Any]:
     """Reads a segment, or a range of it, and describes the bytes.
@@ -226,6 +227,8 @@ def segment_report(
         segment_id: The segment.
         start: First offset; where the segment begins now when left out.
         end: Offset after the last byte; where it ends now when left out.
+        origin: Where the first byte lies in the source of a copy, whose chunks are counted; at
+            `start` when left out.
         token: Delegation token, where authentication is on.
 
     Returns:
@@ -242,7 +245,7 @@ def segment_report(
         start = info["start"] if start is None else start
         end = info["end"] if end is None else end
         whole = hashlib.sha256()
-        chunks = Chunks(start)
+        chunks = Chunks(start if origin is None else origin)
         events = Events(start)
         position = start
         while position < end:
@@ -277,6 +280,7 @@ def main() -> None:
     parser.add_argument("segments", metavar="ID", nargs="*", type=int)
     parser.add_argument("--from", dest="start", type=int, help="first offset")
     parser.add_argument("--to", dest="end", type=int, help="offset after the last byte")
+    parser.add_argument("--as", dest="origin", type=int, help="the first one's offset in a source")
     parser.add_argument("--exists", nargs="+", metavar="NAME", help="full names to look for")
     options = parser.parse_args()
     host, _, port = options.server.rpartition(":")
@@ -289,7 +293,14 @@ def main() -> None:
     scope, _, stream = options.stream.partition("/")
     for segment in options.segments:
         report = segment_report(
-            host, int(port), scope, stream, segment, start=options.start, end=options.end
+            host,
+            int(port),
+            scope,
+            stream,
+            segment,
+            start=options.start,
+            end=options.end,
+            origin=options.origin,
         )
         print(json.dumps(report), flush=True)
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import structlog
 from rich.console import Console
@@ -18,6 +18,7 @@ from rich.table import Table
 
 from sluice.core.progress import Meter
 from sluice.core.steps import Publish, Stitch, Transfer, Verify
+from sluice.core.verification import Result
 from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome
 from sluice.errors import SluiceError
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.plan import Plan
+    from sluice.core.progress import Pace
     from sluice.core.steps import Step
+    from sluice.core.verification import Difference, Verification
     from sluice.engine.report import StreamReport
     from sluice.engine.stream import StreamCopy
 
@@ -42,6 +45,7 @@ _STEP = 1024
 _POLL_SECONDS = 0.5
 _MINUTE = 60
 _HOUR = 3600
+_MOST_DIFFERENCES = 10
 
 
 def size(count: float) -> str:
@@ -73,21 +77,23 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
     table = Table(
         title=f"Plan {plan.hash[:12]} ({state})",
-        caption=f"{size(plan.bytes)}, {counted} events, {plan.source.uri} -> {plan.target.uri}",
+        caption=f"{size(plan.bytes)}, {counted} events, {_uris(plan)} -> {plan.target.uri}",
         title_justify="left",
         caption_justify="left",
     )
     for column in ("Source", "Target", "Segment", "Keys"):
         table.add_column(column, overflow="fold")
-    for column in ("Start", "End", "Bytes", "Events", "Parts"):
+    scaled = any(len(stream.generations) > 1 for stream in plan.streams)
+    for column in (*["Made"] * scaled, "Start", "End", "Bytes", "Events", "Parts"):
         table.add_column(column, justify="right")
     for stream in plan.streams:
         for segment in stream.segments:
             table.add_row(
-                str(stream.source),
+                str(stream.source_of(segment).stream),
                 f"{stream.target} (append)" if stream.append else str(stream.target),
                 str(segment.id),
                 f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+                *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
                 f"{segment.start:,}",
                 f"{segment.end:,}",
                 size(segment.length),
@@ -95,6 +101,11 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
                 str(len(segment.parts)),
             )
     return table
+
+
+def _uris(plan: Plan) -> str:
+    """Where a plan reads from."""
+    return ", ".join(dict.fromkeys(address.uri for address in plan.sources))
 
 
 def report_table(report: StreamReport, seconds: float) -> Table:
@@ -124,6 +135,63 @@ def report_table(report: StreamReport, seconds: float) -> Table:
             segment.digest,
         )
     return table
+
+
+def verification_table(found: Verification) -> Table:
+    """Two streams that were compared, as a table: a line for each pair of segments."""
+    counted = "bytes that are no events" if found.source.events is None else "events"
+    events = "" if found.source.events is None else f"{found.source.events:,} "
+    table = Table(
+        title=f"{found.source.stream} ({found.source.store}) - "
+        f"{found.target.stream} ({found.target.store})",
+        caption=f"{events}{counted}, {size(found.source.bytes)}, digest {found.source.digest}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Segment", "Target"):
+        table.add_column(column, overflow="fold")
+    for column in ("Start", "End", "Bytes", "Events", "Shift"):
+        table.add_column(column, justify="right", overflow="fold")
+    table.add_column("", overflow="fold")
+    for segment in found.segments:
+        gone = "equal, as far as it is there" if segment.gone else "equal"
+        table.add_row(
+            str(segment.source.segment),
+            str(segment.target.segment),
+            f"{segment.start:,}",
+            f"{segment.end:,}",
+            size(segment.end - segment.start),
+            "-" if segment.source.events is None else f"{segment.source.events:,}",
+            f"{segment.shift:,}",
+            gone if segment.equal else "[bold red]different[/]",
+        )
+    return table
+
+
+def show_verification(found: Verification) -> None:
+    """How two streams compare."""
+    out.print(verification_table(found))
+    if found.gone:
+        out.print(f"{found.gone:,} bytes of the source are gone and could not be compared.")
+    if found.beyond:
+        out.print(
+            f"{found.beyond:,} bytes of the target are outside of these bounds, not compared."
+        )
+    for one in found.differences[:_MOST_DIFFERENCES]:
+        out.print(f"{one.what}{_place(one)}: {one.message}", markup=False)
+    more = len(found.differences) - _MOST_DIFFERENCES
+    if more > 0:
+        out.print(f"... and {more:,} more differences, which are in the report.")
+    colour = "green" if found.result is Result.EQUAL else "bold red"
+    out.print(f"[{colour}]{found.result}[/]")
+
+
+def _place(one: Difference) -> str:
+    """Where a difference begins."""
+    source = "" if one.segment is None else f" in segment {one.segment} at {one.offset:,}"
+    if one.target_segment is None:
+        return source
+    return f"{source} (in the target: segment {one.target_segment} at {one.target_offset:,})"
 
 
 def show_error(error: SluiceError) -> None:
@@ -156,6 +224,60 @@ def show_report(report: StreamReport, seconds: float) -> None:
             err.print("  Staged bytes and the unpublished target were deleted.")
 
 
+def _bar() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[text]}"),
+        console=err,
+        transient=True,
+    )
+
+
+def _progress(done: int, total: int, pace: Pace, events: int | None = None) -> str:
+    """How far it is, of so many bytes and events."""
+    share = done / total if total else 1.0
+    text = f"{share:4.0%} {size(done)}/{size(total)}"
+    if events is not None:
+        text += f"  ~{round(events * share):,} events"
+    return f"{text}  {size(pace.rate)}/s  ETA {duration(pace.eta)}"
+
+
+class ReadProgress:
+    """A progress bar of bytes that several threads read.
+
+    Args:
+        what: they do.
+        total: bytes to read.
+    """
+
+    def __init__(self, what: str, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._lock = threading.Lock()
+        self._meter = Meter()
+        self._bar = _bar()
+        self._task = self._bar.add_task(what, total=total or 1, text="")
+
+    def __enter__(self) -> Self:
+        """Show it."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Show it no more."""
+        self._bar.stop()
+
+    def told(self, count: int) -> None:
+        """So many more bytes were read."""
+        with self._lock:
+            self._done += count
+            pace = self._meter.read(time.monotonic(), self._done, self._total)
+            text = _progress(self._done, self._total, pace)
+            self._bar.update(self._task, completed=self._done, text=text)
+
+
 class LiveProgress:
     """A progress bar that reads the target store, and says what goes wrong meanwhile."""
 
@@ -164,18 +286,11 @@ class LiveProgress:
         self._settings = settings
         self._phase = "starting"
         self._stop = threading.Event()
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[text]}"),
-            console=err,
-            transient=True,
-        )
+        self._bar = _bar()
 
     def step(self, copy: StreamCopy, step: Step) -> None:
         """See Listener."""
-        _log.debug("step", source=str(copy.plan.source), step=type(step).__name__)
+        _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         match step:
             case Transfer():
                 self._phase = "copying"
@@ -187,7 +302,7 @@ class LiveProgress:
     def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
         """See Listener."""
         err.print(
-            f"{copy.plan.source}: {error.reason}: {error} (trying again in {delay:.1f} s)",
+            f"{copy.plan.origin}: {error.reason}: {error} (trying again in {delay:.1f} s)",
             markup=False,
         )
 
@@ -219,11 +334,7 @@ class LiveProgress:
                     self._bar.update(task, description="waiting for the store")
                 else:
                     pace = meter.read(time.monotonic(), progress.bytes, total)
-                    share = progress.bytes / total if total else 1.0
-                    text = f"{share:4.0%} {size(progress.bytes)}/{size(total)}"
-                    if count is not None:
-                        text += f"  ~{round(count * share):,} events"
-                    text += f"  {size(pace.rate)}/s  ETA {duration(pace.eta)}"
+                    text = _progress(progress.bytes, total, pace, count)
                     self._bar.update(
                         task, completed=progress.bytes, description=self._phase, text=text
                     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,18 +19,8 @@ from localstore import ForeignClient, Standalone
 from localstore.foreign import ForeignClientError
 from support import witness
 from support.command import Copy, finish, workers_of
-from support.proxy import (
-    APPEND_BLOCK_END,
-    CONDITIONAL_BLOCK_END,
-    DELETE_SEGMENT,
-    MERGE_SEGMENTS,
-    READ_SEGMENT,
-    SEAL_SEGMENT,
-    STAGING,
-    UPDATE_ATTRIBUTE,
-    Frame,
-    FrameProxy,
-)
+from support.crash import SCALING, STEPS, Nth, Step, is_verifying_read
+from support.proxy import FrameProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,14 +30,24 @@ pytestmark = pytest.mark.crash
 
 EVENTS = 400_000
 SOURCE = ("in", "events")
+SCALED = ("in", "scaled")
+EPOCH = 1 << 32
 SEGMENTS = 4
 PARTS = {"SLUICE_PART_BYTES": str(8 << 20)}
 
 
 @dataclass(frozen=True)
 class Source:
-    """The stream that is copied: about 11 MB in each of four segments, in two parts each."""
+    """A stream that is copied.
 
+    Attributes:
+        name: scope and stream.
+        events, bytes: how many are in it.
+        digest: of the events, by the official reader.
+    """
+
+    name: tuple[str, str]
+    events: int
     bytes: int
     digest: str
 
@@ -78,92 +77,34 @@ def foreign(store: Standalone) -> Iterator[ForeignClient]:
 
 @pytest.fixture(scope="module")
 def source(foreign: ForeignClient) -> Source:
-    """The source, written by the official client."""
+    """A stream of about 11 MB in each of four segments, in two parts each."""
     foreign.create(*SOURCE, segments=SEGMENTS)
     foreign.create_scope("out")
     foreign.write(*SOURCE, events=EVENTS, keys=400)
-    read = foreign.read(*SOURCE)
+    return _seen(foreign, SOURCE, EVENTS)
+
+
+@pytest.fixture(scope="module")
+def scaled(foreign: ForeignClient) -> Source:
+    """A stream of two segments, of which one was split, and then all were merged into two."""
+    foreign.create(*SCALED, segments=2)
+    foreign.create_scope("out")
+    events = 10_000
+    foreign.write(*SCALED, events=events, keys=400)
+    for ended, ranges in [
+        ([0], [(0.0, 0.2), (0.2, 0.5)]),
+        ([EPOCH | 3, 1], [(0.2, 1.0)]),
+    ]:
+        assert foreign.scale(*SCALED, segments=ended, ranges=ranges)
+        foreign.write(*SCALED, events=10_000, keys=400, first=events)
+        events += 10_000
+    return _seen(foreign, SCALED, events)
+
+
+def _seen(foreign: ForeignClient, name: tuple[str, str], events: int) -> Source:
+    read = foreign.read(*name)
     assert read.clean
-    return Source(foreign.visible(*SOURCE).bytes, read.digest)
-
-
-class Nth:
-    """True from the nth matching frame on; frames come from several threads, each counted once."""
-
-    def __init__(self, matches: Callable[[Frame], bool], number: int = 1) -> None:
-        self._matches = matches
-        self._left = number
-
-    def __call__(self, frame: Frame) -> bool:
-        """Whether to hold this frame up."""
-        if self._matches(frame):
-            self._left -= 1
-            return self._left <= 0
-        return False
-
-
-def is_append(frame: Frame) -> bool:
-    """Bytes for a staging segment."""
-    return frame.type == APPEND_BLOCK_END and STAGING in frame.segment
-
-
-def is_stitch(frame: Frame) -> bool:
-    """A part merged into its segment's first one."""
-    return frame.type == MERGE_SEGMENTS and STAGING in frame.segment
-
-
-def is_publish(frame: Frame) -> bool:
-    """A staged segment merged into the target's."""
-    return frame.type == MERGE_SEGMENTS and STAGING not in frame.segment and bool(frame.source)
-
-
-def is_mark(frame: Frame) -> bool:
-    """An attribute of a staging segment: set once it is verified."""
-    return frame.type == UPDATE_ATTRIBUTE and STAGING in frame.segment
-
-
-def is_verifying_read(frame: Frame) -> bool:
-    """A read of a staging segment in the midst of the verification."""
-    return frame.type == READ_SEGMENT and STAGING in frame.segment
-
-
-def is_of(kind: int, frame: Frame) -> bool:
-    """A frame of this type about a staging segment or the journal."""
-    return frame.type == kind and STAGING in frame.segment
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of the protocol.
-
-    Attributes:
-        name: what people call it.
-        condition: makes what holds up the frame, given the proxy and the bytes to copy.
-        published: whether readers may see something of the target at this step.
-    """
-
-    name: str
-    condition: Callable[[FrameProxy, int], Callable[[Frame], bool]]
-    published: bool = False
-
-
-STEPS = [
-    Step("before the plan is recorded", lambda *_: partial(is_of, CONDITIONAL_BLOCK_END)),
-    Step("before the first append", lambda *_: is_append),
-    Step(
-        "midway",
-        lambda proxy, total: lambda frame: is_append(frame) and proxy.staged > total // 2,
-    ),
-    Step("before the first merge of parts", lambda *_: is_stitch),
-    Step("between two merges of parts", lambda *_: Nth(is_stitch, 2)),
-    Step("after verification, before its mark", lambda *_: is_mark),
-    Step(
-        "before the first seal of a whole segment", lambda *_: Nth(partial(is_of, SEAL_SEGMENT), 5)
-    ),
-    Step("between seal and merge", lambda *_: is_publish),
-    Step("between two merges into the target", lambda *_: Nth(is_publish, 3), published=True),
-    Step("before cleanup", lambda *_: partial(is_of, DELETE_SEGMENT), published=True),
-]
+    return Source(name, events, foreign.visible(*name).bytes, read.digest)
 
 
 @pytest.mark.parametrize("deliver", [True, False], ids=["late", "lost"])
@@ -198,6 +139,36 @@ def test_a_driver_killed_at_any_step_loses_and_repeats_nothing(
     assert second.code == 0, second.err
     assert second.json[0]["events"] in (EVENTS, 0)  # 0: the late frame was the last one needed
     check(proxy, store, foreign, source, target)
+    third = copy.run("run", "-o", "json")
+    assert (third.code, third.json[0]["outcome"]) == (0, "AlreadyComplete")
+
+
+@pytest.mark.parametrize(
+    ("step", "deliver"),
+    [(step, True) for step in SCALING] + [(SCALING[0], False), (SCALING[2], False)],
+    ids=lambda one: one.name.replace(" ", "-") if isinstance(one, Step) else str(one),
+)
+def test_a_driver_killed_between_generations_loses_and_repeats_nothing(
+    step: Step,
+    deliver: bool,  # noqa: FBT001 - a parameter of the test
+    proxy: FrameProxy,
+    store: Standalone,
+    foreign: ForeignClient,
+    scaled: Source,
+    tmp_path: Path,
+) -> None:
+    """A scale event that was begun is finished, by whoever comes next, exactly once."""
+    target = ("out", f"{step.name.replace(' ', '-')}-{deliver}".lower())
+    copy = Copy(tmp_path, store.controller_uri, SCALED, target)
+    hold = proxy.hold_up(step.condition(proxy, scaled.bytes))
+    with copy.running() as driver:
+        assert hold.reached.wait(60), "the step was not reached"
+        driver.send_signal(signal.SIGKILL)
+        driver.wait(30)
+        hold.release(deliver=deliver)
+    second = copy.run("run", "-o", "json")
+    assert second.code == 0, second.err
+    check(proxy, store, foreign, scaled, target)
     third = copy.run("run", "-o", "json")
     assert (third.code, third.json[0]["outcome"]) == (0, "AlreadyComplete")
 
@@ -306,8 +277,8 @@ def check(
     same_ids: bool = True,
 ) -> None:
     """The copy is exact, readable, and alone."""
-    witness.assert_equal(store.segment_store, foreign, SOURCE, target, same_ids=same_ids)
-    witness.assert_readable(foreign, target, events=EVENTS, digest=source.digest)
+    witness.assert_equal(store.segment_store, foreign, source.name, target, same_ids=same_ids)
+    witness.assert_readable(foreign, target, events=source.events, digest=source.digest)
     made = of_target(proxy, target)
-    assert len(made) > SEGMENTS + 1  # some segment had parts, and there was the journal
+    assert len(made) > SEGMENTS + 1  # some segments had parts, or came later; and the journal
     witness.assert_nothing_left(store.segment_store, made)

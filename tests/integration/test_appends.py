@@ -106,6 +106,25 @@ def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignC
     assert (read.events, read.duplicates) == (2 * events, events)
 
 
+def test_sources_are_appended_one_after_the_other(copy: Copy, foreign: ForeignClient) -> None:
+    """In order for each key over all of them, into a target of another layout that is written to."""
+    events = _written(copy, foreign, [SPLIT])
+    more = (copy.source[0], "more")
+    foreign.create(*more, segments=3)
+    foreign.write(*more, events=2000, keys=KEYS, first=events)
+    foreign.create(*copy.target, segments=1)
+    before = _looks(copy)
+    stop = foreign.start_writer(*copy.target, rate=1000, keys=50, seed=1)
+    report = run_inline(replace(copy, more=[(more, [])]))
+    live = stop()
+    assert report.outcome is Outcome.COPIED, report.error
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert read.events == events + 2000 + live.events
+    assert _looks(copy) == before
+
+
 def test_a_target_that_is_made_again_is_appended_to_again(
     copy: Copy, foreign: ForeignClient
 ) -> None:
@@ -148,15 +167,16 @@ def test_each_step_may_be_another_drivers(copy: Copy, foreign: ForeignClient) ->
     taken = []
     while True:
         with Stores(SETTINGS) as stores:
-            source, target = stores[job.source], stores[job.target]
-            one = resolve(job.request, source, target)
+            (address,) = job.sources
+            source, target = stores[address], stores[job.target]
+            one = resolve(job.request, [source], target)
             if one.plan is None:
                 break
-            driver = StreamCopy(one.plan, 0, source, target)
+            driver = StreamCopy(one.plan, 0, [source], target)
             taken.append(driver.look())
             if isinstance(taken[-1], Transfer | Verify):
                 slices = driver.slices(taken[-1], Limits(), 1)
-                driver.absorb(taken[-1], InlineExecutor(source, target).run([slices]))
+                driver.absorb(taken[-1], InlineExecutor([source], target).run([slices]))
             else:
                 driver.perform(taken[-1])
     live = stop()

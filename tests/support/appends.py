@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from sluice.core.model import Scaling, StreamConfig
-from sluice.core.planner import CopyRequest
+from sluice.core.planner import CopyRequest, SourceRequest
 from support.model import ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
 from support.sources import events_of
 
-APPEND = CopyRequest(copy_id=COPY, source=SOURCE, target=TARGET, append=True)
+APPEND = CopyRequest(
+    copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET, append=True
+)
 
 
 def put_target(world: World, count: int, *, scaling: Scaling | None = None) -> None:

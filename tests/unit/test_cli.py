@@ -58,7 +58,7 @@ def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["plan"], ["run"], ["abort"], ["drain"], ["streams"], ["streams", "stale"]],
+    [[], ["plan"], ["run"], ["verify"], ["abort"], ["drain"], ["streams"], ["streams", "stale"]],
     ids=str,
 )
 def test_help_is_shown_for_every_command(command: list[str]) -> None:
@@ -71,7 +71,16 @@ def test_help_is_shown_for_every_command(command: list[str]) -> None:
 def test_the_help_lists_commands_and_exit_codes() -> None:
     """The first page of help names all commands and what the exit codes mean."""
     text = CliRunner().invoke(cli.cli, ["-h"]).output
-    for word in ("plan", "run", "abort", "drain", "streams", "Exit codes", "130 interrupted"):
+    for word in (
+        "plan",
+        "run",
+        "verify",
+        "abort",
+        "drain",
+        "streams",
+        "Exit codes",
+        "130 interrupted",
+    ):
         assert word in text
 
 
@@ -108,7 +117,7 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
 def test_the_highest_exit_code_counts(errors: list[SluiceError | None], expected: int) -> None:
     """Of several copies the worst failure decides; copies that went well do not."""
     plan = stream_plan(segment_plan(1))
-    copied = StreamReport(copy_id=COPY, source=SOURCE, target=TARGET, outcome=Outcome.COPIED)
+    copied = StreamReport(copy_id=COPY, source=str(SOURCE), target=TARGET, outcome=Outcome.COPIED)
     reports = [StreamReport.failed(plan, error) if error else copied for error in errors]
     assert copying._exit_code(reports) == expected
 

@@ -69,7 +69,7 @@ def report(**changes: object) -> StreamReport:
     segment = SegmentReport(source=7, target=8, start=10, end=1034, events=12345, digest="5e" * 32)
     done = StreamReport(
         copy_id=COPY,
-        source=LONG,
+        source=str(LONG),
         target=TARGET,
         outcome=Outcome.COPIED,
         digest="d1" * 32,
@@ -161,5 +161,17 @@ def test_a_complete_copy_says_that_there_is_nothing_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A copy that was complete before is shown with its digest."""
-    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=SOURCE), 0)
+    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=str(SOURCE)), 0)
     assert "in/s -> out/t: already copied, nothing to do" in capsys.readouterr().err
+
+
+def test_a_plan_shows_which_scale_event_made_a_segment() -> None:
+    """Only where the source was scaled, so that all other tables stay narrow."""
+    plan = stream_plan(segment_plan(3), segment_plan(4, number=1))
+    first, second = plan.segments
+    later = second.model_copy(update={"generation": 1, "keys": first.keys})
+    scaled = plan.model_copy(update={"segments": (first, later)})
+    text = drawn(console.plan_table(whole_plan(scaled), recorded=True))
+    assert "Made" not in drawn(console.plan_table(whole_plan(plan), recorded=True))
+    for shown in ("Made", "first", "scale 1"):
+        assert shown in text

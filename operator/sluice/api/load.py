@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import ValidationError
@@ -13,6 +13,9 @@ from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KINDS: dict[str, type[EphemeralStream | StreamCopy | StreamStore]] = {
     "EphemeralStream": EphemeralStream,
@@ -46,8 +49,12 @@ class Resources:
         return found
 
 
-def load(text: str) -> Resources:
+def load(text: str, *, copies: bool = True) -> Resources:
     """The Sluice resources in a YAML text of one or more documents; other groups are passed over.
+
+    Args:
+        text: the text.
+        copies: whether there has to be a StreamCopy.
 
     Raises:
         InvalidSpec: the text is no YAML, a resource has a wrong, missing or unknown field, two
@@ -62,7 +69,7 @@ def load(text: str) -> Resources:
     for number, document in enumerate(documents, start=1):
         if document is not None:
             _add(resources, document, number)
-    if not resources.copies:
+    if copies and not resources.copies:
         raise InvalidSpec(
             "there is no StreamCopy in the file",
             field="kind",
@@ -108,7 +115,7 @@ def _add(resources: Resources, document: Any, number: int) -> None:
 def invalid(error: ValidationError, where: str) -> InvalidSpec:
     """All that is wrong with a resource, led by the first field; `where` says which it is."""
     found = error.errors(include_url=False, include_input=False)
-    fields = [".".join(str(part) for part in problem["loc"]) for problem in found]
+    fields = [_path(problem["loc"]) for problem in found]
     messages = [
         "there is no such field"
         if problem["type"] == "extra_forbidden"
@@ -120,3 +127,9 @@ def invalid(error: ValidationError, where: str) -> InvalidSpec:
         f"{messages[0]} ({where})" + "".join(f"; {name}: {message}" for name, message in more),
         field=fields[0],
     )
+
+
+def _path(places: Iterable[str | int]) -> str:
+    """A field as Kubernetes writes it: `spec.sources[1].stream`."""
+    parts = [f"[{place}]" if isinstance(place, int) else f".{place}" for place in places]
+    return "".join(parts).removeprefix(".")

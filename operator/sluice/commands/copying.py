@@ -172,15 +172,15 @@ def _start_spark(stack: ExitStack, slots: int) -> SparkContext:
         return stack.enter_context(local_spark(slots))
 
 
-def read(file: str) -> Resources:
-    """The resources of a file."""
+def read(file: str, *, copies: bool = True) -> Resources:
+    """The resources of a file, in which there have to be StreamCopies unless `copies` is False."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSpec(
             f"{file} cannot be read: {error}", remedy="Name a YAML file that exists."
         ) from error
-    return load(text)
+    return load(text, copies=copies)
 
 
 def _exit_code(reports: list[StreamReport]) -> int:

@@ -50,8 +50,8 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.core.copying import Observed, SeenTarget
     from sluice.core.model import KeyRange, Segment
+    from sluice.core.observed import Observed, SeenTarget
     from sluice.core.plan import StreamPlan
     from sluice.core.steps import Step
 
@@ -106,7 +106,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     if seen.roll.digest is not None:
         return Done(seen.roll.digest) if seen.journal is None else Forget()
     if seen.journal is None or roll.aborted:
-        raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
+        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     if seen.target is None:
         raise TargetReplaced(f"{plan.target} was deleted while a copy was to be appended to it")
     due = _due(plan, roll)

@@ -57,6 +57,12 @@ class ChunkDigester:
         self._end = end
         self._hash = hashlib.sha256()
 
+    def fork(self) -> ChunkDigester:
+        """Another one, that was fed the same bytes."""
+        other = ChunkDigester(self.offset, self._end)
+        other.done, other._hash = dict(self.done), self._hash.copy()
+        return other
+
     def feed(self, data: memoryview) -> bool:
         """Take the next bytes; True when they end exactly where a chunk does."""
         while data:

@@ -92,12 +92,14 @@ def publish_attribute(copy: str) -> UUID:
     return uuid5(UUID(copy), "publish")
 
 
-def origin_attributes(copy: str) -> tuple[UUID, UUID]:
-    """Attributes of a target segment: the source segment's id, and the first offset copied of it.
+def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
+    """Attributes of a target segment that say what was copied to it.
 
-    With the publish attribute they tell which position of the source is which of the target.
+    They are the place of its stream among the sources, the source segment's id, and the first
+    offset copied. With the publish attribute they tell which position of a source is which of the
+    target.
     """
-    return uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
+    return uuid5(UUID(copy), "source"), uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
 
 
 def stitch_attribute(copy: str) -> UUID:

@@ -7,10 +7,13 @@ They are immutable and serialisable. Offsets and lengths are bytes, times are mi
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROUNDING: Final = 1e-9
 """Key ranges that differ by less are the same: stores divide [0, 1) in floating point."""
@@ -53,6 +56,24 @@ class KeyRange(Frozen):
     def is_like(self, other: KeyRange) -> bool:
         """Whether the two differ by rounding at most."""
         return abs(self.low - other.low) < ROUNDING and abs(self.high - other.high) < ROUNDING
+
+
+def break_in(ranges: Iterable[KeyRange]) -> tuple[float, float] | None:
+    """Where ranges do not cover [0, 1), each key once; None where they do.
+
+    Args:
+        ranges: by rising keys.
+
+    Returns:
+        Where the keys end that are covered so far, and where the next range begins: before that if
+        keys are shared, after it if some are left out.
+    """
+    end = 0.0
+    for keys in (*ranges, KeyRange(low=1, high=1)):
+        if abs(keys.low - end) > ROUNDING:
+            return end, keys.low
+        end = keys.high
+    return None
 
 
 class Segment(Frozen):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.model import ROUNDING
+from sluice.core.model import break_in
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -109,17 +109,15 @@ def _segments(placed: Sequence[_Placed], cut: Cut, field: str) -> list[_Placed]:
             remedy=remedy,
         )
     found = sorted((known[number] for number in cut), key=lambda one: one.segment.keys.low)
-    begins = [*(one.segment.keys.low for one in found), 1.0]
-    ends = [0.0, *(one.segment.keys.high for one in found)]
-    for low, high in zip(begins, ends, strict=True):
-        if abs(low - high) > ROUNDING:
-            what = "takes no events of" if low > high else "takes twice"
-            raise InvalidSpec(
-                f"the cut is no position in the stream: it {what} the keys from "
-                f"{min(low, high):.4f} to {max(low, high):.4f}",
-                field=field,
-                remedy=remedy,
-            )
+    broken = break_in(one.segment.keys for one in found)
+    if broken is not None:
+        what = "takes no events of" if broken[1] > broken[0] else "takes twice"
+        raise InvalidSpec(
+            f"the cut is no position in the stream: it {what} the keys from "
+            f"{min(broken):.4f} to {max(broken):.4f}",
+            field=field,
+            remedy=remedy,
+        )
     if any(_is_before(one, found) and _is_after(one, found) for one in placed):
         raise InvalidSpec(
             "the cut is no position in the stream: to come to one of its segments, one has to have "

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core import identity, rolling
 from sluice.core.appending import is_reshaped
-from sluice.core.copying import Observed, SeenRoll, SeenSegment, SeenTarget, staged
+from sluice.core.copying import staged
 from sluice.core.model import TransactionState
+from sluice.core.observed import Observed, SeenRoll, SeenSegment, SeenTarget
 from sluice.core.steps import (
     Certify,
     Commit,
@@ -40,7 +41,7 @@ from sluice.engine.foresight import (
     staging_name,
     staging_names,
 )
-from sluice.engine.observe import observe_sources, observe_staged
+from sluice.engine.observe import observe_sources, observe_staged, renewed_sources
 from sluice.engine.receipts import Receipt
 from sluice.engine.rolls import (
     LEASE,
@@ -75,7 +76,7 @@ _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMI
 
 
 def observe(
-    plan: StreamPlan, ledger: Ledger, source: Store, target: Store, *, tries: int = TRIES
+    plan: StreamPlan, ledger: Ledger, stores: Sequence[Store], target: Store, *, tries: int = TRIES
 ) -> Observed:
     """One observation.
 
@@ -94,20 +95,19 @@ def observe(
     segments = _segments(plan, ledger, loaded, target)
     states = {} if roll.aborted else _states(plan, roll, target)
     if tries and not roll.decided and any(state in _DECIDED for state in states.values()):
-        return observe(plan, ledger, source, target, tries=tries - 1)  # another driver has
+        return observe(plan, ledger, stores, target, tries=tries - 1)  # another driver has
     sources = None
     if any(
         state.published is None and state.verified is None and segment.length
         for state, segment in zip(segments, plan.segments, strict=True)
     ):
-        sources = observe_sources(plan, source)
-    gone = sources is not None and not any(sources)
+        sources = observe_sources(plan, stores)
     return Observed(
         journal=loaded,
         target=seen_target,
         segments=segments,
         sources=sources,
-        renewed=gone and source.describe(plan.source) is not None,
+        renewed=frozenset() if sources is None else renewed_sources(plan, sources, stores),
         roll=SeenRoll(
             digest=digest,
             turn=turns.holder(plan.target, target),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.planner import SeenSegment
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.model import SegmentInfo, StreamName
-    from sluice.core.planner import CopyRequest, Position
+    from sluice.core.planner import CopyRequest, Position, SourceRequest
     from sluice.core.ranges import Stretch
     from sluice.stores.base import Store
 
@@ -32,66 +31,83 @@ class _Wanted(NamedTuple):
     range: int
 
 
-def take_bounds(request: CopyRequest, store: Store) -> list[SeenSegment]:
-    """The segments that a request is of, with bounds, by ranges and generations.
+def take_bounds(request: CopyRequest, stores: Sequence[Store]) -> list[SeenSegment]:
+    """The segments that a request is of, with bounds, by sources, ranges and generations.
+
+    Raises:
+        InvalidSpec: a range is none of its stream.
+        SourceReplaced: a stream was deleted, or truncated again and again, meanwhile.
+    """
+    found: list[SeenSegment] = []
+    for number, source in enumerate(request.sources):
+        first = found[-1].generation + 1 if found else 0
+        found += [
+            segment._replace(source=number, generation=first + segment.generation)
+            for segment in bounds_of(source, stores[source.store])
+        ]
+    return found
+
+
+def bounds_of(source: SourceRequest, store: Store) -> list[SeenSegment]:
+    """The segments of one source, with bounds, by ranges and generations.
 
     Raises:
         InvalidSpec: a range is none of the stream.
         SourceReplaced: the stream was deleted, or truncated again and again, meanwhile.
     """
-    for attempt in itertools.count(1):
+    for _ in range(HEAD_TRIES - 1):
         try:
-            return _look(request, store)
+            return _look(source, store)
         except SourceReplaced:
             # It may only have been truncated past a segment, as its retention does.
-            if attempt == HEAD_TRIES or store.describe(request.source) is None:
+            if store.describe(source.stream) is None:
                 raise
-    raise AssertionError
+    return _look(source, store)
 
 
-def _look(request: CopyRequest, store: Store) -> list[SeenSegment]:
+def _look(request: SourceRequest, store: Store) -> list[SeenSegment]:
     """One look at the segments: their bounds, and the exact number of events in them.
 
-    The store cannot always tell how many events there are. A count belongs to a bound only if the
-    segment has the same length before and after it is asked for, so segments that moved meanwhile
-    are asked for again. One that is written without a pause may never hold still; it is then
-    counted later. A truncated segment's count includes what is gone, and a range's may be of a part
-    only, so these are counted too.
+    The store cannot always tell how many events there are, and may not count those that came by a
+    transaction. A count belongs to a bound only if the segment has the same length before and after
+    it is asked for, so segments that moved meanwhile are asked for again. One that is written
+    without a pause may never hold still; it is then counted later. A truncated segment's count
+    includes what is gone, and a range's may be of a part only, so these are counted too.
 
     What is written after a scale event that comes meanwhile is behind the bounds.
     """
     wanted = _wanted(request, store)
-    names = [store.segment_name(request.source, one.stretch.segment.id) for one in wanted]
-    infos = _infos(request.source, names, store)
+    names = [store.segment_name(request.stream, one.stretch.segment.id) for one in wanted]
+    infos = _infos(request.stream, names, store)
     events: dict[int, int | None] = {}
     for _ in range(COUNT_TRIES):
         moving = [i for i in range(len(names)) if i not in events]
         if not moving:
             break
         counts = store.attributes([(names[i], store.event_count) for i in moving])
-        after = _infos(request.source, [names[i] for i in moving], store)
+        after = _infos(request.stream, [names[i] for i in moving], store)
         for i, count, info in zip(moving, counts, after, strict=True):
             if info.length == infos[i].length:
                 events[i] = count
             infos[i] = info
     created = store.attributes([(segment, store.creation_time) for segment in names])
     return [
-        _seen(one, info, when or 0, events.get(i))
+        _seen(one, info, when or 0, events.get(i), field=request.field)
         for i, (one, info, when) in enumerate(zip(wanted, infos, created, strict=True))
     ]
 
 
-def _wanted(request: CopyRequest, store: Store) -> list[_Wanted]:
+def _wanted(request: SourceRequest, store: Store) -> list[_Wanted]:
     """The stretches of all ranges, in order; generations count through."""
     try:
-        generations = store.generations(request.source)
+        generations = store.generations(request.stream)
     except StreamNotFound:
-        raise SourceReplaced(f"{request.source} was deleted while bounds were taken") from None
+        raise SourceReplaced(f"{request.stream} was deleted while bounds were taken") from None
     found: list[_Wanted] = []
     for number, asked in enumerate(request.ranges):
-        field = f"spec.source.ranges[{number}]"
-        begin = _cut(request.source, asked.begin, store, f"{field}.from")
-        end = _cut(request.source, asked.end, store, f"{field}.to")
+        field = f"{request.field}.ranges[{number}]"
+        begin = _cut(request.stream, asked.begin, store, f"{field}.from")
+        end = _cut(request.stream, asked.end, store, f"{field}.to")
         first = found[-1].generation + 1 if found else 0
         found += [
             _Wanted(stretch, first + stretch.generation, number)
@@ -119,7 +135,9 @@ def _cut(name: StreamName, position: Position, store: Store, field: str) -> dict
     return offsets
 
 
-def _seen(one: _Wanted, info: SegmentInfo, created: int, events: int | None) -> SeenSegment:
+def _seen(
+    one: _Wanted, info: SegmentInfo, created: int, events: int | None, *, field: str
+) -> SeenSegment:
     """A segment with the bounds that are asked for, if it has such bytes."""
     segment, asked = one.stretch.segment, (one.stretch.start, one.stretch.end)
     for offset, side in zip(asked, ("from", "to"), strict=True):
@@ -129,7 +147,7 @@ def _seen(one: _Wanted, info: SegmentInfo, created: int, events: int | None) -> 
         raise InvalidSpec(
             f"offset {offset} of segment {segment.id} is not there: the segment {what} "
             f"{info.start if offset < info.start else info.length}",
-            field=f"spec.source.ranges[{one.range}].{side}",
+            field=f"{field}.ranges[{one.range}].{side}",
             remedy="Give a cut of what the stream holds now.",
         )
     start = info.start if one.stretch.start is None else one.stretch.start
@@ -140,6 +158,7 @@ def _seen(one: _Wanted, info: SegmentInfo, created: int, events: int | None) -> 
     elif start > 0 or end < info.length:
         events = None
     return SeenSegment(
+        source=0,
         id=segment.id,
         keys=segment.keys,
         generation=one.generation,

@@ -27,7 +27,7 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sluice.core.plan import Plan
     from sluice.core.steps import Step
@@ -103,7 +103,7 @@ class CopyRunner:
 
     Args:
         plan: what to copy.
-        source: the store to read from.
+        sources: the stores to read from, as the plan numbers them.
         target: the store to write to.
         executor: where slices run.
         limits: asked before every round.
@@ -120,7 +120,7 @@ class CopyRunner:
         self,
         plan: Plan,
         *,
-        source: Store,
+        sources: Sequence[Store],
         target: Store,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,
@@ -128,14 +128,13 @@ class CopyRunner:
         clock: Clock = time,
         patience: float | None = None,
     ) -> None:
-        self._source = source
         self._target = target
         self._executor = executor
         self._limits = limits
         self._listener = listener or Silent()
         self._clock = clock
         self._runs = [
-            _Run(StreamCopy(stream, number, source, target), Patience(patience))
+            _Run(StreamCopy(stream, number, sources, target), Patience(patience))
             for number, stream in enumerate(plan.streams)
         ]
 

@@ -12,6 +12,8 @@ from sluice.engine.ledger import Ledger
 from sluice.errors import SourceNotFound, StoreBusy, TargetExists, TargetScopeNotFound, TargetSealed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
@@ -35,7 +37,7 @@ class Resolved(NamedTuple):
     receipt: Receipt | None = None
 
 
-def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
+def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Resolved:
     """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
 
     Raises:
@@ -50,14 +52,14 @@ def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
         receipt = receipts.find(request.copy_id, request.target, target)
         if receipt is not None:
             return Resolved(None, digest=receipt.digest, receipt=receipt)
-        return Resolved(make_plan(request, source, append=True))
+        return Resolved(make_plan(request, sources, append=True))
     digest = check_target(request.copy_id, request.target, target)
     unfinished = journal is not None and journal.target is not None
     if digest is not None and not unfinished:
         return Resolved(None, digest=digest)
     if journal is not None:
         return Resolved(journal.plan, recorded=True)
-    return Resolved(make_plan(request, source))
+    return Resolved(make_plan(request, sources))
 
 
 def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
@@ -120,20 +122,23 @@ def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
     return identity.completed(there.config.tags, copy_id)
 
 
-def make_plan(request: CopyRequest, source: Store, *, append: bool = False) -> StreamPlan:
-    """The plan for what the source holds now. Nothing is changed.
+def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = False) -> StreamPlan:
+    """The plan for what the sources hold now. Nothing is changed.
+
+    A target that is made is configured as the first source is.
 
     Raises:
         SourceNotFound: there is no such stream.
         SourceUnsupported: it was scaled in a way that no stream can be.
         InvalidSpec: a range is none of the stream.
     """
-    stream = source.describe(request.source)
-    if stream is None:
-        raise SourceNotFound(
-            f"stream {request.source} does not exist in the source store",
-            field="spec.source.stream",
-        )
-    return plan_stream(
-        request, config=stream.config, seen=take_bounds(request, source), append=append
-    )
+    configs = []
+    for source in request.sources:
+        stream = stores[source.store].describe(source.stream)
+        if stream is None:
+            raise SourceNotFound(
+                f"stream {source.stream} does not exist in the source store",
+                field=f"{source.field}.stream",
+            )
+        configs.append(stream.config)
+    return plan_stream(request, config=configs[0], seen=take_bounds(request, stores), append=append)

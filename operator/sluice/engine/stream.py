@@ -42,7 +42,7 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.copying import Observed
+    from sluice.core.observed import Observed
     from sluice.core.plan import Part, StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.slices import Slice, SliceResult
@@ -75,16 +75,18 @@ class StreamCopy:
     Args:
         plan: what to copy; the recorded plan takes its place if there is another.
         number: the stream's place in the whole plan.
-        source: the store to read from.
+        sources: the stores to read from.
         target: the store to write to.
     """
 
-    def __init__(self, plan: StreamPlan, number: int, source: Store, target: Store) -> None:
+    def __init__(
+        self, plan: StreamPlan, number: int, sources: Sequence[Store], target: Store
+    ) -> None:
         self.plan = plan
         self.number = number
         self.seen: Observed | None = None
         self.ledger = Ledger(target, plan.copy_id, plan.target)
-        self._source = source
+        self._sources = sources
         self._target = target
         # Bytes verified by this driver, by segment and the slice's start; only the mark lasts.
         self._checked: defaultdict[int, dict[int, int]] = defaultdict(dict)
@@ -94,9 +96,9 @@ class StreamCopy:
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` does."""
         if self.plan.append:
-            self.seen = appends.observe(self.plan, self.ledger, self._source, self._target)
+            self.seen = appends.observe(self.plan, self.ledger, self._sources, self._target)
             return appending.next_step(self.plan, self.seen)
-        self.seen = observe(self.plan, self.ledger, self._source, self._target)
+        self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         return next_step(self.plan, self.seen)
 
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
@@ -205,7 +207,7 @@ class StreamCopy:
         """The report of a copy that is whole; without segments if it was when this driver came."""
         return StreamReport(
             copy_id=self.plan.copy_id,
-            source=self.plan.source,
+            source=self.plan.origin,
             target=self.plan.target,
             outcome=Outcome.ALREADY_COMPLETE if self._segments is None else Outcome.COPIED,
             digest=digest,
@@ -282,8 +284,8 @@ class StreamCopy:
         segment = plan.segments[index]
         condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
         target = self._target.segment_name(plan.target, self._bound()[index])
-        origin, start = identity.origin_attributes(plan.copy_id)
-        notes = ((origin, segment.id), (start, segment.start))
+        attributes = identity.origin_attributes(plan.copy_id)
+        notes = tuple(zip(attributes, (segment.source, segment.id, segment.start), strict=True))
         if segment.length == 0:
             for attribute, value in notes:
                 self._target.set_attribute(target, Condition(attribute, None, value))
@@ -303,7 +305,8 @@ class StreamCopy:
         return CopySlice(
             stream=self.number,
             segment=index,
-            source=self._source.segment_name(plan.source, plan.segments[index].id),
+            store=plan.source_of(plan.segments[index]).store,
+            source=self._source_name(index),
             staging=self._staging(index, part.number),
             writer=identity.writer_id(plan.copy_id, key),
             origin=part.start,
@@ -329,7 +332,8 @@ class StreamCopy:
         return VerifySlice(
             stream=self.number,
             segment=index,
-            source=self._source.segment_name(plan.source, segment.id),
+            store=plan.source_of(segment).store,
+            source=self._source_name(index),
             staging=self._staging(index, 0),
             origin=segment.start,
             start=segment.start,
@@ -342,6 +346,12 @@ class StreamCopy:
         )
 
     # -- names and values
+
+    def _source_name(self, index: int) -> str:
+        """The full name of a source's segment."""
+        segment = self.plan.segments[index]
+        source = self.plan.source_of(segment)
+        return self._sources[source.store].segment_name(source.stream, segment.id)
 
     def _counted(self, index: int) -> int:
         events = self.segment_events(index)

@@ -88,9 +88,10 @@ def test_released_resource_is_as_git_has_it(
 ) -> None:
     """Too old, or left by its owner: the stream goes, the resource stays, and Git has no work."""
     scope, app = locked_scope, workload(locked, "app")
-    aged = ephemeral(locked, "aged", scope, maxAgeSeconds=5)
+    aged = ephemeral(locked, "aged", scope, maxAgeSeconds=20)
     seen = ephemeral(locked, "seen", scope, app, tracking="Observe")
     with GitOps(locked, tmp_path, aged, seen) as git:
+        until_reason(locked, "aged", "Claimed")
         until_reason(locked, "seen", "Claimed")
         locked.run("delete", "deployment", "app")
         until_reason(locked, "aged", "Released")

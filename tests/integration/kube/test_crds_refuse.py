@@ -20,7 +20,12 @@ CPU_REMEDY = 'write 100m to 256, in processors or thousandths of one (2, "1.5", 
 DRIVER_REMEDY = "write 512Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 EXECUTOR_REMEDY = "write 768Mi to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"
 PORT_REMEDY = "the address ends in a port from 1 to 65535"
+CUT_REMEDY = "streamCut goes with at: StreamCut, which needs it"
+OFFSETS_REMEDY = "offsets go with at: Offsets, which needs them"
 UNKNOWN = "unknown field"
+
+FIRST = {"segmentID": 0, "offset": 10}
+BEFORE = {"segmentID": 0, "offset": -1}
 
 Row = tuple[str, object, str]
 """A field's path, the value that spoils it, and what has to be said besides the path."""
@@ -43,6 +48,15 @@ COPIES: list[Row] = [
     ("spec.source.scope", "a/b", "should match"),
     ("spec.source.stream", "a" * 250, "Too long"),
     ("spec.source.stream", "a\n", "should match"),
+    ("spec.source.ranges", "all", "must be of type array"),
+    ("spec.source.ranges", [{}] * 17, "must have at most 16 items"),
+    ("spec.source.ranges", [{"from": {"at": "Tail"}}], 'supported values: "Head"'),
+    ("spec.source.ranges", [{"from": {"at": "StreamCut"}}], CUT_REMEDY),
+    ("spec.source.ranges", [{"to": {"at": "Tail", "streamCut": "a"}}], CUT_REMEDY),
+    ("spec.source.ranges", [{"to": {"at": "Offsets"}}], OFFSETS_REMEDY),
+    ("spec.source.ranges", [{"to": {"at": "Tail", "offsets": [FIRST]}}], OFFSETS_REMEDY),
+    ("spec.source.ranges", [{"to": {"at": "Offsets", "offsets": [FIRST] * 2}}], "Duplicate value"),
+    ("spec.source.ranges", [{"to": {"at": "Offsets", "offsets": [BEFORE]}}], "greater than or"),
     ("spec.target", REMOVED, "Required value"),
     ("spec.target.scope", 12, "must be of type string"),
     ("spec.target.stream", "a b", "should match"),
@@ -80,8 +94,6 @@ COPIES: list[Row] = [
 
 LATER: list[Row] = [
     ("spec.mode", "Continuous", UNKNOWN),
-    ("spec.sources", [], UNKNOWN),
-    ("spec.source.ranges", [], UNKNOWN),
     ("spec.source.archive", {"path": "a"}, UNKNOWN),
     ("spec.source.storeRef.namespace", "other", UNKNOWN),
     ("spec.target.sealWhenDone", True, UNKNOWN),

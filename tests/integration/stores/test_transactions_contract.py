@@ -13,8 +13,9 @@ from sluice.core.model import (
     TransactionState,
 )
 from sluice.errors import NoSuchSegment, StoreRejected, StreamNotFound
-from sluice.stores.base import Condition, Transaction
+from sluice.stores.base import Condition
 from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.transactions import Transaction
 from support.blocks import content, write
 
 WHOLE = [KeyRange(low=0, high=1)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.model import StreamName, TransactionState
 from sluice.errors import StoreRejected, StreamNotFound
-from sluice.stores.base import Transaction
+from sluice.stores.transactions import Transaction
 from support.model.catalog import ModelCatalog
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ModelTransactions(ModelCatalog):
-    """`sluice.stores.base.Transactions` over a World."""
+    """`sluice.stores.transactions.Transactions` over a World."""
 
     def _stream(self, name: StreamName) -> ModelStream:
         if name not in self._world.streams:

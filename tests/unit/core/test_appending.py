@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from sluice.core.appending import next_step
-from sluice.core.copying import Observed, SeenRoll, SeenSegment, SeenSource, SeenTarget
 from sluice.core.identity import TAG_APPENDING
 from sluice.core.journal import Journal
 from sluice.core.model import KeyRange, Segment, SegmentInfo, TransactionState
-from sluice.core.plan import StreamPlan
+from sluice.core.observed import Observed, SeenRoll, SeenSegment, SeenSource, SeenTarget
+from sluice.core.plan import SourceStream, StreamPlan
 from sluice.core.rolling import Opened, Roll
 from sluice.core.steps import (
     Certify,
@@ -53,7 +53,7 @@ HALVES = (KeyRange(low=0, high=0.5), KeyRange(low=0.5, high=1))
 WHOLE = (KeyRange(low=0, high=1),)
 PLAN = StreamPlan(
     copy_id=COPY,
-    source=SOURCE,
+    sources=(SourceStream(stream=SOURCE),),
     target=TARGET,
     segments=(
         segment_plan(8, number=0).model_copy(update={"keys": HALVES[0]}),

@@ -87,3 +87,18 @@ def test_the_digest_of_a_list_is_over_its_digests_in_order() -> None:
     assert combine([one, two]) == hashlib.sha256(one + two).digest()
     assert combine([two, one]) != combine([one, two])
     assert combine([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60), st.binary(max_size=60), st.integers(0, 40))
+def test_a_fork_goes_on_by_itself(data: bytes, one: bytes, other: bytes, start: int) -> None:
+    """Two that were fed the same bytes, and then each its own, are as if each was fed alone."""
+    size = min(len(one), len(other))
+    end = start + len(data) + size
+    first = ChunkDigester(start, end)
+    first.feed(memoryview(data))
+    second = first.fork()
+    for digester, rest in ((first, one), (second, other)):
+        digester.feed(memoryview(rest[:size]))
+        alone = ChunkDigester(start, end)
+        alone.feed(memoryview(data + rest[:size]))
+        assert (digester.done, digester.offset) == (alone.done, alone.offset)

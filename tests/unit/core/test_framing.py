@@ -50,7 +50,10 @@ def test_it_tells_when_bytes_end_inside_an_event(
     whole = events_of(sizes)
     length = data.draw(st.integers(0, len(whole)))
     ends = [len(events_of(sizes[:n])) for n in range(len(sizes) + 1)]
-    assert count(whole[:length], cuts).between_events is (length in ends)
+    counter = count(whole[:length], cuts)
+    assert counter.between_events is (length in ends)
+    begun = max(end for end in ends if end <= length)
+    assert counter.unfinished == (None if length in ends else begun)
 
 
 def test_empty_events_are_events() -> None:
@@ -62,6 +65,9 @@ def test_empty_events_are_events() -> None:
 @pytest.mark.parametrize("header", [(0, -1), (1, 4), (-1, 4)])
 def test_what_is_no_header_is_damage(cut: int, header: tuple[int, int]) -> None:
     """A length below zero or another type is found, also where the header is cut in two."""
-    data = events_of([1]) + struct.pack(">ii", *header)
+    data = memoryview(events_of([1]) + struct.pack(">ii", *header))
+    counter = EventCounter()
+    counter.feed(data[:cut])
     with pytest.raises(EventsDamaged, match="no event begins 9 bytes after"):
-        count(data, [cut])
+        counter.feed(data[cut:])
+    assert counter.last == 9

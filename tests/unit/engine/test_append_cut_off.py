@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 DONE = (Outcome.COPIED, Outcome.ALREADY_COMPLETE)
 GENERATIONS = "two generations into fewer segments"
+TWO_SOURCES = "two sources, one after the other"
 SHAPES = {
     GENERATIONS: ([[9], [20], [17]], [("split", 0)], 1),
     "one segment, in parts, into more": ([[9, 30]], [], 2),
     "the same layout": ([[9], [20]], [], 2),
+    TWO_SOURCES: ([[9], [20]], [], 1),
 }
 
 
@@ -35,7 +37,10 @@ def _machine(shape: str) -> Appending:
     """Two drivers that have not made a call yet."""
     shapes, moves, count = SHAPES[shape]
     machine = Appending()
-    machine.streams(shapes=shapes, moves=moves, count=count, divided="parts" in shape)
+    second = [[30]] if shape is TWO_SOURCES else None
+    machine.streams(
+        shapes=shapes, moves=moves, count=count, second=second, divided="parts" in shape
+    )
     return machine
 
 
@@ -184,7 +189,7 @@ def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
 
 def _run(machine: Appending, copy_id: str) -> None:
     """A driver of a copy runs to its end, or until it has no patience any more."""
-    request = APPEND.model_copy(update={"copy_id": copy_id})
+    request = machine.request.model_copy(update={"copy_id": copy_id})
     actor = Actor(copy_id, machine.world, lambda store, clock: drive(request, store, clock))
     while actor.alive:
         actor.move()

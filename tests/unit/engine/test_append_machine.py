@@ -23,7 +23,8 @@ from hypothesis.stateful import (
 )
 
 from sluice.core import identity
-from sluice.core.model import TransactionState
+from sluice.core.model import StreamName, TransactionState
+from sluice.core.planner import SourceRequest
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
@@ -70,6 +71,7 @@ DAMAGE = (
 )
 EXPECTED = (AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable)
 KEYS = (0.1, 0.3, 0.6, 0.9)
+SECOND = StreamName(scope="in", stream="second")
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "300"))
 
 
@@ -84,16 +86,16 @@ def drive(
 ) -> object:
     """What one driver of a copy does from beginning to end."""
     finish_abort(request.copy_id, TARGET, store)
-    found = resolve(request, store, store)
+    found = resolve(request, [store], store)
     if found.plan is None:
         sweep(request.copy_id, TARGET, store)
         return "complete before"
     plan = split(found.plan) if divided and not found.recorded else found.plan
     runner = CopyRunner(
         whole_plan(plan),
-        source=store,
+        sources=[store],
         target=store,
-        executor=InlineExecutor(store, store),
+        executor=InlineExecutor([store], store),
         limits=lambda: Limits(slice_bytes=2 * CHUNK),
         clock=clock,
     )
@@ -123,16 +125,33 @@ class Appending(RuleBasedStateMachine):
             st.tuples(st.sampled_from(["split", "merge", "truncate"]), st.integers(0, 3)),
             max_size=3,
         ),
+        second=st.none()
+        | st.lists(st.lists(st.integers(8, 40), max_size=3), min_size=1, max_size=2),
         count=st.integers(0, 3),
         divided=st.booleans(),
     )
     def streams(
-        self, shapes: list[list[int]], moves: list[tuple[str, int]], count: int, *, divided: bool
+        self,
+        shapes: list[list[int]],
+        moves: list[tuple[str, int]],
+        count: int,
+        *,
+        second: list[list[int]] | None = None,
+        divided: bool,
     ) -> None:
-        """A source, scaled or not, and a target with a layout of its own, or (0) the same one."""
+        """A source, scaled or not, perhaps another one that follows it, and a target.
+
+        That has a layout of its own, or (0) the same as the first source.
+        """
         self.contents = put_scaled_source(self.world, shapes, moves)
-        self.source = self.world.streams[SOURCE]
-        put_target(self.world, count or len(self.source.made[0]))
+        sources = [SOURCE]
+        if second is not None:
+            self.contents += put_scaled_source(self.world, second, [], name=SECOND, seed=500)
+            sources.append(SECOND)
+        requests = tuple(SourceRequest(stream=name) for name in sources)
+        self.request = APPEND.model_copy(update={"sources": requests})
+        self.made = [made for name in sources for made in self.world.streams[name].made]
+        put_target(self.world, count or len(self.made[0]))
         target = self.world.streams[TARGET]
         self.before = target.config
         self.layout = [segment.keys for segment in target.segments]
@@ -142,7 +161,7 @@ class Appending(RuleBasedStateMachine):
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
         """What one driver does from beginning to end."""
-        return drive(APPEND, store, clock, divided=self.divided)
+        return drive(self.request, store, clock, divided=self.divided)
 
     def actor(self, actor: Actor) -> Actor:
         """One more of them, up to its first call."""
@@ -269,7 +288,7 @@ class Appending(RuleBasedStateMachine):
         if not hasattr(self, "contents"):
             return
         found, at, whole = self.found(), 0, True
-        for made in self.source.made:
+        for made in self.made:
             there = [found[at + i] for i in range(len(made)) if self.contents[at + i]]
             at += len(made)
             assert there in ([1] * len(there), [0] * len(there)), found
@@ -355,7 +374,7 @@ class Appending(RuleBasedStateMachine):
 
         And it is in a segment of the target with the same keys.
         """
-        made = [segment for generation in self.source.made for segment in generation]
+        made = [segment for generation in self.made for segment in generation]
         readable = self.world.bytes_of(TARGET)
         places = [
             next(((i, data.find(content)) for i, data in enumerate(readable) if content in data))

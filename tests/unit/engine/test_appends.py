@@ -2,7 +2,8 @@
 
 import pytest
 
-from sluice.core.model import ScaleType, Scaling
+from sluice.core.model import ScaleType, Scaling, StreamName
+from sluice.core.planner import SourceRequest
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Complete, Planned
 from sluice.core.steps import (
@@ -26,10 +27,11 @@ from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
 from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.verification import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
 from support.appends import APPEND, appended, live_write, put_target
 from support.model import ModelStore, World
-from support.plans import ADDRESS, TARGET
+from support.plans import ADDRESS, SOURCE, TARGET
 from support.sources import Heard, copy_all, drive, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
 
@@ -68,7 +70,7 @@ def test_one_that_is_done_is_not_done_again() -> None:
     put_target(world, 1)
     store = ModelStore(world)
     (report,) = copy_all(store, planned(store, APPEND))
-    found = resolve(APPEND, store, store)
+    found = resolve(APPEND, [store], store)
     assert found.plan is None
     assert found.digest == report.digest
     assert appended(world, contents) == [1, 1]
@@ -170,12 +172,12 @@ def test_a_live_writer_goes_on() -> None:
 def _driven(world: World, until: type[Step]) -> StreamCopy:
     """A driver that died when a step of this kind was next."""
     store = ModelStore(world)
-    copy = StreamCopy(planned(store, APPEND), 0, store, store)
+    copy = StreamCopy(planned(store, APPEND), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     while not isinstance(step := copy.look(), until):
         if isinstance(step, Transfer | Verify):
             work = copy.slices(step, Limits(), 1)
-            copy.absorb(step, InlineExecutor(store, store).run([work]))
+            copy.absorb(step, InlineExecutor([store], store).run([work]))
         else:
             copy.perform(step)
     return copy
@@ -192,7 +194,7 @@ def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> No
     _driven(world, until)
     store = ModelStore(world)
     for _ in range(2):
-        abandon(APPEND, source=store, target=store)
+        abandon(APPEND, sources=[store], target=store)
         assert appended(world, contents) == [0 for content in contents if content]
         stream = world.streams[TARGET]
         assert stream.config == before
@@ -211,7 +213,7 @@ def test_what_is_decided_is_finished(until: type[Step]) -> None:
     _driven(world, until)
     store = ModelStore(world)
     for _ in range(2):
-        abandon(APPEND, source=store, target=store)
+        abandon(APPEND, sources=[store], target=store)
         assert appended(world, contents) == [1 for content in contents if content]
         assert set(world.staging()) == kept()
 
@@ -222,7 +224,7 @@ def test_what_the_operator_is_told_of_an_append() -> None:
     contents = put_scaled_source(world, [[9, 30], [20]], [])
     put_target(world, 1)
     store = ModelStore(world)
-    stores = {"source": (ADDRESS, store), "target": (ADDRESS, store)}
+    stores = {"sources": [(ADDRESS, store)], "target": (ADDRESS, store)}
     answer = ask(APPEND, known=None, **stores)
     assert isinstance(answer, Planned)
     assert answer.plan.streams[0].append
@@ -250,8 +252,30 @@ def test_no_positions_are_made_up() -> None:
     put_target(world, 1)
     store = ModelStore(world)
     copy_all(store, planned(store, APPEND))
-    with pytest.raises(InvalidSpec, match="appended to"):
+    with pytest.raises(InvalidSpec, match="appended to") as refused:
         position_map(APPEND.copy_id, TARGET, store)
+    assert refused.value.field == "spec.target.onExists"
+    source, target = (Subject(store, "tcp://model:1", name) for name in (SOURCE, TARGET))
+    with pytest.raises(InvalidSpec, match="appended to"):
+        match_copy(APPEND.copy_id, "copy", source, target, whole=True)
+
+
+def test_sources_follow_one_another() -> None:
+    """Each in its turn, whatever their layouts; that of the target comes back."""
+    world = World()
+    contents = put_scaled_source(world, [[5, 90], [6]], [("split", 0)])
+    second = StreamName(scope="in", stream="second")
+    contents += put_scaled_source(world, [[7, 8, 9]], [], name=second, seed=500)
+    put_target(world, 3)
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    store = ModelStore(world)
+    sources = tuple(SourceRequest(stream=name) for name in (SOURCE, second))
+    (report,) = copy_all(store, planned(store, APPEND.model_copy(update={"sources": sources})))
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    everything = b"".join(world.bytes_of(TARGET))
+    assert everything.find(contents[0]) < everything.find(contents[-1])
+    assert [segment.keys for segment in world.streams[TARGET].segments] == layout
 
 
 def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
@@ -279,7 +303,7 @@ def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: 
     store.seal_stream(TARGET)
     if gone:
         store.delete_stream(TARGET)
-    abandon(APPEND, source=store, target=store)
+    abandon(APPEND, sources=[store], target=store)
     assert not set(world.staging()) - kept()
 
 
@@ -296,7 +320,7 @@ def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
         (report,) = copy_all(store, planned(store, APPEND))
         assert report.error is not None
         assert report.error.reason == "OutcomeUnknown"
-    abandon(APPEND, source=store, target=store)
+    abandon(APPEND, sources=[store], target=store)
     assert not set(world.staging()) - kept()
 
 
@@ -308,7 +332,7 @@ def test_a_target_that_another_copy_is_making_is_waited_for() -> None:
     store = ModelStore(world)
     other = APPEND.model_copy(update={"copy_id": "cd" * 16})
     with pytest.raises(StoreBusy, match="another copy"):
-        resolve(other, store, store)
+        resolve(other, [store], store)
     copy_all(store, planned(store))
     copy_all(store, planned(store, other))
     assert appended(world, contents) == [2 for content in contents if content]

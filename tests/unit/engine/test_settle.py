@@ -51,7 +51,7 @@ def asked(world: World, known: StreamPlan | None = None) -> Answer:
     before = copy.deepcopy((world.streams, world.segments))
     store = ModelStore(world)
     try:
-        return ask(REQUEST, source=(ADDRESS, store), target=(ADDRESS, store), known=known)
+        return ask(REQUEST, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=known)
     finally:
         assert (world.streams, world.segments) == before
 
@@ -59,7 +59,7 @@ def asked(world: World, known: StreamPlan | None = None) -> Answer:
 def dropped(world: World, *, source: bool = True) -> str:
     """What abandoning the copy comes to."""
     store = ModelStore(world)
-    return abandon(REQUEST, source=store if source else None, target=store)
+    return abandon(REQUEST, sources=[store] if source else None, target=store)
 
 
 def copied(world: World) -> StreamPlan:
@@ -130,6 +130,18 @@ def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -
     answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
     assert isinstance(answer, Complete)
     assert answer.events == EVENTS
+
+
+def test_a_segment_that_nothing_came_to_has_no_events() -> None:
+    """A store counts nothing for one that was never written, and the rest is told."""
+    world = World()
+    put_source(world, [40, 40], [])
+    plan = copied(world)
+    world.segments[target_segment(world, 1)].attributes.pop(EVENT_COUNT)
+    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
+    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    assert isinstance(answer, Complete)
+    assert answer.events == 2
 
 
 def test_a_mark_that_somebody_forged_is_not_believed(world: World) -> None:
@@ -268,7 +280,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
 
     broken = ModelStore(world, gate)
     with suppress(StoreUnavailable, InfrastructureError):
-        abandon(REQUEST, source=broken, target=broken)
+        abandon(REQUEST, sources=[broken], target=broken)
     dropped(world)
     assert world.staging() == []
     assert (TARGET in world.streams) == (published > 0)

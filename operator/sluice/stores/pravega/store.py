@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from sluice.config import StoreTimeouts
     from sluice.core.model import KeyRange, Segment, StreamConfig, TransactionState
-    from sluice.stores.base import Stream, Told, Transaction
+    from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
+    from sluice.stores.transactions import Transaction
 
 _T = TypeVar("_T")
 

@@ -1,0 +1,247 @@
+"""`sluice verify`: whether two streams hold the same bytes, and where not if they do not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from sluice import __version__, console
+from sluice.commands.copying import read
+from sluice.commands.shared import (
+    CREDENTIALS,
+    EXIT_CODES,
+    FILE,
+    OUTPUT,
+    print_json,
+    settings_of,
+)
+from sluice.core.model import StreamName
+from sluice.core.pairing import Alignment
+from sluice.core.planner import Position, Range
+from sluice.core.request import store_address
+from sluice.core.verification import ReportFile, Result
+from sluice.engine.verification import Subject, compare, match_copy, match_streams
+from sluice.errors import Category, InvalidSpec, SluiceError
+from sluice.pipelines.program import Stores, jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sluice.api.load import Resources
+    from sluice.config import Settings
+    from sluice.core.model import StoreAddress
+    from sluice.core.verification import Verification
+    from sluice.engine.verification import Matched
+    from sluice.pipelines.program import Job
+
+
+class _Ask(NamedTuple):
+    """Two streams of which somebody gave the names; ranges and alignment are of these only."""
+
+    source: str
+    target: str
+    source_range: Range
+    target_range: Range
+    alignment: Alignment
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.argument("target", required=False)
+@FILE
+@click.option("--source-from", metavar="CUT", help="Where SOURCE begins.  [default: its head]")
+@click.option("--source-to", metavar="CUT", help="Where SOURCE ends.  [default: its tail]")
+@click.option("--target-from", metavar="CUT", help="Where TARGET begins.  [default: its head]")
+@click.option("--target-to", metavar="CUT", help="Where TARGET ends.  [default: its tail]")
+@click.option(
+    "--same-offsets",
+    is_flag=True,
+    help="Compare bytes of the same offset, rather than those that come first with each other.",
+)
+@click.option("--exact", is_flag=True, help="What TARGET has more is a difference, too.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(1, 256),
+    default=None,
+    help="Segments at a time. [default: the number of processors]",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a report to this file, in JSON, that anybody can recompute.",
+)
+@OUTPUT
+@CREDENTIALS
+def verify(
+    *,
+    source: str | None,
+    target: str | None,
+    file: str,
+    source_from: str | None,
+    source_to: str | None,
+    target_from: str | None,
+    target_to: str | None,
+    same_offsets: bool,
+    exact: bool,
+    tasks: int | None,
+    report: Path | None,
+    output: str,
+    credentials_dir: Path | None,
+) -> None:
+    """Compare two streams byte by byte, and say where they differ first.
+
+    Give SOURCE and TARGET as STORE:SCOPE/STREAM, by names of StreamStores in the file. Without
+    them, each StreamCopy in the file is verified: its target against its source, as it was copied.
+
+    A CUT is a StreamCut as text. Neither stream is changed. What is written while the command runs
+    is not compared. Exit code 6: they differ, or could not be compared to the end.
+    """
+    settings = settings_of(credentials_dir)
+    ranges = _range(source_from, source_to), _range(target_from, target_to)
+    alignment = Alignment.OFFSETS if same_offsets else Alignment.BEGINNINGS
+    ask = _asked(source, target, ranges, alignment)
+    resources = read(file, copies=ask is None)
+    if report is not None:
+        _write(report, "")  # rather than to find out after an hour that it cannot be written
+    with Stores(settings) as stores:
+        found, code = _compare_all(
+            _matched(ask, resources, stores, settings), exact=exact, tasks=tasks, output=output
+        )
+    document = ReportFile(
+        sluice=__version__,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        verifications=tuple(found),
+    )
+    if report is not None:
+        _write(report, document.model_dump_json(indent=2) + "\n")
+    if output == "json":
+        print_json(document.model_dump(mode="json"))
+    sys.exit(code)
+
+
+def _range(begin: str | None, end: str | None) -> Range:
+    return Range(begin=Position(text=begin), end=Position(text=end))
+
+
+def _asked(
+    source: str | None, target: str | None, ranges: tuple[Range, Range], alignment: Alignment
+) -> _Ask | None:
+    """The two streams; None where the file's copies are meant."""
+    if source is not None and target is not None:
+        return _Ask(source, target, *ranges, alignment)
+    if source is not None:
+        raise click.UsageError("give both SOURCE and TARGET, or none to verify copies")
+    if alignment is Alignment.OFFSETS or ranges != (Range(), Range()):
+        raise click.UsageError("bounds and --same-offsets go with SOURCE and TARGET")
+    return None
+
+
+def _compare_all(
+    wanted: Iterable[Matched | SluiceError], *, exact: bool, tasks: int | None, output: str
+) -> tuple[list[Verification], int]:
+    """Compare one pair of streams after the other; what was found, and the exit code."""
+    found: list[Verification] = []
+    code = 0
+    for matched in wanted:
+        try:
+            if isinstance(matched, SluiceError):
+                raise matched
+            verification = _compare(matched, exact=exact, tasks=tasks)
+        except SluiceError as error:
+            console.show_error(error)
+            code = max(code, EXIT_CODES[error.category])
+            continue
+        found.append(verification)
+        if output == "text":
+            console.show_verification(verification)
+        if verification.result is not Result.EQUAL:
+            code = max(code, EXIT_CODES[Category.INTEGRITY])
+    return found, code
+
+
+def _compare(matched: Matched, *, exact: bool, tasks: int | None) -> Verification:
+    with console.ReadProgress(f"comparing {matched.source.stream}", matched.bytes) as progress:
+        return compare(matched, exact=exact, tasks=tasks or os.cpu_count() or 1, told=progress.told)
+
+
+def _matched(
+    ask: _Ask | None, resources: Resources, stores: Stores, settings: Settings
+) -> Iterator[Matched | SluiceError]:
+    """What to compare, one after the other; an error where one cannot be."""
+    if ask is not None:
+        source = _subject("SOURCE", ask.source, ask.source_range, resources, stores)
+        target = _subject("TARGET", ask.target, ask.target_range, resources, stores)
+        yield match_streams(source, target, ask.alignment)
+        return
+    for job in jobs(resources, settings):
+        try:
+            yield _of_copy(job, stores)
+        except SluiceError as error:
+            error.add_note(f"StreamCopy {job.name}")
+            yield error
+
+
+def _of_copy(job: Job, stores: Stores) -> Matched:
+    """A copy's target, held against its source."""
+    request = job.request
+    if len(request.sources) > 1:
+        raise InvalidSpec(
+            "a copy of several sources cannot be compared as a whole",
+            field="spec.sources",
+            remedy="Compare each source with its part of the target; `sluice position` names it.",
+        )
+    (source,), (address,) = request.sources, job.sources
+    return match_copy(
+        request.copy_id,
+        job.name,
+        Subject(stores[address], address.uri, source.stream),
+        Subject(stores[job.target], job.target.uri, request.target),
+        whole=source.ranges == (Range(),),
+    )
+
+
+def _subject(field: str, text: str, range_: Range, resources: Resources, stores: Stores) -> Subject:
+    """The stream of a name like `main:shop/orders`, or `namespace/main:shop/orders`."""
+    store, _, stream = text.partition(":")
+    scope, _, name = stream.partition("/")
+    if not store or not scope or not name or "/" in name:
+        raise InvalidSpec(
+            f"{text!r} is no stream",
+            field=field,
+            remedy="Write STORE:SCOPE/STREAM, with the name of a StreamStore in the file.",
+        )
+    address = _address(field, store, resources)
+    return Subject(stores[address], address.uri, StreamName(scope=scope, stream=name), range_)
+
+
+def _address(field: str, name: str, resources: Resources) -> StoreAddress:
+    """The address of a StreamStore, whose namespace may be left out where that is clear."""
+    namespace, _, bare = name.rpartition("/")
+    found = [
+        store
+        for (there, known), store in resources.stores.items()
+        if known == bare and namespace in {"", there}
+    ]
+    if len(found) != 1:
+        raise InvalidSpec(
+            f"there are {len(found)} StreamStores {name!r} in the file",
+            field=field,
+            remedy="Name one that is there; with two of a name, as NAMESPACE/NAME.",
+        )
+    return store_address(found[0])
+
+
+def _write(report: Path, text: str) -> None:
+    try:
+        report.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidSpec(
+            f"{report} cannot be written: {error}",
+            field="--report",
+            remedy="Name a file in a folder that exists.",
+        ) from error

@@ -1,0 +1,22 @@
+"""Two streams for each test of verification."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.model import World
+from support.plans import SOURCE, TARGET
+from support.sources import put_scaled_source
+from support.verifying import (
+    MOVES,
+    SHAPES,
+)
+
+
+@pytest.fixture
+def twins() -> World:
+    """Gives two streams that are the same, and were scaled."""
+    world = World()
+    for name in (SOURCE, TARGET):
+        put_scaled_source(world, SHAPES, MOVES, name=name)
+    return world

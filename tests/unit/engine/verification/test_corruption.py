@@ -1,0 +1,105 @@
+"""Any corruption of a target is found."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segment_hash import Events
+from sluice.core.pairing import Alignment
+from sluice.core.verification import Result, What
+from sluice.engine.verification import compare, match_copy, match_streams
+from support.model import ModelStore, World
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import copy_all, planned, put_scaled_source
+from support.verifying import (
+    chunk_digests,
+    of,
+    subject,
+)
+
+
+@st.composite
+def corruptions(draw: st.DrawFn) -> tuple[str, int, int, bytes]:
+    """What becomes of a segment: how, where, over how many bytes, and other bytes."""
+    how = draw(st.sampled_from(["flip", "insert", "delete", "cut", "append"]))
+    return how, draw(st.integers(0, 10_000)), draw(st.integers(1, 40)), draw(st.binary(min_size=1))
+
+
+def corrupt(data: bytearray, how: str, place: int, count: int, other: bytes) -> None:
+    """Do it to a segment's bytes."""
+    at = place % (len(data) + 1)
+    if how == "flip" and data:
+        data[place % len(data)] ^= count
+    elif how == "insert":
+        data[at:at] = other
+    elif how == "delete":
+        del data[at : at + count]
+    elif how == "cut":
+        del data[at:]
+    elif how == "append":
+        data += other
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    shapes=st.lists(st.lists(st.integers(0, 60), max_size=4), min_size=2, max_size=4),
+    moves=st.lists(
+        st.tuples(st.sampled_from(["split", "merge", "truncate"]), st.integers(0, 3)), max_size=4
+    ),
+    index=st.integers(0, 30),
+    corruption=corruptions(),
+    blocks=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    of_copy=st.booleans(),
+)
+def test_any_corruption_is_found_and_located(
+    shapes: list[list[int]],
+    moves: list[tuple[str, int]],
+    index: int,
+    corruption: tuple[str, int, int, bytes],
+    blocks: tuple[int, int],
+    *,
+    of_copy: bool,
+) -> None:
+    """Bytes changed, put in, taken out or cut off, anywhere: the first one is told."""
+    world = World()
+    put_scaled_source(world, shapes, moves)
+    store = ModelStore(world)
+    copy_all(store, planned(store))
+    index %= len(world.streams[TARGET].readable)
+    target = of(world, TARGET, index)
+    original = bytes(target.data)
+    corrupt(target.data, *corruption)
+    sides = [
+        subject(world, name, block=block)
+        for name, block in zip((SOURCE, TARGET), blocks, strict=True)
+    ]
+    if of_copy:
+        matched = match_copy(COPY, "orders", *sides, whole=True)
+    else:
+        matched = match_streams(*sides, Alignment.BEGINNINGS)
+    found = compare(matched, exact=True)
+    changed = bytes(target.data)
+    if changed == original:
+        assert found.result is Result.EQUAL
+        return
+    first = found.differences[0]
+    both = enumerate(zip(original, changed, strict=False))
+    place = next((i for i, (a, b) in both if a != b), None)
+    if place is not None:
+        what = What.BYTES
+    else:
+        place = min(len(original), len(changed))
+        what = What.MISSING if len(changed) < len(original) else What.EXTRA
+    assert (first.what, first.target_offset) == (what, place)
+    assert first.target_segment == world.streams[TARGET].readable[index].id
+    assert first.segment == world.streams[SOURCE].readable[index].id
+    pair = found.segments[index]
+    wanted = changed[: pair.end - pair.start]
+    assert list(pair.target.chunks) == chunk_digests(wanted, pair.start)
+    assert list(pair.source.chunks) == chunk_digests(original, pair.start)
+    events = Events(next_header=0)
+    events.update(0, wanted)
+    events.finish(len(wanted))
+    assert pair.target.no_event_at == events.broken_at
+    assert pair.target.events == (events.count if events.broken_at is None else None)
