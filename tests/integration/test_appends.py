@@ -107,7 +107,7 @@ def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignC
 
 
 def test_sources_are_appended_one_after_the_other(copy: Copy, foreign: ForeignClient) -> None:
-    """In order for each key over all of them, into a target of another layout that is written to."""
+    """In order for each key over all of them; the target has another layout and is written to."""
     events = _written(copy, foreign, [SPLIT])
     more = (copy.source[0], "more")
     foreign.create(*more, segments=3)
