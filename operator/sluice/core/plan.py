@@ -157,7 +157,7 @@ class StreamPlan(Frozen):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-def origin(streams: Sequence[StreamName]) -> str:
+def origin(streams: Sequence[StreamName | str]) -> str:
     """Streams that are copied into one, for people: the first, and how many follow."""
     return f"{streams[0]} and {len(streams) - 1} more" if len(streams) > 1 else str(streams[0])
 

@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.world import UNVERIFIED, Complete, Planned
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
-from sluice.errors import AbortRefused, InfrastructureError, StreamNotFound, TargetReplaced
+from sluice.engine.positions import position_map
+from sluice.errors import (
+    AbortRefused,
+    InfrastructureError,
+    InvalidSpec,
+    StreamNotFound,
+    TargetReplaced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +67,41 @@ def ask(
         return Planned(plan=plan, recorded=found.recorded)
     digest = found.digest or UNVERIFIED
     if known is None:
-        return _facts(request, target[1], digest)
-    return _compared(known, target[1], digest)
+        whole = _facts(request, target[1], digest)
+    else:
+        whole = _compared(known, target[1], digest)
+    return replace(whole, positions=positions(request, target[1]))
+
+
+def positions(request: CopyRequest, store: Store) -> PositionMap | None:
+    """The map of a whole target; None where no copied segment of it is left, or it is gone."""
+    try:
+        mapped = position_map(request.copy_id, request.target, store)
+    except (StreamNotFound, InvalidSpec):  # deleted, or made anew, since it was found whole
+        return None
+    if not mapped:
+        return None
+    return PositionMap(
+        target=str(request.target),
+        same_positions=all(one.shift == 0 and one.source == one.target for one in mapped),
+        sources=tuple(
+            MappedSource(
+                stream=str(source.stream),
+                segments=tuple(
+                    MappedSegment(
+                        segment=one.source,
+                        start=one.start,
+                        end=one.end,
+                        target_segment=one.target,
+                        shift=one.shift,
+                    )
+                    for one in mapped
+                    if one.stream == number
+                ),
+            )
+            for number, source in enumerate(request.sources)
+        ),
+    )
 
 
 def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:

@@ -24,6 +24,7 @@ from sluice.core.reconcile.world import (
     StoreSeen,
     WriteControls,
     WritePlan,
+    WritePositions,
 )
 from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
@@ -96,6 +97,9 @@ class Performer:
                 await self._api.delete(CONFIG_MAP, namespace, plan_name(name, uid))
             case WriteControls():
                 await self._write_controls(situation)
+            case WritePositions(positions):
+                body = manifests.positions_config_map(_child(situation), positions)
+                await self._api.apply(CONFIG_MAP, namespace, body)
             case StartJob(attempt, plan):
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):

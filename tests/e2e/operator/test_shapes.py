@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +34,18 @@ def _part(tenant: Tenant, source: str, target: str, bound: Object) -> Object:
     return copy
 
 
+def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]:
+    """The published map of a copy of one stream: whether all is the same, and by segment."""
+    found = tenant.get("configmap", status["positionMapRef"]["name"])
+    assert found is not None
+    positions = json.loads(found["data"]["positions.json"])
+    (source,) = positions["sources"]
+    mapped = {one["segment"]: one for one in source["segments"]}
+    copied = sum(one["to"] - one["from"] for one in mapped.values())
+    assert copied == status["verification"]["bytes"]
+    return positions["samePositions"], mapped
+
+
 def test_scaled_stream_is_copied_with_its_epochs(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
@@ -41,6 +54,11 @@ def test_scaled_stream_is_copied_with_its_epochs(
     status = tenant.until_ready("whole")
     assert status["verification"]["events"] == 3 * EVENTS
     assert java.info(scope, "whole").segments == java.info(scope, "scaled").segments
+    same, mapped = _positions(tenant, status)
+    assert same
+    assert all(one["from"] == one["shift"] == 0 for one in mapped.values())
+    there = {segment.id: segment.end for segment in java.info(scope, "whole").segments}
+    assert there == {one["targetSegment"]: one["to"] for one in mapped.values()}
     java.write(scope, "whole", events=EVENTS, keys=KEYS, first=3 * EVENTS)
     read = java.read(scope, "whole")
     assert (read.events, read.clean) == (4 * EVENTS, True)
@@ -57,6 +75,11 @@ def test_part_of_a_stream_is_copied(
     )
     status = tenant.until_ready("part")
     assert status["verification"]["events"] == 2 * EVENTS
+    same, mapped = _positions(tenant, status)
+    assert not same
+    begins = dict(pair.split("=") for pair in status["startCut"].split(","))
+    for segment, offset in begins.items():
+        assert mapped[int(segment)]["from"] == int(offset) == -mapped[int(segment)]["shift"]
     read = java.read(scope, "part")
     assert (read.events, read.out_of_order, read.duplicates) == (2 * EVENTS, 0, 0)
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.core import identity
-from sluice.core.model import KeyRange, Segment, StreamConfig
+from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.planner import SourceRequest
 from sluice.core.reconcile.world import Complete, Planned
 from sluice.engine import settle
 from sluice.engine.settle import abandon, ask
@@ -121,6 +123,57 @@ def test_a_whole_target_is_complete_though_nobody_knows_the_plan(world: World) -
     """What there is to tell is found in the target."""
     digest = asked(world, copied(world))
     assert asked(world) == digest
+
+
+def test_a_whole_target_tells_its_positions(world: World) -> None:
+    """The same in source and target here, since nothing was truncated."""
+    answer = asked(world, copied(world))
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert json.loads(answer.positions.model_dump_json()) == {
+        "target": str(TARGET),
+        "samePositions": True,
+        "sources": [
+            {
+                "stream": str(SOURCE),
+                "segments": [
+                    {"segment": 0, "from": 0, "to": 96, "targetSegment": 0, "shift": 0},
+                    {"segment": 1, "from": 0, "to": 17, "targetSegment": 1, "shift": 0},
+                ],
+            }
+        ],
+    }
+
+
+def test_positions_that_differ_are_told_by_source() -> None:
+    """Of several sources each has its own part of the map."""
+    world, other = World(), StreamName(scope="in", stream="other")
+    put_source(world, *SHAPES)
+    put_source(world, [7], name=other)
+    request = REQUEST.model_copy(
+        update={"sources": (SourceRequest(stream=SOURCE), SourceRequest(stream=other))}
+    )
+    store = ModelStore(world)
+    copy_all(store, planned(store, request))
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=None)
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert not answer.positions.same_positions
+    first, second = answer.positions.sources
+    assert [one.target_segment for one in first.segments] == [0, 1]
+    assert [(one.segment, one.target_segment, one.end) for one in second.segments] == [
+        (0, (1 << 32) + 2, 15)
+    ]
+
+
+def test_a_target_that_has_nothing_of_the_copy_left_has_no_map(world: World) -> None:
+    """A later look that finds nothing tells nothing, rather than that nothing was copied."""
+    copied(world)
+    for index in range(2):
+        world.segments[target_segment(world, index)].attributes.clear()
+    answer = asked(world)
+    assert isinstance(answer, Complete)
+    assert answer.positions is None
 
 
 def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -> None:
