@@ -27,7 +27,7 @@ kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
   {origin}
-  target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
+  target: {target}
   limits: {limits}
 """
 
@@ -58,6 +58,7 @@ class Copy:
         limits: of the copy.
         ranges: of the source, as YAML has them.
         more: sources after the first, with their ranges.
+        seal: whether the target is sealed when it is whole.
         environment: variables for the command.
     """
 
@@ -68,6 +69,7 @@ class Copy:
     limits: dict[str, object] = field(default_factory=dict)
     ranges: list[dict[str, object]] = field(default_factory=list)
     more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
+    seal: bool = False
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -88,7 +90,14 @@ class Copy:
                 uri=self.uri,
                 name=self.target[1],
                 origin=self.origin,
-                target=self.target,
+                target=json.dumps(
+                    {
+                        "storeRef": {"name": "local"},
+                        "scope": self.target[0],
+                        "stream": self.target[1],
+                        "sealWhenDone": self.seal,
+                    }
+                ),
                 limits=json.dumps(self.limits),
             )
         )

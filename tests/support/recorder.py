@@ -124,7 +124,8 @@ class CopyRecorder(Recorder):
 
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.COPY, name)
-        self.body["spec"]["target"]["onExists"] = "Fail"  # as the API server does
+        # As the API server does.
+        self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
         self.body["spec"] |= spec
         resource = parse_copy(self.body)
         source, target = resource.spec.source, resource.spec.target

@@ -99,6 +99,7 @@ class StreamPlan(Frozen):
             by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
+        seal: whether the target takes no more events once it is whole.
     """
 
     copy_id: str
@@ -107,6 +108,7 @@ class StreamPlan(Frozen):
     segments: tuple[SegmentPlan, ...]
     config: StreamConfig
     verify: bool = True
+    seal: bool = False
 
     @property
     def origin(self) -> str:

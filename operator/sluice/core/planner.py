@@ -68,7 +68,7 @@ class CopyRequest(Frozen):
         copy_id: the copy's identity, 32 hexadecimal digits.
         sources: what to copy, one after the other.
         target: the stream to make.
-        verify: see StreamPlan.
+        verify, seal: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
     """
 
@@ -76,6 +76,7 @@ class CopyRequest(Frozen):
     sources: tuple[SourceRequest, ...]
     target: StreamName
     verify: bool = True
+    seal: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
 
     @property
@@ -139,6 +140,7 @@ def plan_stream(
         ),
         config=config,
         verify=request.verify,
+        seal=request.seal,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:

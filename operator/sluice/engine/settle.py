@@ -172,9 +172,13 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         if abort(request.copy_id, request.target, target):
             return "what was staged was dropped"
     except AbortRefused:
-        _finish(request, sources=sources, target=target)
-        return "publishing had begun and was finished"
-    swept = sweep(request.copy_id, request.target, target) if _ours(request, target) else 0
+        return _finish(request, sources=sources, target=target)
+    if not _ours(request, target):
+        return "nothing was left"
+    journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is not None and journal.target is not None:  # whole, but not sealed yet, say
+        return _finish(request, sources=sources, target=target)
+    swept = sweep(request.copy_id, request.target, target)
     return f"{swept} left-over segments were dropped" if swept else "nothing was left"
 
 
@@ -193,11 +197,12 @@ class _NoSlices:
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
-def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> None:
-    """Publish what is left to publish."""
+def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
+    """Publish what is left to publish, and what follows on that; what was done, for people."""
+    done = "publishing had begun and was finished"
     journal = Ledger(target, request.copy_id, request.target).load()
     if journal is None:
-        return
+        return done
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
     plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
@@ -214,3 +219,4 @@ def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
                 f"publishing could not be finished: {report.error.message}",
                 remedy=report.error.remedy,
             )
+    return done

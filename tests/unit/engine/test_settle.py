@@ -11,6 +11,7 @@ from sluice.core import identity
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.planner import SourceRequest
 from sluice.core.reconcile.world import Complete, Planned
+from sluice.core.steps import Seal
 from sluice.engine import settle
 from sluice.engine.settle import abandon, ask
 from sluice.errors import (
@@ -108,6 +109,25 @@ def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
     answer = asked(world, driver.plan)
     assert isinstance(answer, Planned)
     assert answer.recorded
+
+
+def test_a_copy_whose_target_is_not_sealed_yet_is_not_complete(world: World) -> None:
+    """A driver that died before it sealed the target leaves that to the next one."""
+    request = REQUEST.model_copy(update={"seal": True})
+    store = ModelStore(world)
+    driver = drive(world, BEFORE_PUBLISHING, request)
+    while not isinstance(step := driver.look(), Seal):
+        driver.perform(step)
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=driver.plan)
+    assert isinstance(answer, Planned)
+    assert answer.recorded
+    done = abandon(request, sources=None, target=store)
+    assert done == "publishing had begun and was finished"
+    assert world.streams[TARGET].sealed
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=driver.plan)
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert abandon(request, sources=None, target=store) == "nothing was left"
 
 
 def test_a_whole_target_is_complete(world: World) -> None:

@@ -284,9 +284,10 @@ class CopyStatus:
             ),
         )
         target = self._copy.spec.target
+        sealed = " and sealed" if target.seal_when_done else ""
         events = "" if complete.events is None else f"{complete.events:,} events, "
         said = Saying(
-            "Copied", f"{target.scope}/{target.stream} is whole: {events}{text.size(size)}."
+            "Copied", f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
         )
         verified = Saying(
             "DigestsMatch",
