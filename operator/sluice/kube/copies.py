@@ -33,8 +33,8 @@ from sluice.errors import (
     StoreNotFound,
     StoreNotReady,
 )
-from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
+from sluice.kube.kinds import CONFIG_MAP, EVENT, JOB, POD
 from sluice.kube.manifests import positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
 from sluice.kube.names import UID_LABEL
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import JobSeen
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.settings import OperatorSettings
     from sluice.kube.stores import Connections

@@ -27,7 +27,7 @@ from sluice.kube.pods import driver_pod, executor_template
 if TYPE_CHECKING:
     from sluice.api.streamcopy import StreamCopySpec
     from sluice.core.plan import Plan
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.pods import JobRequest
     from sluice.kube.settings import OperatorSettings, Profile

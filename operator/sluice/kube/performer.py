@@ -29,8 +29,9 @@ from sluice.core.reconcile.world import (
 from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
 from sluice.kube import finalizers, manifests, names
-from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, Refused
+from sluice.kube.client import Refused
 from sluice.kube.holding import hold
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.objects import STAGING_FINALIZER
 from sluice.kube.pods import JobRequest

@@ -25,7 +25,7 @@ from support.pod_security import violations
 from support.requests import GIB, RICH, driver, executor, pod_of, request
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 UIDS = st.uuids().map(str)

@@ -15,8 +15,8 @@ from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import JobPhase, StoreSeen
 from sluice.core.trouble import Trouble
 from sluice.errors import StoreNotReady, StoreUnavailable
-from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.copies import CopyObserver
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.manifests import plan_config_map
 from sluice.kube.mirror import Mirror
 from sluice.kube.names import ATTEMPT_LABEL, Child, child_labels
@@ -28,8 +28,8 @@ from support.copies import PLAN, message, plan_seen, reason
 from support.resources import COPY, STORE, changed
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
     from sluice.kube.copies import Situation
+    from sluice.kube.kinds import Object
     from sluice.kube.probes import Probes
     from sluice.kube.stores import Connections
     from sluice.stores.base import Store

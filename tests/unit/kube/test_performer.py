@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sluice.core.reconcile.world import DeleteJob, WritePositions
 from sluice.kube import manifests
-from sluice.kube.client import CONFIG_MAP, JOB
+from sluice.kube.kinds import CONFIG_MAP, JOB
 from sluice.kube.names import run_name
 from sluice.kube.performer import Performer
 from support.api_server import ApiServer
