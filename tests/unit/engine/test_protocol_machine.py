@@ -330,6 +330,7 @@ class Protocol(RuleBasedStateMachine):
             self.complete_means_complete()
             assert self.world.bytes_of(TARGET) == self.contents
             assert self.world.streams[TARGET].config.tags[0] == "team=a"
+            assert self.world.streams[TARGET].sealed is self.request.seal
             assert self.left_over() == []
         finally:
             if currently_in_test_context():

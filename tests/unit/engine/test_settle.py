@@ -11,12 +11,13 @@ from sluice.core import identity
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.planner import SourceRequest
 from sluice.core.reconcile.world import Complete, Planned
-from sluice.core.steps import Seal
+from sluice.core.steps import Configure, Done, Seal
 from sluice.engine import settle
 from sluice.engine.settle import abandon, ask
 from sluice.errors import (
     InfrastructureError,
     SourceNotFound,
+    StoreRejected,
     StoreUnavailable,
     TargetExists,
     TargetReplaced,
@@ -128,6 +129,28 @@ def test_a_copy_whose_target_is_not_sealed_yet_is_not_complete(world: World) -> 
     assert isinstance(answer, Complete)
     assert answer.positions is not None
     assert abandon(request, sources=None, target=store) == "nothing was left"
+
+
+def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World) -> None:
+    """Its step is refused by the store, and another driver has done it."""
+    request = REQUEST.model_copy(update={"seal": True})
+    late = drive(world, BEFORE_PUBLISHING, request)
+    while not isinstance(step := late.look(), Configure):
+        late.perform(step)
+    copy_all(ModelStore(world), late.plan)
+    assert world.streams[TARGET].sealed
+    late.perform(step)
+    assert isinstance(late.look(), Done)
+
+
+def test_a_target_that_somebody_else_sealed_is_no_success(world: World) -> None:
+    """It has no mark that it is whole, and takes none."""
+    driver = drive(world, BEFORE_PUBLISHING)
+    while not isinstance(step := driver.look(), Configure):
+        driver.perform(step)
+    world.streams[TARGET].sealed = True
+    with pytest.raises(StoreRejected):
+        driver.perform(step)
 
 
 def test_a_whole_target_is_complete(world: World) -> None:
