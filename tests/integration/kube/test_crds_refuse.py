@@ -36,7 +36,7 @@ COPIES: list[Row] = [
     ("metadata.name", "Orders", "lower case"),
     ("spec", REMOVED, "Required value"),
     ("spec", "copy it", "must be of type object"),
-    ("spec.source", REMOVED, "Required value"),
+    ("spec", {"target": COPY["spec"]["target"]}, "exactly one origin of the bytes is needed"),
     ("spec.source", ["in/orders"], "must be of type object"),
     ("spec.source.storeRef", REMOVED, "Required value"),
     ("spec.source.storeRef", "local", "must be of type object"),
