@@ -254,6 +254,9 @@ class CopyStatus:
         size = (
             complete.bytes if complete.bytes is not None else (before.total_bytes if before else 0)
         )
+        events = complete.events
+        if events is None and self.value.verification is not None:
+            events = self.value.verification.events  # as it was told before the target lived on
         self._set(
             failures=0,
             retry_time=None,
@@ -262,7 +265,7 @@ class CopyStatus:
             progress=Progress(
                 bytes=size,
                 total_bytes=size,
-                events=complete.events,
+                events=events,
                 percent=100,
                 summary="100%",
                 time=self._now,
@@ -270,15 +273,15 @@ class CopyStatus:
             verification=Verification(
                 digest=complete.digest,
                 bytes=size,
-                events=complete.events,
+                events=events,
                 segments=complete.segments or 0,
                 time=self._now,
             ),
         )
         target = self._copy.spec.target
-        events = "" if complete.events is None else f"{complete.events:,} events, "
+        counted = "" if events is None else f"{events:,} events, "
         said = Saying(
-            "Copied", f"{target.scope}/{target.stream} is whole: {events}{text.size(size)}."
+            "Copied", f"{target.scope}/{target.stream} is whole: {counted}{text.size(size)}."
         )
         verified = Saying(
             "DigestsMatch",
