@@ -17,8 +17,8 @@ HEADER: Final = 8
 _HEADER: Final = Struct(">q")
 """The two numbers of a header, read as one, are the event's length."""
 
-_RUN: Final = (16, 1 << 16)
-"""Fewest and most headers that are compared at once."""
+_RUN: Final = (16, 1 << 12)
+"""Fewest and most headers that are compared at once: more would not stay in the cache."""
 
 _APART: Final = (1 << 8, 1 << 16)
 """Fewest and most bytes walked event by event before a run of equal ones is looked for again."""

@@ -106,6 +106,21 @@ def test_events_of_zeros_are_read_once() -> None:
     assert count(data, [0, 20_000, 40_001, len(data)], 4096) == (500, 0)
 
 
+def test_events_behind_a_long_one_are_found() -> None:
+    """A stretch that begins in an event of some MiB is counted from behind it, without a hint."""
+    long = random.Random(5).randbytes(3 << 20)  # noqa: S311 - a test's data
+    data = framed(long, b"behind", long, b"last")
+    assert count(data, [0, 1 << 20, 4 << 20, len(data)], 1 << 19) == (4, 0)
+
+
+@pytest.mark.parametrize("lacking", [1, 7, 8, 20])
+def test_an_end_inside_an_event_is_found_by_any_stretch(lacking: int) -> None:
+    """Also where the last stretch was begun at the right place without being told."""
+    data = framed(*[b"twenty bytes of text"] * 30)[:-lacking]
+    with pytest.raises(EventsDamaged, match=f"no event ends at offset {len(data)}"):
+        count(data, [0, 300, len(data)], 64)
+
+
 def test_what_looks_like_events_is_found_out() -> None:
     """Events within an event are taken for what they seem, and counted again as what they are."""
     inner = framed(*[b"inner"] * 400)
