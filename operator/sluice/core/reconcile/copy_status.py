@@ -254,9 +254,6 @@ class CopyStatus:
         size = (
             complete.bytes if complete.bytes is not None else (before.total_bytes if before else 0)
         )
-        events = complete.events
-        if events is None and self.value.verification is not None:
-            events = self.value.verification.events  # as it was told before the target lived on
         self._set(
             failures=0,
             retry_time=None,
@@ -265,7 +262,7 @@ class CopyStatus:
             progress=Progress(
                 bytes=size,
                 total_bytes=size,
-                events=events,
+                events=complete.events,
                 percent=100,
                 summary="100%",
                 time=self._now,
@@ -273,15 +270,15 @@ class CopyStatus:
             verification=Verification(
                 digest=complete.digest,
                 bytes=size,
-                events=events,
+                events=complete.events,
                 segments=complete.segments or 0,
                 time=self._now,
             ),
         )
         target = self._copy.spec.target
-        counted = "" if events is None else f"{events:,} events, "
+        events = "" if complete.events is None else f"{complete.events:,} events, "
         said = Saying(
-            "Copied", f"{target.scope}/{target.stream} is whole: {counted}{text.size(size)}."
+            "Copied", f"{target.scope}/{target.stream} is whole: {events}{text.size(size)}."
         )
         verified = Saying(
             "DigestsMatch",
