@@ -5,9 +5,17 @@ import pytest
 from localstore import ForeignClient, Standalone
 from sluice.engine.report import Outcome
 from sluice.engine.settle import positions
+from sluice.engine.stream import Limits
 from sluice.pipelines.program import Stores
 from support.command import Copy
-from support.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
+from support.inline import (
+    SETTINGS,
+    assert_equal_segments,
+    counts_of,
+    job_of,
+    run_inline,
+    staging_of,
+)
 
 FRAME = 108
 """Bytes of an event of 100 bytes in its segment."""
@@ -99,6 +107,33 @@ def test_events_of_the_maximum_size_are_copied(
     original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
     assert (copied.events, copied.bytes, copied.clean) == (5, 5 * (8 << 20), True)
     assert copied.digest == original.digest
+
+
+def test_events_that_came_by_transactions_are_counted(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """The store counts none of them in the source; report and target have them all."""
+    scope, written = copy.source[0], "written"
+    foreign.create(scope, written, segments=2)
+    foreign.write(scope, written, events=1000, size=300, keys=16)
+    foreign.copy(scope, written, copy.source[1], mode="txn", segments=2)
+    assert sum(counts_of(standalone, *copy.source, range(2))) < 1000
+    foreign.write(*copy.source, events=10, keys=16)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert sum(assert_equal_segments(copy, standalone, report)) == report.events == 1010
+    assert sum(counts_of(standalone, *copy.target, range(2))) == 1010
+
+
+def test_slices_of_one_segment_are_counted_side_by_side(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Of a segment that is verified in three slices all events are counted."""
+    foreign.create(*copy.source, segments=1)
+    foreign.write(*copy.source, events=20_000, size=1000, keys=16)
+    report = run_inline(copy, limits=Limits(slice_bytes=8 << 20))
+    assert report.outcome is Outcome.COPIED
+    assert assert_equal_segments(copy, standalone, report) == [20_000]
 
 
 def test_what_a_truncation_left_is_copied(

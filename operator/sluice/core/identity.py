@@ -102,6 +102,11 @@ def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
     return uuid5(UUID(copy), "source"), uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
 
 
+def events_attribute(copy: str) -> UUID:
+    """Attribute of a target segment: the events this copy published into it."""
+    return uuid5(UUID(copy), "events")
+
+
 def stitch_attribute(copy: str) -> UUID:
     """Attribute of a segment's first part: its length after the last part merged into it."""
     return uuid5(UUID(copy), "stitch")

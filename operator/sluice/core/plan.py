@@ -58,8 +58,10 @@ class SegmentPlan(Frozen):
         start: first offset copied.
         end: offset after the last byte copied.
         created: the segment's creation time in ms; with the id it is the source's identity.
-        events: exact number of events in the range; None when the store cannot tell for this
-            range, then they are counted while the staged bytes are verified.
+        events: number of events in the range as the source's store says, which is too low where
+            transactions brought some; None when it cannot tell for this range. They are counted
+            while the staged bytes are verified; only a copy without verification takes the store's
+            word.
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
     """
 
@@ -128,7 +130,7 @@ class StreamPlan(Frozen):
 
     @property
     def events(self) -> int | None:
-        """Events to copy, None when they are not known before they are counted."""
+        """Events to copy as the source's store says; None where it cannot tell for all of them."""
         counts = [segment.events for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 

@@ -39,6 +39,7 @@ from sluice.kube.manifests import positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
 from sluice.kube.names import UID_LABEL
 from sluice.kube.objects import copy_seen, parse_copy
+from sluice.kube.pods import tasks_for
 from sluice.kube.profiles import profile_trouble
 
 if TYPE_CHECKING:
@@ -150,11 +151,12 @@ class CopyObserver:
             ApiUnavailable: the API server could not be asked.
         """
         resource = parse_copy(body)
-        request = copy_request(resource, cluster=self._cluster)
+        profile = self._settings.profiles.get(resource.spec.runtime.profile)
+        tasks = 1 if profile is None else tasks_for(resource.spec, profile)
+        request = copy_request(resource, cluster=self._cluster, tasks=tasks)
         seen = copy_seen(body, resource, request.copy_id)
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
-        profile = self._settings.profiles.get(resource.spec.runtime.profile)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)

@@ -73,6 +73,16 @@ def executors_for(request: JobRequest) -> int:
     return min(suitable, request.profile.max_executors)
 
 
+def tasks_for(spec: StreamCopySpec, profile: Profile) -> int:
+    """How many tasks will run at once, for planning.
+
+    Where the spec leaves the number of executors open, the plan's size decides, which is not known
+    yet: a driver's own then, since what is large enough for executors has parts enough for them.
+    """
+    executors = spec.runtime.executors or 0
+    return executors * profile.executor.cores or profile.slots
+
+
 def driver_pod(request: JobRequest) -> Object:
     """The driver's pod."""
     profile, spec = request.profile, request.spec

@@ -8,7 +8,7 @@ from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
 from sluice.errors import InfrastructureError, NoSuchSegment
-from support.model import CREATION_TIME, Fate, ModelStore, World, segment_name
+from support.model import CREATION_TIME, EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
 from support.sources import Heard, ManualClock, copy_all, planned, put_source, split
 
@@ -94,6 +94,44 @@ def test_a_seal_that_is_cut_off_is_repeated(world: World, fate: Fate) -> None:
     assert report.outcome is Outcome.COPIED
     assert world.streams[TARGET].sealed
     assert world.staging() == []
+
+
+@pytest.mark.parametrize("divided", [False, True], ids=["whole", "parts"])
+def test_events_are_counted_whatever_the_source_says(world: World, divided: bool) -> None:  # noqa: FBT001
+    """A store does not count what transactions brought: report and target have all of them."""
+    sizes = [40, 0, 3, 40, 100, 7, 0, 0, 20]
+    put_source(world, sizes, [9])
+    for index in range(2):
+        world.segments[segment_name(SOURCE, index)].attributes[EVENT_COUNT] = index
+    store = ModelStore(world)
+    plan = planned(store)
+    assert plan.events == 1
+    (report,) = copy_all(store, split(plan) if divided else plan)
+    assert [segment.events for segment in report.segments] == [len(sizes), 1]
+    counts = [
+        world.segments[segment_name(TARGET, s.id)].attributes[EVENT_COUNT]
+        for s in world.streams[TARGET].segments
+    ]
+    assert counts == [len(sizes), 1]
+
+
+def test_plain_bytes_have_the_stores_count(world: World) -> None:
+    """What holds no events is copied all the same, with the number that its store says."""
+    name = segment_name(SOURCE, 0)
+    world.segments[name].data[:] = b"plain bytes, and more than a chunk of them"
+    world.segments[name].attributes[EVENT_COUNT] = 6
+    (report,) = copy_all(ModelStore(world), planned(ModelStore(world)))
+    assert [segment.events for segment in report.segments] == [6, 0, 1]
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+
+
+def test_without_verification_the_stores_count_is_taken(world: World) -> None:
+    """Nothing is read again for the sake of a number."""
+    name = segment_name(SOURCE, 0)
+    world.segments[name].attributes[EVENT_COUNT] = 1
+    plan = planned(ModelStore(world)).model_copy(update={"verify": False})
+    (report,) = copy_all(ModelStore(world), plan)
+    assert [segment.events for segment in report.segments] == [1, 0, 1]
 
 
 def test_the_digest_does_not_depend_on_parts(world: World) -> None:

@@ -91,7 +91,7 @@ class Protocol(RuleBasedStateMachine):
         second=st.none()
         | st.lists(st.lists(st.integers(0, 40), max_size=3), min_size=1, max_size=2),
         divided=st.booleans(),
-        counted=st.booleans(),
+        told=st.sampled_from([None, 0, 1]),
         seal=st.booleans(),
     )
     def source(
@@ -101,10 +101,13 @@ class Protocol(RuleBasedStateMachine):
         *,
         second: list[list[int]] | None = None,
         divided: bool,
-        counted: bool,
+        told: int | None,
         seal: bool,
     ) -> None:
-        """A source of a few segments, scaled or not, in one or more parts each; perhaps another."""
+        """A source of a few segments, scaled or not, in one or more parts each; perhaps another.
+
+        Its store knows how many events there are in a segment, or tells another number.
+        """
         self.contents = put_scaled_source(self.world, shapes, moves)
         sources = [SOURCE]
         if second is not None:
@@ -118,7 +121,7 @@ class Protocol(RuleBasedStateMachine):
             for segment in self.world.streams[name].readable
         ]
         self.divided = divided
-        self.counted = counted
+        self.told = told
         for _ in range(2):
             self.driver()
 
@@ -131,7 +134,7 @@ class Protocol(RuleBasedStateMachine):
             SeenSegment(
                 **segment.model_dump(exclude={"cuts", "events", "keys"}),
                 keys=segment.keys,
-                events=segment.events if self.counted else None if segment.length else 0,
+                events=self.told if segment.length else 0,
             )
             for segment in found.plan.segments
         ]
@@ -355,9 +358,7 @@ def test_a_driver_without_an_adversary_copies() -> None:
     """The machine's own driver copies a scaled source in several parts."""
     machine = Protocol()
     moves = [("split", 0), ("merge", 1)]
-    machine.source(
-        shapes=[[5, 90, 3], [], [17]], moves=moves, divided=True, counted=False, seal=True
-    )
+    machine.source(shapes=[[5, 90, 3], [], [17]], moves=moves, divided=True, told=None, seal=True)
     actor = machine.driver()
     while actor.alive:
         actor.move()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -219,11 +220,11 @@ def test_a_target_that_has_nothing_of_the_copy_left_has_no_map(world: World) -> 
     assert answer.positions is None
 
 
-def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -> None:
-    """They were counted while they were verified."""
+def test_events_are_those_that_were_counted_and_not_those_of_the_plan(world: World) -> None:
+    """What was published tells how many there are: a plan only has the store's word."""
     plan = copied(world)
-    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
-    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    wrong = [segment.model_copy(update={"events": 1}) for segment in plan.segments]
+    answer = asked(world, plan.model_copy(update={"segments": tuple(wrong)}))
     assert isinstance(answer, Complete)
     assert answer.events == EVENTS
 
@@ -234,8 +235,7 @@ def test_a_segment_that_nothing_came_to_has_no_events() -> None:
     put_source(world, [40, 40], [])
     plan = copied(world)
     world.segments[target_segment(world, 1)].attributes.pop(EVENT_COUNT)
-    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
-    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    answer = asked(world, plan)
     assert isinstance(answer, Complete)
     assert answer.events == 2
 
@@ -273,16 +273,18 @@ def test_a_target_that_lives_on_stays_complete(world: World) -> None:
     world.segments[segment_name(TARGET, 99)] = ModelSegment()
     world.streams[TARGET].segments = (Segment(id=99, keys=KeyRange(low=0, high=1)),)
     assert asked(world, plan) == complete
+    world.scale(TARGET, 1, truncate=True)
+    assert asked(world, plan) == replace(complete, events=None, positions=None)
 
 
-def test_events_of_a_target_that_lives_on_are_not_the_copys(world: World) -> None:
-    """Without the plan nobody can tell them apart any more."""
+def test_events_of_later_writers_are_not_the_copys(world: World) -> None:
+    """Each segment of the target says what came by the copy, whatever was written since."""
     copied(world)
     world.segments[target_segment(world, 0)].data += b"more"
     world.segments[target_segment(world, 0)].attributes[EVENT_COUNT] += 1
     answer = asked(world)
     assert isinstance(answer, Complete)
-    assert (answer.bytes, answer.events) == (BYTES, None)
+    assert (answer.bytes, answer.events) == (BYTES, EVENTS)
 
 
 def test_what_stands_in_the_way_is_said(world: World) -> None:
