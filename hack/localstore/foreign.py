@@ -240,6 +240,53 @@ class ForeignClient:
         """Counts what a reader that comes now finds."""
         return reports.Visible(**self._call("visible", _of(scope, stream), seconds))
 
+    def create_group(self, scope: str, group: str, *streams: str) -> bool:
+        """Makes a reader group of streams, from their heads, and tells whether it is new."""
+        return self._changed("createGroup", _in(scope, group) | {"streams": ",".join(streams)})
+
+    def delete_group(self, scope: str, group: str) -> bool:
+        """Deletes a reader group."""
+        return self._changed("deleteGroup", _in(scope, group))
+
+    def group_cuts(self, scope: str, group: str) -> dict[str, str]:
+        """Tells where a group is, by what its readers told last: a cut as text for each stream.
+
+        A segment that was read to its end is not in it.
+        """
+        return dict(self._call("groupCuts", _in(scope, group))["cuts"])
+
+    def read_group(
+        self,
+        scope: str,
+        group: str,
+        *,
+        events: int | None = None,
+        quiet_ms: int | None = None,
+        pace_ms: int | None = None,
+        stay: bool = False,
+        seconds: float = _SECONDS,
+    ) -> reports.Read:
+        """Reads with a new reader of a group, where the group is.
+
+        Args:
+            scope: The group's scope.
+            group: Its name.
+            events: At most.
+            quiet_ms: Until none came for so long; a minute when left out.
+            pace_ms: For each event.
+            stay: Whether the reader stays online, until `leave_group`.
+            seconds: Deadline.
+
+        Returns:
+            What was found.
+        """
+        options = _given(events=events, quiet=quiet_ms, pace=pace_ms, stay=stay or None)
+        return reports.Read(**self._call("readGroup", _in(scope, group) | options, seconds))
+
+    def leave_group(self) -> bool:
+        """Takes the reader that stayed online out of its group."""
+        return self._changed("leaveGroup", {})
+
     def copy(
         self,
         scope: str,
@@ -312,6 +359,10 @@ class ForeignClient:
 
 def _of(scope: str, stream: str) -> dict[str, object]:
     return {"scope": scope, "stream": stream}
+
+
+def _in(scope: str, group: str) -> dict[str, object]:
+    return {"scope": scope, "group": group}
 
 
 def _given(**arguments: object) -> dict[str, object]:

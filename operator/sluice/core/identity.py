@@ -93,6 +93,11 @@ def verified_attribute(copy: str) -> UUID:
     return uuid5(UUID(copy), "verified")
 
 
+def group_identity(copy: str, scope: str, group: str) -> UUID:
+    """What a store knows the reader group by that this copy makes under a name."""
+    return uuid5(UUID(copy), f"group/{scope}/{group}")
+
+
 def owner_tags(copy: str) -> tuple[str, str]:
     """The tags of a target from its creation on."""
     return (TAG_MANAGED, TAG_COPY + copy)

@@ -331,6 +331,10 @@ class Controller:
         reply = await self._call(self._stub.getDelegationToken, info, doing)
         return str(reply.delegationToken)
 
+    async def ask(self, method: str, request: Any, doing: str) -> Any:
+        """Any other call, by its name; its statuses are the caller's."""
+        return await self._call(getattr(self._stub, method), request, doing)
+
     async def _call(
         self, method: Any, request: Any, doing: str, *, missing: SluiceError | None = None
     ) -> Any:
