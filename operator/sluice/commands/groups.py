@@ -14,10 +14,8 @@ from sluice.errors import InvalidSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.engine.groups import Move
     from sluice.engine.positions import Mapped
-    from sluice.pipelines.program import Job
-    from sluice.stores.base import Store
+    from sluice.pipelines.program import Job, Stores
 
 
 class Wish(NamedTuple):
@@ -41,31 +39,74 @@ def move_group(
     wish: Wish,
     mapped: Sequence[Mapped],
     *,
-    source: Store,
-    target: Store,
-    cut: Mapping[int, int] | None,
+    stores: Stores,
+    given: tuple[int, Mapping[int, int]] | None,
     output: str,
 ) -> None:
-    """Print where a group is, in the source and in the target, and make the target's."""
-    request = job.request
-    group = _named(wish.group, request.source.scope, FIELD)
-    new = _named(wish.name or group.name, request.target.scope, "--as")
-    move = look(group, request.source, mapped, source, cut=cut, alone=wish.alone)
+    """Print where a group is, in the source and in the target, and make the target's.
+
+    Args:
+        job: the copy.
+        wish: what is asked for.
+        mapped: the copy's map.
+        stores: of this process.
+        given: the group's position, if the command line says it: the place of its stream among
+            the sources, and a cut.
+        output: text or json.
+    """
+    place, cut = given or (_place(job, wish, stores), None)
+    source = job.request.sources[place]
+    store, target = stores[job.sources[source.store]], stores[job.target]
+    group = _named(wish.group, source.stream.scope, FIELD)
+    new = _named(wish.name or group.name, job.request.target.scope, "--as")
+    there = [one for one in mapped if one.stream == place]
+    move = look(group, source.stream, there, store, cut=cut, alone=wish.alone)
     made = None
     if wish.apply:
         made = make(
             new,
-            request.target,
+            job.request.target,
             move.target,
             settings=move.settings,
-            copy_id=request.copy_id,
+            copy_id=job.request.copy_id,
             store=target,
         )
-    told = _told(job, group, new, move, made, source=source, target=target)
+    told = {
+        "readerGroup": str(group),
+        "source": str(source.stream),
+        "sourceStreamCut": store.write_cut(source.stream, move.source),
+        "sourceOffsets": _offsets(move.source),
+        "target": str(job.request.target),
+        "streamCut": target.write_cut(job.request.target, move.target),
+        "offsets": _offsets(move.target),
+        "otherStreams": [str(stream) for stream in move.left],
+        "targetReaderGroup": str(new),
+        "applied": {None: "No", True: "Created", False: "AlreadyThere"}[made],
+    }
     if output == "json":
         print_json(told)
     else:
-        _print(told, move)
+        _print(told)
+
+
+def _place(job: Job, wish: Wish, stores: Stores) -> int:
+    """The one of the sources that the group reads."""
+    sources = job.request.sources
+    if len(sources) == 1:
+        return 0
+    found = {}
+    for place, source in reversed([*enumerate(sources)]):  # of one that is there twice, the first
+        group = _named(wish.group, source.stream.scope, FIELD)
+        config = stores[job.sources[source.store]].reader_group(group)
+        if config is not None and source.stream in config.streams:
+            found[source.store, source.stream] = place
+    if len(found) != 1:
+        raise InvalidSpec(
+            f"the reader group {wish.group} reads {len(found)} of the {len(sources)} sources",
+            field=FIELD,
+            remedy="Only of one that it reads is there a position. With --cut, give one yourself.",
+        )
+    return next(iter(found.values()))
 
 
 def _named(text: str, scope: str, field: str) -> GroupName:
@@ -77,38 +118,14 @@ def _named(text: str, scope: str, field: str) -> GroupName:
     return GroupName(before or scope, name)
 
 
-def _told(
-    job: Job,
-    group: GroupName,
-    new: GroupName,
-    move: Move,
-    made: bool | None,  # noqa: FBT001 - an outcome
-    *,
-    source: Store,
-    target: Store,
-) -> dict[str, Any]:
-    return {
-        "readerGroup": str(group),
-        "source": str(job.request.source),
-        "sourceStreamCut": source.write_cut(job.request.source, move.source),
-        "sourceOffsets": _offsets(move.source),
-        "target": str(job.request.target),
-        "streamCut": target.write_cut(job.request.target, move.target),
-        "offsets": _offsets(move.target),
-        "otherStreams": [str(stream) for stream in move.left],
-        "targetReaderGroup": str(new),
-        "applied": {None: "No", True: "Created", False: "AlreadyThere"}[made],
-    }
-
-
 def _offsets(cut: Mapping[int, int]) -> list[dict[str, int]]:
     return [{"segmentID": segment, "offset": at} for segment, at in sorted(cut.items())]
 
 
-def _print(told: Mapping[str, Any], move: Move) -> None:
+def _print(told: Mapping[str, Any]) -> None:
     click.echo(f"{told['readerGroup']} is, in {told['source']}, at\n{told['sourceStreamCut']}")
     click.echo(f"which is, in {told['target']},\n{told['streamCut']}")
-    if move.left:
+    if told["otherStreams"]:
         click.echo(f"It reads these as well, which stay behind: {', '.join(told['otherStreams'])}")
     new = told["targetReaderGroup"]
     click.echo(

@@ -86,33 +86,37 @@ def position(
                 job,
                 Wish(group, name, apply, alone),
                 mapped,
-                source=stores[job.source],
-                target=store,
-                cut=given,
+                stores=stores,
+                given=given,
                 output=output,
             )
         elif given is None:
             _print_map(job, mapped, output)
         else:
-            _print_cut(job, translate(given, mapped), store, output)
+            place, at = given
+            translated = translate(at, [one for one in mapped if one.stream == place])
+            _print_cut(job, translated, store, output)
 
 
-def _given(job: Job, text: str, store: Store) -> dict[int, int]:
+def _given(job: Job, text: str, store: Store) -> tuple[int, dict[int, int]]:
+    """The place of the cut's stream among the sources, and the cut."""
     try:
         stream, cut = store.read_cut(text)
     except InvalidSpec as error:
         raise InvalidSpec(error.message, field="--cut", remedy=error.remedy) from None
-    if stream != job.request.source:
+    places = [i for i, source in enumerate(job.request.sources) if source.stream == stream]
+    if not places:
         raise InvalidSpec(
-            f"this is a cut of {stream}, and the source is {job.request.source}", field="--cut"
+            f"this is a cut of {stream}, and the copy is of {job.request.origin}", field="--cut"
         )
-    return cut
+    return places[0], cut
 
 
 def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
     if output == "json":
         entries = [
             {
+                "source": str(job.request.sources[one.stream].stream),
                 "segment": one.source,
                 "from": one.start,
                 "to": one.end,
@@ -123,17 +127,18 @@ def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
         ]
         print_json(
             {
-                "source": str(job.request.source),
                 "target": str(job.request.target),
                 "segments": entries,
             }
         )
         return
-    table = Table(title=f"{job.request.source} -> {job.request.target}", title_justify="left")
+    table = Table(title=f"{job.request.origin} -> {job.request.target}", title_justify="left")
+    table.add_column("Source", overflow="fold")
     for column in ("Segment", "From", "To", "Target segment", "Shift"):
         table.add_column(column, justify="right")
     for one in mapped:
-        table.add_row(*map(str, (one.source, one.start, one.end, one.target, one.shift)))
+        source = job.request.sources[one.stream].stream
+        table.add_row(*map(str, (source, one.source, one.start, one.end, one.target, one.shift)))
     console.out.print(table)
 
 

@@ -13,6 +13,7 @@ from support.model.world import (
     ModelGroup,
     ModelSegment,
     ModelStream,
+    ModelTransaction,
     World,
     segment_name,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "ModelSegment",
     "ModelStore",
     "ModelStream",
+    "ModelTransaction",
     "World",
     "segment_name",
 ]

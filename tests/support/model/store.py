@@ -19,7 +19,7 @@ from sluice.errors import (
     StoreUnavailable,
 )
 from sluice.stores.base import Block, Condition
-from support.model.catalog import ModelCatalog
+from support.model.transactions import ModelTransactions
 from support.model.world import (
     CREATION_TIME,
     EPOCH,
@@ -28,7 +28,9 @@ from support.model.world import (
     ModelGroup,
     ModelSegment,
     World,
+    number_of,
     segment_name,
+    transaction_name,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Buffer
 
 
-class ModelStore(ModelCatalog):
+class ModelStore(ModelTransactions):
     """A `sluice.stores.base.Store` over a World.
 
     Args:
@@ -70,7 +72,7 @@ class ModelStore(ModelCatalog):
 
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """See Store."""
-        return f"{segment_name(stream, segment)}#{key}"
+        return transaction_name(stream, segment, key)
 
     def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
         """See Store."""
@@ -96,6 +98,10 @@ class ModelStore(ModelCatalog):
     def is_original(self, segment: int) -> bool:
         """See Store."""
         return segment < EPOCH
+
+    def is_beside(self, one: int, other: int) -> bool:
+        """See Store."""
+        return one % EPOCH == other % EPOCH
 
     def probe(self) -> Health:
         """See Store."""
@@ -239,6 +245,7 @@ class ModelStore(ModelCatalog):
 
         def act() -> None:
             into, there = self._segment(target), self._segment(source)
+            assert number_of(target) == number_of(source), "perhaps not in one place"
             if into.attributes.get(condition.attribute) != condition.expected:
                 raise ConditionFailed(f"{target} has another value", segment=target)
             if into.sealed:

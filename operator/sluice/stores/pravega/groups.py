@@ -7,7 +7,8 @@ from uuid import UUID
 
 from sluice.core.groups import GroupConfig, GroupSettings
 from sluice.core.model import StreamName
-from sluice.errors import InvalidSpec, ProtocolError, ScopeNotFound, StoreRejected
+from sluice.errors import InvalidSpec, ProtocolError
+from sluice.stores.pravega.calls import info, no_scope, settle
 from sluice.stores.pravega.proto import controller_pb2 as pb
 
 if TYPE_CHECKING:
@@ -41,11 +42,9 @@ async def config(controller: Controller, group: GroupName) -> GroupConfig | None
     """How a group is configured; None when there is none."""
     doing = f"read the configuration of the reader group {group}"
     request = pb.ReaderGroupInfo(scope=group.scope, readerGroup=group.name)
-    reply = await controller.ask("getReaderGroupConfig", request, doing)
-    if reply.status == pb.ReaderGroupConfigResponse.RG_NOT_FOUND:
+    reply = await controller.call(controller.stub.getReaderGroupConfig, request, doing)
+    if not settle(reply, doing, RG_NOT_FOUND=False):
         return None
-    if reply.status != pb.ReaderGroupConfigResponse.SUCCESS:
-        raise _unexpected(pb.ReaderGroupConfigResponse.Status.Name(reply.status), doing)
     streams = sorted(_cuts(reply.config.startingStreamCuts), key=str)
     bounded = [stream for stream, cut in _cuts(reply.config.endingStreamCuts).items() if cut]
     return GroupConfig(_settings(reply.config), tuple(streams), tuple(sorted(bounded, key=str)))
@@ -66,7 +65,6 @@ async def make(
         InvalidSpec: the store does not allow the name.
     """
     doing = f"make the reader group {group}"
-    streams = {stream: pb.StreamInfo(scope=stream.scope, stream=stream.stream) for stream in start}
     request = pb.ReaderGroupConfiguration(
         scope=group.scope,
         readerGroupName=group.name,
@@ -76,17 +74,19 @@ async def make(
         retentionType=settings.retention,
         readerGroupId=str(identity),
         startingStreamCuts=[
-            pb.StreamCut(streamInfo=info, cut=start[stream]) for stream, info in streams.items()
+            pb.StreamCut(streamInfo=info(stream), cut=cut) for stream, cut in start.items()
         ],
-        endingStreamCuts=[pb.StreamCut(streamInfo=info) for info in streams.values()],
+        endingStreamCuts=[pb.StreamCut(streamInfo=info(stream)) for stream in start],
     )
-    reply = await controller.ask("createReaderGroup", request, doing)
-    if reply.status == pb.CreateReaderGroupResponse.SCOPE_NOT_FOUND:
-        raise ScopeNotFound(f"there is no scope {group.scope}")
-    if reply.status == pb.CreateReaderGroupResponse.INVALID_RG_NAME:
-        raise InvalidSpec(f"the store does not allow the name {group.name!r} for a reader group")
-    if reply.status != pb.CreateReaderGroupResponse.SUCCESS:
-        raise _unexpected(pb.CreateReaderGroupResponse.Status.Name(reply.status), doing)
+    reply = await controller.call(controller.stub.createReaderGroup, request, doing)
+    settle(
+        reply,
+        doing,
+        SCOPE_NOT_FOUND=no_scope(group.scope),
+        INVALID_RG_NAME=InvalidSpec(
+            f"the store does not allow the name {group.name!r} for a reader group"
+        ),
+    )
     try:
         known_as = UUID(reply.config.readerGroupId)
     except ValueError:
@@ -114,7 +114,3 @@ def _cuts(messages: Iterable[pb.StreamCut]) -> Cuts:
         StreamName(scope=one.streamInfo.scope, stream=one.streamInfo.stream): dict(one.cut)
         for one in messages
     }
-
-
-def _unexpected(status: str, doing: str) -> StoreRejected:
-    return StoreRejected(f"cannot {doing}: the controller answered {status}")
