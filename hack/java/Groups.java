@@ -6,6 +6,7 @@ import io.pravega.client.stream.ReaderConfig;
 import io.pravega.client.stream.ReaderGroup;
 import io.pravega.client.stream.ReaderGroupConfig;
 import io.pravega.client.stream.Stream;
+import io.pravega.client.stream.StreamCut;
 import io.pravega.client.stream.impl.ByteBufferSerializer;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -28,14 +29,18 @@ final class Groups {
         this.session = session;
     }
 
-    /** Makes a group that reads streams from their heads: {@code streams=a,b}. */
+    /** Makes a group that reads streams from their heads, {@code streams=a,b}, or from a cut. */
     Map<String, Object> create(Command command) {
         ReaderGroupConfig.ReaderGroupConfigBuilder config =
                 ReaderGroupConfig.builder()
                         .automaticCheckpointIntervalMillis(command.number("checkpoint", 500))
                         .groupRefreshTimeMillis(command.number("checkpoint", 500));
         for (String stream : command.text("streams").split(",")) {
-            config.stream(Stream.of(command.scope(), stream));
+            StreamCut start = StreamCut.UNBOUNDED;
+            if (command.has("cut")) {
+                start = StreamCut.from(command.text("cut"));
+            }
+            config.stream(Stream.of(command.scope(), stream), start);
         }
         try (ReaderGroupManager groups = manager(command)) {
             return Map.of(

@@ -240,9 +240,20 @@ class ForeignClient:
         """Counts what a reader that comes now finds."""
         return reports.Visible(**self._call("visible", _of(scope, stream), seconds))
 
-    def create_group(self, scope: str, group: str, *streams: str) -> bool:
-        """Makes a reader group of streams, from their heads, and tells whether it is new."""
-        return self._changed("createGroup", _in(scope, group) | {"streams": ",".join(streams)})
+    def create_group(self, scope: str, group: str, *streams: str, cut: str | None = None) -> bool:
+        """Makes a reader group, and tells whether it is new.
+
+        Args:
+            scope: Scope of the group and of what it reads.
+            group: Its name.
+            streams: That it reads.
+            cut: Where it begins, as text, if that is one stream; else at the heads.
+
+        Returns:
+            Whether it was not there.
+        """
+        arguments = _in(scope, group) | {"streams": ",".join(streams)} | _given(cut=cut)
+        return self._changed("createGroup", arguments)
 
     def delete_group(self, scope: str, group: str) -> bool:
         """Deletes a reader group."""
