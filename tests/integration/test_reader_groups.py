@@ -28,6 +28,13 @@ EVENTS = 2000
 KEYS = 32
 GROUP = "readers"
 ELSEWHERE = User("elsewhere", "3333_cccc", "prn::*,READ_UPDATE")
+MOVER = User(
+    "mover",
+    "4444_dddd",
+    "prn::/scope:shop,READ;prn::/scope:shop/stream:orders,READ_UPDATE"
+    f";prn::/scope:shop/reader-group:{GROUP},READ",
+)
+"""May copy one stream from there, and see where one reader group is."""
 
 MANIFEST = """\
 apiVersion: sluice.dev/v1alpha1
@@ -83,7 +90,7 @@ class CopyBetweenStores(Copy):
 @pytest.fixture(scope="module")
 def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
     """Gives a third server, which knows none of the second one's users."""
-    server = Standalone(users=[ELSEWHERE], heap="1g")
+    server = Standalone(users=[ELSEWHERE, MOVER], heap="1g")
     with announce("another Pravega standalone with authentication"):
         server.start()
     yield server
@@ -138,17 +145,17 @@ def test_a_group_goes_on_in_another_store(
 ) -> None:
     """Two stores with logins of their own: neither one's serves at the other.
 
-    The group has read half of a stream of two segments that was scaled. In the other store, it gets
+    The source's may do nothing but read one stream and one group. The group has read half of a stream of two segments that was scaled. In the other store, it gets
     exactly the rest, and what was made there is left alone from then on.
     """
-    here = foreign_for(standalone_auth.controller_uri, ADMIN)
-    there = foreign_for(elsewhere.controller_uri, ELSEWHERE)
+    here = foreign_for(elsewhere.controller_uri, ELSEWHERE)
+    there = foreign_for(standalone_auth.controller_uri, ADMIN)
     copy = CopyBetweenStores(
         tmp_path,
-        elsewhere.controller_uri,
+        standalone_auth.controller_uri,
         ("shop", "orders"),
         ("backup", "orders"),
-        source_uri=standalone_auth.controller_uri,
+        source_uri=elsewhere.controller_uri,
     )
     here.create(*copy.source, segments=2)
     here.write(*copy.source, events=EVENTS, keys=KEYS)
@@ -158,12 +165,12 @@ def test_a_group_goes_on_in_another_store(
     before = here.read_group("shop", GROUP, events=EVENTS * 8 // 5)
     there.create_scope("backup")
 
-    for main, backup in ((ADMIN, ADMIN), (ELSEWHERE, ELSEWHERE)):
+    for main, backup in ((ADMIN, ADMIN), (MOVER, MOVER)):
         copy.log_in(main, backup)
         refused = copy.run("run")
         assert (refused.code, "AuthenticationFailed" in refused.err) == (3, True), refused
         assert there.streams("backup") == []
-    copy.log_in(ADMIN, ELSEWHERE)
+    copy.log_in(MOVER, ADMIN)
     finished = copy.run("run")
     assert finished.code == 0, finished.err
 

@@ -22,16 +22,26 @@ class Wish(NamedTuple):
     """What the command line asks for.
 
     Attributes:
-        group: the source's, perhaps with its scope.
-        name: of the target's, perhaps with its scope; None for the same name.
+        group: the source's: its scope, if that is said, and its name.
+        new: the target's; None for the same name.
         apply: whether the target's group is to be made.
         alone: whether the group may read other streams as well.
     """
 
-    group: str
-    name: str | None
+    group: tuple[str, str]
+    new: tuple[str, str] | None
     apply: bool
     alone: bool
+
+
+def parse(text: str, field: str) -> tuple[str, str]:
+    """The scope, which may be left out, and the name in `SCOPE/NAME`. InvalidSpec."""
+    scope, slash, name = text.rpartition("/")
+    if not name or "/" in scope or bool(slash) != bool(scope):
+        raise InvalidSpec(
+            f"{text!r} is no name of a reader group", field=field, remedy="Give NAME or SCOPE/NAME."
+        )
+    return scope, name
 
 
 def move_group(
@@ -57,8 +67,8 @@ def move_group(
     place, cut = given or (_place(job, wish, stores), None)
     source = job.request.sources[place]
     store, target = stores[job.sources[source.store]], stores[job.target]
-    group = _named(wish.group, source.stream.scope, FIELD)
-    new = _named(wish.name or group.name, job.request.target.scope, "--as")
+    group = _in(source.stream.scope, wish.group)
+    new = _in(job.request.target.scope, wish.new or ("", group.name))
     there = [one for one in mapped if one.stream == place]
     move = look(group, source.stream, there, store, cut=cut, alone=wish.alone)
     made = None
@@ -96,26 +106,22 @@ def _place(job: Job, wish: Wish, stores: Stores) -> int:
         return 0
     found = {}
     for place, source in reversed([*enumerate(sources)]):  # of one that is there twice, the first
-        group = _named(wish.group, source.stream.scope, FIELD)
+        group = _in(source.stream.scope, wish.group)
         config = stores[job.sources[source.store]].reader_group(group)
         if config is not None and source.stream in config.streams:
             found[source.store, source.stream] = place
     if len(found) != 1:
         raise InvalidSpec(
-            f"the reader group {wish.group} reads {len(found)} of the {len(sources)} sources",
+            f"the reader group {wish.group[1]} reads {len(found)} of the {len(sources)} sources",
             field=FIELD,
             remedy="Only of one that it reads is there a position. With --cut, give one yourself.",
         )
     return next(iter(found.values()))
 
 
-def _named(text: str, scope: str, field: str) -> GroupName:
-    before, slash, name = text.rpartition("/")
-    if not name or "/" in before or bool(slash) != bool(before):
-        raise InvalidSpec(
-            f"{text!r} is no name of a reader group", field=field, remedy="Give NAME or SCOPE/NAME."
-        )
-    return GroupName(before or scope, name)
+def _in(scope: str, given: tuple[str, str]) -> GroupName:
+    """A group, in this scope if none is given."""
+    return GroupName(given[0] or scope, given[1])
 
 
 def _offsets(cut: Mapping[int, int]) -> list[dict[str, int]]:

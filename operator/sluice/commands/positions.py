@@ -9,7 +9,7 @@ from rich.table import Table
 
 from sluice import console
 from sluice.commands.copying import read
-from sluice.commands.groups import Wish, move_group
+from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, print_json, settings_of
 from sluice.engine.positions import position_map, translate
 from sluice.errors import InvalidSpec
@@ -68,6 +68,10 @@ def position(
             field="--reader-group",
             remedy="Name one, as in --reader-group GROUP --apply.",
         )
+    wish = None
+    if group is not None:
+        new = None if name is None else parse(name, "--as")
+        wish = Wish(parse(group, "--reader-group"), new, apply, alone)
     settings = settings_of(credentials_dir)
     found = jobs(read(file), settings)
     if len(found) != 1:
@@ -81,15 +85,8 @@ def position(
         store = stores[job.target]
         mapped = position_map(job.request.copy_id, job.request.target, store)
         given = None if cut is None else _given(job, cut, store)
-        if group is not None:
-            move_group(
-                job,
-                Wish(group, name, apply, alone),
-                mapped,
-                stores=stores,
-                given=given,
-                output=output,
-            )
+        if wish is not None:
+            move_group(job, wish, mapped, stores=stores, given=given, output=output)
         elif given is None:
             _print_map(job, mapped, output)
         else:
