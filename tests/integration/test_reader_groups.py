@@ -145,8 +145,9 @@ def test_a_group_goes_on_in_another_store(
 ) -> None:
     """Two stores with logins of their own: neither one's serves at the other.
 
-    The source's may do nothing but read one stream and one group. The group has read half of a stream of two segments that was scaled. In the other store, it gets
-    exactly the rest, and what was made there is left alone from then on.
+    The source's may do nothing but read one stream and one group. That group has read half of a
+    stream of two segments that was scaled. In the other store it gets exactly the rest, and what
+    was made there is left alone from then on.
     """
     here = foreign_for(elsewhere.controller_uri, ELSEWHERE)
     there = foreign_for(standalone_auth.controller_uri, ADMIN)
