@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
+import json
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -21,31 +21,8 @@ STREAM = StreamName(scope="s", stream="a")
 SETTINGS = GroupSettings(500, 500)
 IDENTITY = UUID(int=7)
 
-CLIENTS = (
-    "H4sIAAAAAAACA2NgAAEmFiDBCMTMIN68bChDDizJwPgFRjMyMBfrJzLAKQYGJfxKQEYyAQlJBhiocd28tKXKValH"
-    "ePnEWVv4tjEx8AEV6hvqKacW5Cdn6BnAVYLFDTDFQdYGYmjb/wEiC6NxGYNLHRPU5FEgCQ0NQSAJDhEOBrai1MSU"
-    "1CKogkKoAkUGVogCCbgCzLjEpQglYuUZ2MAmMgigWQXWCo8WL6jFTsDkCRa0hClnwppaGG0ysKYukPhg92sW1GJ9"
-    "Bk6IoBqDSrKxaYpFqrmxrlmakaGuiZlxsm5ScrK5romRgXFaSqJhqrmZOVgLF6laQKAAamMGMBDA2uOJ1I4rDv5D"
-    "AdY4YFJYArX3ENTeXQzskIDxxhV6UBuMYAKGjKi53BhTAsRIZCZYCKBpt78AEbZ/gCyPsBdmOkwdFBwkkFhQDMCl"
-    "yBhZUT6WxMK4iEF89T4SSkFQUBMIAHhU4U58iRYWSZapRia6xoYGwARgmpKom2gJZBmkpgKRpVmSpXEKWuIjUgsI"
-    "dEBtbIAlvnIitUODhRlL4AGB4QnsiS9SB3uUGldA3ZMEdU8UrKgJJGBTIgd2mzpysNuU5AMAxBzvQ3sHAAA="
-)
-"""All bytes of a group's stream, compressed; readers of version 0.13.0 wrote them.
-
-The group read 1,500 events of 108 bytes each and its reader was closed; another read 1,500 more, of
-a stream that was scaled once, over several checkpoints, and was closed as well.
-"""
-
-FIRST = bytes.fromhex(
-    "0000000000000104000000010000000300000000866b000003000000001e00000000000001f40000"
-    "0000000001f4010003732f6200010003732f6200010000002200000000000001f400000000000001"
-    "f4010003732f6200010003732f62000000000302000000190000000000000000006a333e600dbf4a"
-    "3baec4127cd08a50d701000e732f622f302e2365706f63682e300000000000000000000100000029"
-    "01000e732f622f302e2365706f63682e30bff0000000000000bff000000000000000000000000000"
-    "00020000000100"
-) + bytes(61)
-"""How the client begins a group of the stream s/b with one segment; the zeros are its, too."""
-
+RECORDED: dict[str, str] = json.loads(Path(__file__).with_name("reader_group.json").read_text())
+"""What the client wrote; it says there what it is."""
 
 starts = st.dictionaries(
     st.builds(
@@ -123,17 +100,29 @@ def _read(*events: bytes) -> GroupState:
     return state
 
 
-def test_what_clients_wrote_is_read() -> None:
-    """Two readers, one after the other, a scale event and checkpoints."""
-    state = _read(gzip.decompress(base64.b64decode(CLIENTS)))
+def _recorded(*names: str) -> GroupState:
+    return _read(*(bytes.fromhex(RECORDED[name]) for name in names))
+
+
+def test_what_readers_wrote_is_read() -> None:
+    """Two readers, one after the other, a scale event and checkpoints.
+
+    The first one read 1,500 events of 108 bytes, the other one as many.
+    """
     at = {1: 165_996, EPOCH | 2: 25_164, EPOCH | 3: 24_840}
-    assert state == GroupState((), {STREAM: at}, {})
+    assert _recorded("life") == GroupState((), {STREAM: at}, {})
 
 
-def test_how_a_client_begins_a_group_is_read() -> None:
-    """At the head of a stream with one segment."""
-    state = GroupState((), {StreamName(scope="s", stream="b"): {0: 0}}, {})
-    assert _read(FIRST) == state
+def test_each_change_of_the_client_is_read() -> None:
+    """The state is the one that the client comes to itself; written anew it is the same."""
+    awaiting = {STREAM: {EPOCH | 2: frozenset({1})}}
+    working = GroupState(("r",), {STREAM: {1: 60}}, awaiting)
+    left = GroupState((), {STREAM: {1: 77}}, awaiting, changing=True)
+    assert _recorded("begun") == GroupState((), {STREAM: {0: 5, 1: 6}}, {})
+    assert _recorded("begun", "changes") == _recorded("anew") == working
+    assert _recorded("begun", "changes", "anew") == _recorded("changes", "anew") == working
+    assert _recorded("begun", "changes", "more") == _recorded("anewAgain") == left
+    assert _recorded("anew", "more") == left
 
 
 @given(starts)
