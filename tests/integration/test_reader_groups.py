@@ -266,6 +266,10 @@ def test_a_group_of_two_streams_leaves_one_behind_only_if_asked(
     foreign.read_group(scope, GROUP, events=100)
     _copied(copy)
     assert f"{scope}/other" in _refused(copy, "--apply").err
+    shown = copy.run("position", "--reader-group", GROUP, "--only-this-stream")
+    assert shown.code == 0, shown.err
+    assert "Nothing is made" in shown.out
+    assert f"{scope}/other" in shown.out
     told = _position(copy, "--apply", "--only-this-stream")
     assert (told["applied"], told["otherStreams"]) == ("Created", [f"{scope}/other"])
     (at,) = told["sourceOffsets"]

@@ -136,10 +136,11 @@ def _position(
     ended = sorted(finished(cut, state.awaiting.get(stream, {}), store.generations(stream)))
     infos = store.infos([store.segment_name(stream, segment) for segment in ended])
     for segment, info in zip(ended, infos, strict=True):
-        if info is None:
+        if info is None or not info.sealed:
+            why = "is gone" if info is None else "takes events"
             raise InvalidSpec(
-                f"the reader group {group} has read segment {segment} of {stream}, which is gone,"
-                " so how long it was is not known",
+                f"where the reader group {group} is between scale events of {stream} is not known:"
+                f" segment {segment}, which it does not read any more, {why}",
                 field=FIELD,
                 remedy="Let the group read on past the scale event, and close its readers.",
             )

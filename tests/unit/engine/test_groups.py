@@ -82,7 +82,16 @@ def test_a_finished_segment_that_is_gone_has_no_end() -> None:
     (left, right), (merged,) = world.streams[SOURCE].made
     _put(world, {right.id: 0}, awaiting={merged.id: frozenset({right.id})})
     del world.segments[segment_name(SOURCE, left.id)]
-    with pytest.raises(InvalidSpec, match=f"segment {left.id} .* gone"):
+    with pytest.raises(InvalidSpec, match=f"segment {left.id}, .* is gone"):
+        look(GROUP, SOURCE, mapped, store)
+
+
+def test_what_takes_events_is_not_taken_for_finished() -> None:
+    """A group that says nothing of some keys may have read none of their events."""
+    world, store, mapped = _copied()
+    first, second = world.streams[SOURCE].segments
+    _put(world, {first.id: 0})
+    with pytest.raises(InvalidSpec, match=f"segment {second.id}, .* takes events"):
         look(GROUP, SOURCE, mapped, store)
 
 
