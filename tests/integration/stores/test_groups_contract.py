@@ -123,6 +123,25 @@ def test_a_group_that_was_made_and_not_begun_is_begun(
     assert foreign.read_group(*group, quiet_ms=2000).events == 17
 
 
+def test_a_group_of_ours_is_begun_though_another_one_is_wanted_now(
+    store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
+) -> None:
+    """Its maker died, and then the source's group read on: it is refused, and can be deleted."""
+    identity = UUID(int=8)
+    start = {source: {0: 3 * FRAME}}
+    store._directory.run(
+        lambda controller: groups.make(
+            controller, group, start, settings=SETTINGS, identity=identity
+        )
+    )
+    with pytest.raises(ReaderGroupExists):
+        store.create_reader_group(
+            group, {source: {0: 4 * FRAME}}, settings=SETTINGS, identity=identity
+        )
+    assert store.group_state(group).positions == start
+    assert foreign.delete_group(*group)
+
+
 def test_names_and_scopes_that_cannot_be_are_refused(
     store: PravegaStore, source: StreamName, group: GroupName
 ) -> None:

@@ -299,15 +299,18 @@ class PravegaStore(PravegaSegments):
                 controller, group, start, settings=settings, identity=identity
             )
         )
-        if made.start != start or not made.endless:
+        same = made.start == start and made.endless
+        begun = False
+        # One that was made and never begun cannot even be deleted by clients, so ours always is.
+        # Whoever configured it anew has seen it begin.
+        if (same or made.identity == identity) and not made.generation:
+            record = group_state.first_record(
+                made.start, settings=made.settings, identity=made.identity
+            )
+            begun = self.append_at(self._state_of(group), 0, record)
+        if not same:
             raise ReaderGroupExists(f"there is a reader group {group}, which began somewhere else")
-        if made.generation:  # whoever configured it anew has seen it begin
-            return False
-        # As it was made, which may have been by somebody else, who has not come to this yet.
-        record = group_state.first_record(
-            made.start, settings=made.settings, identity=made.identity
-        )
-        return self.append_at(self._state_of(group), 0, record)
+        return begun
 
     def _state_of(self, group: GroupName) -> str:
         """The segment with a group's state."""
