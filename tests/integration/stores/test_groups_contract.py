@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from localstore import ForeignClientError
 from sluice.core.groups import DEFAULT_SETTINGS, GroupName, GroupSettings, GroupState
 from sluice.core.model import StreamName
 from sluice.errors import InvalidSpec, ReaderGroupExists, ReaderGroupNotFound, ScopeNotFound
@@ -126,7 +127,10 @@ def test_a_group_that_was_made_and_not_begun_is_begun(
 def test_a_group_of_ours_is_begun_though_another_one_is_wanted_now(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """Its maker died, and then the source's group read on: it is refused, and can be deleted."""
+    """Its maker died, and then the source's group read on: that is refused.
+
+    Before it has begun, the client cannot delete it.
+    """
     identity = UUID(int=8)
     start = {source: {0: 3 * FRAME}}
     store._directory.run(
@@ -134,6 +138,8 @@ def test_a_group_of_ours_is_begun_though_another_one_is_wanted_now(
             controller, group, start, settings=SETTINGS, identity=identity
         )
     )
+    with pytest.raises(ForeignClientError):
+        foreign.delete_group(*group)
     with pytest.raises(ReaderGroupExists):
         store.create_reader_group(
             group, {source: {0: 4 * FRAME}}, settings=SETTINGS, identity=identity
