@@ -22,7 +22,7 @@ final class Groups {
 
     private final Session session;
 
-    /** Readers that stay online between commands, and the clients that they need. */
+    /** By group, the reader that stays online between commands, and the client that it needs. */
     private final Map<String, List<AutoCloseable>> online = new LinkedHashMap<>();
 
     Groups(Session session) {
@@ -72,36 +72,36 @@ final class Groups {
      * online.
      */
     Map<String, Object> read(Command command) throws Exception {
-        String name = command.text("reader", "reader");
+        String group = command.text("group");
         List<AutoCloseable> opened = new ArrayList<>();
         EventStreamClientFactory factory =
                 EventStreamClientFactory.withScope(command.scope(), session.config);
         opened.add(factory);
         EventStreamReader<ByteBuffer> reader =
                 factory.createReader(
-                        name,
-                        command.text("group"),
+                        "reader",
+                        group,
                         new ByteBufferSerializer(),
                         ReaderConfig.builder().build());
         opened.add(reader);
-        online.put(name, opened);
+        online.put(group, opened);
         try {
             return readAll(command, reader);
         } finally {
             if (!command.has("stay")) {
-                leave(name);
+                leave(group);
             }
         }
     }
 
-    /** Takes a reader that stayed online out of its group. */
+    /** Takes the reader that stayed online out of its group. */
     Map<String, Object> leave(Command command) throws Exception {
-        leave(command.text("reader", "reader"));
+        leave(command.text("group"));
         return Map.of("changed", true);
     }
 
-    private void leave(String name) throws Exception {
-        List<AutoCloseable> opened = online.remove(name);
+    private void leave(String group) throws Exception {
+        List<AutoCloseable> opened = online.remove(group);
         for (int i = opened.size() - 1; i >= 0; i--) {
             opened.get(i).close();
         }

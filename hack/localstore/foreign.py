@@ -294,9 +294,9 @@ class ForeignClient:
         options = _given(events=events, quiet=quiet_ms, pace=pace_ms, stay=stay or None)
         return reports.Read(**self._call("readGroup", _in(scope, group) | options, seconds))
 
-    def leave_group(self) -> bool:
-        """Takes the reader that stayed online out of its group."""
-        return self._changed("leaveGroup", {})
+    def leave_group(self, group: str) -> bool:
+        """Takes the reader that stayed online out of a group."""
+        return self._changed("leaveGroup", {"group": group})
 
     def copy(
         self,

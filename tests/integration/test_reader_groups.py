@@ -10,6 +10,7 @@ import pytest
 from localstore import Standalone, User
 from localstore.accounts import ADMIN
 from sluice.core.groups import GroupName
+from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.report import Outcome
 from sluice.pipelines.program import Stores
 from support.command import Copy, Finished
@@ -32,7 +33,7 @@ MOVER = User(
     "mover",
     "4444_dddd",
     "prn::/scope:shop,READ;prn::/scope:shop/stream:orders,READ_UPDATE"
-    f";prn::/scope:shop/reader-group:{GROUP},READ",
+    f";prn::/scope:shop/reader-group:{GROUP},READ_UPDATE",
 )
 """May copy one stream from there, and see where one reader group is."""
 
@@ -193,6 +194,10 @@ def test_a_group_goes_on_in_another_store(
 def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignClient) -> None:
     """It has read one of two merged segments to its end, and the other one not."""
     foreign.create(*copy.source, segments=2)
+    with Stores(SETTINGS) as stores:  # the official client's policy would keep two segments
+        policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
+        name = StreamName(scope=copy.source[0], stream=copy.source[1])
+        stores[job_of(copy).sources[0]].update_stream(name, StreamConfig(scaling=policy))
     foreign.write(*copy.source, events=300, keys=8, segments=[0])
     foreign.write(*copy.source, events=1500, keys=8, seed=1, segments=[1])
     foreign.create_group(copy.source[0], GROUP, "source")
@@ -240,7 +245,7 @@ def test_a_group_whose_position_is_not_known_is_not_moved(
     told = _position(copy, "--apply", "--cut", cut, "--as", "by-cut")
     assert told["applied"] == "Created"
     assert foreign.read_group(copy.target[0], "by-cut", quiet_ms=2000).events == 0
-    foreign.leave_group()
+    foreign.leave_group(GROUP)
     foreign.write(*copy.source, events=100, keys=8, first=200)
     foreign.read_group(copy.source[0], GROUP, events=250)
     assert "has not got this position" in _refused(copy, "--apply").err
