@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core.groups import DEFAULT_SETTINGS, GroupSettings, finished
@@ -84,7 +85,7 @@ def make(
     Raises:
         ReaderGroupExists: there is one of that name that began somewhere else.
     """
-    identity = group_identity(copy_id, group.scope, group.name)
+    identity = group_identity(copy_id, group.scope, group.name, secrets.randbits(64))
     return store.create_reader_group(
         group, {target: dict(cut)}, settings=settings, identity=identity
     )

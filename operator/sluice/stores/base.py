@@ -339,8 +339,8 @@ class Store(Catalog, Segments, Transactions, Protocol):
             group: its name; nothing is changed where there is one.
             start: offsets by segment id, by stream.
             settings: of it.
-            identity: the same whenever the same group is made again, so that making it can be
-                repeated after it was cut off anywhere.
+            identity: of the one to be made; see `core.identity.group_identity`. Making it can be
+                repeated, with another one, after it was cut off anywhere.
 
         Returns:
             False when it is there and began at these positions; it may have read on since.

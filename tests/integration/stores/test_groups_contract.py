@@ -90,7 +90,8 @@ def test_a_group_is_made_once(
 ) -> None:
     """Again at the same positions it is there, also after it has read on; at others it is not ours.
 
-    Of a group that was deleted nothing is left in the way of the next one.
+    Of a group that was deleted nothing is left in the way of the next one, but for its identity,
+    under which the store makes none again: it answers nothing then.
     """
     identity = UUID(int=5)
     start = {source: {0: 3 * FRAME}}
@@ -103,7 +104,7 @@ def test_a_group_is_made_once(
     assert store.group_state(group).positions == {source: {0: 10 * FRAME}}
     assert foreign.delete_group(*group)
     assert store.reader_group(group) is None
-    assert store.create_reader_group(group, elsewhere, settings=SETTINGS, identity=identity)
+    assert store.create_reader_group(group, elsewhere, settings=SETTINGS, identity=uuid4())
     assert store.group_state(group).positions == elsewhere
 
 
@@ -142,7 +143,7 @@ def test_a_group_of_ours_is_begun_though_another_one_is_wanted_now(
         foreign.delete_group(*group)
     with pytest.raises(ReaderGroupExists):
         store.create_reader_group(
-            group, {source: {0: 4 * FRAME}}, settings=SETTINGS, identity=identity
+            group, {source: {0: 4 * FRAME}}, settings=SETTINGS, identity=UUID(int=9)
         )
     assert store.group_state(group).positions == start
     assert foreign.delete_group(*group)

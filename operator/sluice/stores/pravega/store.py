@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from sluice.core.identity import same_maker
 from sluice.core.model import Health, StreamName
 from sluice.errors import (
     ReaderGroupExists,
@@ -303,7 +304,7 @@ class PravegaStore(PravegaSegments):
         begun = False
         # One that was made and never begun cannot even be deleted by clients, so ours always is.
         # Whoever configured it anew has seen it begin.
-        if (same or made.identity == identity) and not made.generation:
+        if (same or same_maker(made.identity, identity)) and not made.generation:
             record = group_state.first_record(
                 made.start, settings=made.settings, identity=made.identity
             )
