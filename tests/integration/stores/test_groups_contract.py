@@ -90,8 +90,8 @@ def test_a_group_is_made_once(
 ) -> None:
     """Again at the same positions it is there, also after it has read on; at others it is not ours.
 
-    Of a group that was deleted nothing is left in the way of the next one, but for its identity,
-    under which the store makes none again: it answers nothing then.
+    Of a group that was deleted nothing is left in the way of the next one, which has an identity of
+    its own.
     """
     identity = UUID(int=5)
     start = {source: {0: 3 * FRAME}}
