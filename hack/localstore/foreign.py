@@ -240,6 +240,64 @@ class ForeignClient:
         """Counts what a reader that comes now finds."""
         return reports.Visible(**self._call("visible", _of(scope, stream), seconds))
 
+    def create_group(self, scope: str, group: str, *streams: str, cut: str | None = None) -> bool:
+        """Makes a reader group, and tells whether it is new.
+
+        Args:
+            scope: Scope of the group and of what it reads.
+            group: Its name.
+            streams: That it reads.
+            cut: Where it begins, as text, if that is one stream; else at the heads.
+
+        Returns:
+            Whether it was not there.
+        """
+        arguments = _in(scope, group) | {"streams": ",".join(streams)} | _given(cut=cut)
+        return self._changed("createGroup", arguments)
+
+    def delete_group(self, scope: str, group: str) -> bool:
+        """Deletes a reader group."""
+        return self._changed("deleteGroup", _in(scope, group))
+
+    def group_cuts(self, scope: str, group: str) -> dict[str, str]:
+        """Tells where a group is, by what its readers told last: a cut as text for each stream.
+
+        A segment that was read to its end is not in it.
+        """
+        return dict(self._call("groupCuts", _in(scope, group))["cuts"])
+
+    def read_group(
+        self,
+        scope: str,
+        group: str,
+        *,
+        events: int | None = None,
+        quiet_ms: int | None = None,
+        pace_ms: int | None = None,
+        stay: bool = False,
+        seconds: float = _SECONDS,
+    ) -> reports.Read:
+        """Reads with a new reader of a group, where the group is.
+
+        Args:
+            scope: The group's scope.
+            group: Its name.
+            events: At most.
+            quiet_ms: Until none came for so long; a minute when left out.
+            pace_ms: For each event.
+            stay: Whether the reader stays online, until `leave_group`.
+            seconds: Deadline.
+
+        Returns:
+            What was found.
+        """
+        options = _given(events=events, quiet=quiet_ms, pace=pace_ms, stay=stay or None)
+        return reports.Read(**self._call("readGroup", _in(scope, group) | options, seconds))
+
+    def leave_group(self, group: str) -> bool:
+        """Takes the reader that stayed online out of a group."""
+        return self._changed("leaveGroup", {"group": group})
+
     def copy(
         self,
         scope: str,
@@ -312,6 +370,10 @@ class ForeignClient:
 
 def _of(scope: str, stream: str) -> dict[str, object]:
     return {"scope": scope, "stream": stream}
+
+
+def _in(scope: str, group: str) -> dict[str, object]:
+    return {"scope": scope, "group": group}
 
 
 def _given(**arguments: object) -> dict[str, object]:

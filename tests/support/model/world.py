@@ -13,6 +13,8 @@ from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName, Trans
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from sluice.core.groups import GroupConfig, GroupName, GroupState
+
 EVENT_COUNT = UUID(int=1)
 CREATION_TIME = UUID(int=2)
 EPOCH = 1 << 32
@@ -75,6 +77,16 @@ class ModelStream:
         return [segment for made in self.made for segment in made]
 
 
+@dataclass
+class ModelGroup:
+    """A reader group: how it was made and how far it has read."""
+
+    config: GroupConfig
+    state: GroupState
+    start: dict[StreamName, dict[int, int]] = field(default_factory=dict)
+    identity: UUID | None = None
+
+
 class World:
     """What all actors see: scopes, streams, segments, and the history of calls."""
 
@@ -82,6 +94,7 @@ class World:
         self.scopes: set[str] = {"in", "out"}
         self.streams: dict[StreamName, ModelStream] = {}
         self.segments: dict[str, ModelSegment] = {}
+        self.groups: dict[GroupName, ModelGroup] = {}
         self.numbers: defaultdict[StreamName, int] = defaultdict(int)
         self.time = 1_000
         self.history: list[str] = []
