@@ -240,7 +240,7 @@ class StreamCopy:
         that only an abort can clear away. A target that was just made has segments whose ids were
         never used, so there is nothing to look for.
         """
-        later = [len(made) for made in self.plan.generations[1:]]
+        later = [[self.plan.segments[i].keys for i in made] for made in self.plan.generations[1:]]
         segments = (*first, *itertools.chain(*self._target.following(first, later)))
         remains = not self._made and has_staging(
             self.plan.copy_id, self.plan.target, segments, self._target

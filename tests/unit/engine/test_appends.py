@@ -149,6 +149,22 @@ def test_a_target_that_is_scaled_meanwhile_is_appended_to_all_the_same() -> None
     assert set(world.staging()) == kept()
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_nothing_is_staged_twice_however_a_store_numbers_segments(
+    backwards: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """What is staged lies where the transactions come to be, if nobody scales the target."""
+    world = World()
+    contents = put_scaled_source(world, [[5, 90], [6]], [("split", 0), ("split", 2)])
+    put_target(world, 1)
+    world.backwards = backwards
+    store = ModelStore(world)
+    heard = Heard()
+    copy_all(store, planned(store, APPEND), listener=heard)
+    assert "Restart" not in heard.steps
+    assert appended(world, contents) == [1 for content in contents if content]
+
+
 def test_a_live_writer_goes_on() -> None:
     """Its events are there, in its order, whenever it writes."""
     world = World()
