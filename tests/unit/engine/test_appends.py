@@ -2,7 +2,9 @@
 
 import pytest
 
-from sluice.core.model import ScaleType, Scaling, StreamName
+from sluice.core.appending import next_step
+from sluice.core.journal import Journal
+from sluice.core.model import ScaleType, Scaling, StreamName, TransactionState
 from sluice.core.planner import SourceRequest
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Complete, Planned
@@ -20,7 +22,9 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
+from sluice.engine import appends
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
 from sluice.engine.positions import position_map
 from sluice.engine.progress import Watch
@@ -232,6 +236,51 @@ def test_what_is_decided_is_finished(until: type[Step]) -> None:
         abandon(APPEND, sources=[store], target=store)
         assert appended(world, contents) == [1 for content in contents if content]
         assert set(world.staging()) == kept()
+
+
+def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
+    """Where one of them was dropped, those beside it do not stay open until their lease is over."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    _driven(world, Decide)
+    known = world.streams[TARGET].transactions
+    first, last = known.values()
+    world.drop(TARGET, last)
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+    assert first.state is TransactionState.ABORTED
+    assert _states(world) == {TransactionState.ABORTED, TransactionState.COMMITTED}
+    assert appended(world, contents) == [1 for content in contents if content]
+
+
+def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_for_missing() -> None:
+    """Its journal is older than the transactions it sees; the source may be gone by then."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [])
+    put_target(world, 1)
+    slow = _driven(world, Join)
+    store = ModelStore(world)
+
+    class Overtaken(Ledger):
+        def load(self) -> Journal | None:
+            before = super().load()
+            if TransactionState.COMMITTED not in _states(world):
+                _driven(world, Note)
+                store.seal_stream(SOURCE)
+                store.delete_stream(SOURCE)
+            return before
+
+    ledger = Overtaken(store, APPEND.copy_id, TARGET)
+    seen = appends.observe(slow.plan, ledger, [store], store)
+    assert isinstance(next_step(slow.plan, seen), Note)
+    assert appended(world, contents) == [1 for content in contents if content]
+
+
+def _states(world: World) -> set[TransactionState]:
+    """The states of the target's transactions."""
+    return {one.state for one in world.streams[TARGET].transactions.values()}
 
 
 def test_what_the_operator_is_told_of_an_append() -> None:
