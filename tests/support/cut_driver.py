@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,25 +22,9 @@ if TYPE_CHECKING:
 
     from sluice.stores.base import Store
     from support.command import Copy
+    from support.crash import Cut
 
 SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A point of the protocol: right before a call to the target's store.
-
-    Attributes:
-        name: what people call it.
-        call: the call, as `stores.base` names it.
-        number: which of these calls of a driver it is, counted from 1.
-        decided: whether the copy is to be finished from here on, and cannot be aborted.
-    """
-
-    name: str
-    call: str
-    number: int = 1
-    decided: bool = False
 
 
 class Watched:
