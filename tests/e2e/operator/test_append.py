@@ -53,7 +53,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
     assert live.events >= 1000 * live.seconds
     assert status["verification"]["events"] == 2 * EVENTS
     row = tenant.run("get", "scopy", "once").splitlines()[-1]
-    assert re.match(r"once +True +Succeeded +100%", row), row
+    assert re.match(r"once +True +Copied +100%", row), row
     read = java.read(scope, "shop")
     assert read.clean, read
     assert (read.events, read.keys) == (2 * EVENTS + live.events, KEYS + LIVE)
