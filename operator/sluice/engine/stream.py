@@ -101,6 +101,11 @@ class StreamCopy:
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         return next_step(self.plan, self.seen)
 
+    def let_go(self) -> None:
+        """Leave the target as it is to be while nobody goes on with the copy."""
+        if self.plan.append and self.ledger.load() is not None:
+            appends.let_go(self.plan, self.ledger, self._target)
+
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
         if self.plan.append and not isinstance(step, Stitch):

@@ -34,9 +34,9 @@ from sluice.engine.stream import Limits, StreamCopy
 from sluice.engine.verification import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
 from support.appends import APPEND, appended, live_write, put_target
-from support.model import ModelStore, World
+from support.model import Fate, ModelStore, World
 from support.plans import ADDRESS, SOURCE, TARGET
-from support.sources import Heard, copy_all, drive, planned, put_scaled_source, split
+from support.sources import Heard, ManualClock, copy_all, drive, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
 
 MOVES = {
@@ -236,6 +236,46 @@ def test_what_is_decided_is_finished(until: type[Step]) -> None:
         abandon(APPEND, sources=[store], target=store)
         assert appended(world, contents) == [1 for content in contents if content]
         assert set(world.staging()) == kept()
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["given up", "stopped"])
+def test_a_driver_that_stops_midway_leaves_the_target_as_it_was(
+    stopped: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Not only who goes on gives key ranges and policy back; what is staged is kept."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    target = world.streams[TARGET]
+    before, layout = target.config, [segment.keys for segment in target.segments]
+    failing = ModelStore(
+        world, lambda call: Fate.REQUEST_LOST if call.startswith("open_tr") else Fate.DONE
+    )
+    heard = Heard()
+
+    class Clock(ManualClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if stopped:
+                raise KeyboardInterrupt
+
+    plan = planned(failing, APPEND)
+    try:
+        (report,) = copy_all(failing, plan, listener=heard, clock=Clock(), patience=5)
+        assert not stopped
+        assert report.error is not None
+        assert not report.cleaned
+    except KeyboardInterrupt:
+        assert stopped
+    assert {"Loosen", "Reshape"} <= set(heard.steps)
+    assert target.config == before
+    assert [segment.keys for segment in target.segments] == layout
+    assert set(world.staging()) - kept()
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store, APPEND), listener=heard)
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    assert target.config == before
 
 
 def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
