@@ -48,27 +48,34 @@ def source(foreign: ForeignClient) -> Read:
     return foreign.read(*SOURCE)
 
 
+@pytest.fixture(scope="module")
+def there(foreign: ForeignClient) -> str:
+    """Gives the digest of what is in the target before."""
+    name = (SOURCE[0], "there")
+    _fill(foreign, name)
+    return foreign.read(*name).digest
+
+
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> Copy:
     """Gives a copy into a stream of three segments that has events."""
     target = (scope, "target")
-    foreign.create(*target, segments=3)
-    foreign.write(*target, events=THERE, keys=10, seed=1)
+    _fill(foreign, target)
     return Copy(tmp_path, standalone.controller_uri, SOURCE, target, exists="Append")
 
 
 @pytest.mark.parametrize("cut", APPENDING, ids=lambda cut: cut.name.replace(" ", "-"))
 def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
-    cut: Cut, copy: Copy, source: Read, foreign: ForeignClient, tmp_path: Path
+    cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
     """All of it is there once, to the byte; key ranges and policy are as they were."""
-    made, before, there = tmp_path / "made", _looks(copy), foreign.read(*copy.target)
+    made, before = tmp_path / "made", _looks(copy)
     assert drive(copy, made, cut) == -signal.SIGKILL, "the step was not reached"
     assert drive(copy, made) == 0
     read = foreign.read(*copy.target)
     assert read.clean, read
     assert read.events == source.events + THERE
-    assert read.digest == _sum(source.digest, there.digest)
+    assert read.digest == _sum(source.digest, there)
     assert _looks(copy) == before
     assert not _left(copy, made)
     assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
@@ -76,10 +83,10 @@ def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
 
 @pytest.mark.parametrize("cut", APPENDING[BEGUN:], ids=lambda cut: cut.name.replace(" ", "-"))
 def test_an_append_that_was_cut_off_is_aborted_or_is_decided(
-    cut: Cut, copy: Copy, source: Read, foreign: ForeignClient, tmp_path: Path
+    cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
     """An abort leaves the target as it was, byte for byte; it is refused once that is too late."""
-    made, before, there = tmp_path / "made", _looks(copy), foreign.read(*copy.target)
+    made, before = tmp_path / "made", _looks(copy)
     assert drive(copy, made, cut) == -signal.SIGKILL, "the step was not reached"
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
@@ -89,10 +96,16 @@ def test_an_append_that_was_cut_off_is_aborted_or_is_decided(
                 abort(job.request.copy_id, job.request.target, store)
             return
         assert abort(job.request.copy_id, job.request.target, store) is not cut.decided
-    expected = _sum(source.digest, there.digest) if cut.decided else there.digest
+    expected = _sum(source.digest, there) if cut.decided else there
     assert foreign.read(*copy.target).digest == expected
     assert _looks(copy) == before
     assert not _left(copy, made)
+
+
+def _fill(foreign: ForeignClient, name: tuple[str, str]) -> None:
+    """A stream of three segments with events."""
+    foreign.create(*name, segments=3)
+    foreign.write(*name, events=THERE, keys=10, seed=1)
 
 
 def _sum(*digests: str) -> str:

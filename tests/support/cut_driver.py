@@ -1,30 +1,28 @@
-"""A driver of one copy that ends by SIGKILL at a chosen call to the target's store.
-
-`python -m support.cut_driver FILE MADE CALL NUMBER` runs the copies of a file without Spark; right
-before the NUMBERth call of this name is made, the process is killed. The names of the segments that
-it is about to make are written to the file MADE, so that a test can ask what became of them.
-"""
+"""A driver of one copy that ends by SIGKILL right before a chosen call to the target's store."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from support.inline import run_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from sluice.stores.base import Store
     from support.command import Copy
     from support.crash import Cut
 
 SECONDS = 60.0
+
+# Forked from a process that has imported all and connected nowhere: drivers start at once.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload([__name__])
 
 
 class Watched:
@@ -53,37 +51,35 @@ class Watched:
 
 
 def drive(copy: Copy, made: Path, cut: Cut | None = None) -> int:
-    """Run a driver in a process of its own; its exit code, -9 where it was cut off."""
-    words = [str(copy.file), str(made), cut.call if cut else "", str(cut.number if cut else 0)]
-    tests = Path(__file__).parents[1]
-    paths = [str(tests), str(tests.parent / "hack"), str(tests.parent / "operator")]
-    done = subprocess.run(
-        [sys.executable, "-m", "support.cut_driver", *words],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
+    """Run a driver in a process of its own; its exit code, -9 where it was cut off.
+
+    Args:
+        copy: the copy, run without Spark.
+        made: a file; gets the names of the segments that the driver is about to make.
+        cut: where it ends.
+    """
+    driver = _PROCESSES.Process(
+        target=_be_driver,
+        args=(copy.file.read_text(), made, cut.call if cut else "", cut.number if cut else 0),
     )
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode
+    driver.start()
+    driver.join(SECONDS)
+    if driver.exitcode is None:
+        driver.kill()
+        raise AssertionError(f"the driver did not end within {SECONDS:g} s")
+    return driver.exitcode
 
 
-def main(file: str, made: str, call: str, number: str) -> None:
-    """Be the driver."""
+def _be_driver(text: str, made: Path, call: str, number: int) -> None:
     counts: Counter[str] = Counter()
 
     def told(name: str, first: object) -> None:
         counts[name] += 1
-        if name == call and counts[name] == int(number):
+        if name == call and counts[name] == number:
             os.kill(os.getpid(), signal.SIGKILL)
         if name == "create":
-            with Path(made).open("a") as log:
+            with made.open("a") as log:
                 log.write(f"{first}\n")
 
-    for report in run_copies(Path(file).read_text(), lambda one: cast("Store", Watched(one, told))):
+    for report in run_copies(text, lambda one: cast("Store", Watched(one, told))):
         assert report.error is None, report.error
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
