@@ -4,8 +4,10 @@ import pytest
 
 from localstore import ForeignClient, Standalone
 from sluice.engine.report import Outcome
+from sluice.engine.settle import positions
+from sluice.pipelines.program import Stores
 from support.command import Copy
-from support.inline import assert_equal_segments, run_inline, staging_of
+from support.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
 
 FRAME = 108
 """Bytes of an event of 100 bytes in its segment."""
@@ -44,6 +46,32 @@ def test_a_sealed_stream_is_copied(
     read = foreign.read(*copy.target)
     assert (read.events, read.clean) == (1000, True)
     assert staging_of(copy, standalone) == []
+
+
+def test_a_target_is_sealed_when_that_is_asked_for(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """It is whole, takes no event, and its positions are told; done again, nothing is."""
+    copy.seal = True
+    foreign.create(*copy.source, segments=2)
+    foreign.write(*copy.source, events=500, keys=16)
+    assert foreign.scale(*copy.source)
+    foreign.write(*copy.source, events=500, keys=16, first=500)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert foreign.info(*copy.target).sealed is True
+    assert foreign.info(*copy.source).sealed is False
+    read = foreign.read(*copy.target)
+    assert (read.events, read.clean) == (1000, True)
+    assert staging_of(copy, standalone) == []
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+    request = job_of(copy).request
+    with Stores(SETTINGS) as stores:
+        mapped = positions(request, stores[job_of(copy).target])
+    assert mapped is not None
+    assert mapped.same_positions
+    ids = {segment.id for segment in foreign.info(*copy.source).segments}
+    assert {one.segment for one in mapped.sources[0].segments} == ids
 
 
 def test_segments_without_bytes_are_copied(

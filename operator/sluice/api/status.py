@@ -267,6 +267,11 @@ class StreamCopyStatus(ResourceStatus):
         alias="copyID",
         description="Names all that the copy keeps in the target store.",
     )
+    source: Text | None = Field(
+        default=None,
+        description="The stream that is copied, for a table; of several the first, and how many "
+        "follow.",
+    )
     plan_ref: ObjectRef | None = Field(
         default=None, description="The ConfigMap that holds the plan."
     )
@@ -297,6 +302,11 @@ class StreamCopyStatus(ResourceStatus):
     )
     verification: Verification | None = Field(
         default=None, description="What was compared before it was published."
+    )
+    position_map_ref: ObjectRef | None = Field(
+        default=None,
+        description="The ConfigMap that says which position of the source is which one of the "
+        "target, once the copy is done.",
     )
     history: Annotated[
         tuple[Attempt, ...],

@@ -100,6 +100,7 @@ class StreamPlan(Frozen):
             first one by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
+        seal: whether the target takes no more events once it is whole.
     """
 
     copy_id: str
@@ -109,6 +110,7 @@ class StreamPlan(Frozen):
     config: StreamConfig
     verify: bool = True
     append: bool = False
+    seal: bool = False
 
     @property
     def origin(self) -> str:
@@ -168,7 +170,7 @@ class StreamPlan(Frozen):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-def origin(streams: Sequence[StreamName]) -> str:
+def origin(streams: Sequence[StreamName | str]) -> str:
     """Streams that are copied into one, for people: the first, and how many follow."""
     return f"{streams[0]} and {len(streams) - 1} more" if len(streams) > 1 else str(streams[0])
 

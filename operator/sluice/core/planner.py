@@ -69,7 +69,7 @@ class CopyRequest(Frozen):
         sources: what to copy, one after the other.
         target: the stream to make.
         append: whether it is appended to where it is there and somebody's.
-        verify: see StreamPlan.
+        verify, seal: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
     """
 
@@ -77,6 +77,7 @@ class CopyRequest(Frozen):
     sources: tuple[SourceRequest, ...]
     target: StreamName
     verify: bool = True
+    seal: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
 
@@ -147,6 +148,7 @@ def plan_stream(
         config=config,
         verify=request.verify,
         append=append,
+        seal=request.seal,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:

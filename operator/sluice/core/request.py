@@ -46,6 +46,7 @@ def copy_request(
         ),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
         verify=verify,
+        seal=spec.target.seal_when_done,
         part_bytes=part_bytes,
         append=spec.target.on_exists == "Append",
     )

@@ -27,6 +27,7 @@ from sluice.core.steps import (
     Reshape,
     Restart,
     Return,
+    Seal,
     Stage,
     Take,
     Tighten,
@@ -242,6 +243,8 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
             commit(plan, ledger, store, generations)
         case Note(generations):
             note(ledger, generations)
+        case Seal():
+            store.seal_stream(plan.target)
         case Certify():
             total = sum(events(index) for index, one in enumerate(plan.segments) if one.length)
             certify(plan, store, digest=digest, events=total)
@@ -325,9 +328,12 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         Whether there was anything to end; not where all is appended.
 
     Raises:
-        AbortRefused: the commit is decided.
+        AbortRefused: the commit is decided, or all is appended and the target not sealed yet.
     """
+    stream = store.describe(plan.target)
     if receipts.find(plan.copy_id, plan.target, store) is not None:
+        if plan.seal and stream is not None and not stream.sealed:
+            raise AbortRefused(f"{plan.target} is appended to and is still to be sealed")
         tighten(plan.copy_id, plan.target, store)
         turns.give(plan.copy_id, plan.target, store)
         forget(plan, ledger, store)

@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.world import UNVERIFIED, Complete, Planned
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
-from sluice.errors import AbortRefused, InfrastructureError, StreamNotFound, TargetReplaced
+from sluice.engine.positions import position_map
+from sluice.errors import (
+    AbortRefused,
+    InfrastructureError,
+    InvalidSpec,
+    StreamNotFound,
+    TargetReplaced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +70,41 @@ def ask(
     if found.receipt is not None:
         return _appended(found.receipt, known)
     if known is None:
-        return _facts(request, target[1], digest)
-    return _compared(known, target[1], digest)
+        whole = _facts(request, target[1], digest)
+    else:
+        whole = _compared(known, target[1], digest)
+    return replace(whole, positions=positions(request, target[1]))
+
+
+def positions(request: CopyRequest, store: Store) -> PositionMap | None:
+    """The map of a whole target; None where no copied segment of it is left, or it is gone."""
+    try:
+        mapped = position_map(request.copy_id, request.target, store)
+    except (StreamNotFound, InvalidSpec):  # deleted, or made anew, since it was found whole
+        return None
+    if not mapped:
+        return None
+    return PositionMap(
+        target=str(request.target),
+        same_positions=all(one.shift == 0 and one.source == one.target for one in mapped),
+        sources=tuple(
+            MappedSource(
+                stream=str(source.stream),
+                segments=tuple(
+                    MappedSegment(
+                        segment=one.source,
+                        start=one.start,
+                        end=one.end,
+                        target_segment=one.target,
+                        shift=one.shift,
+                    )
+                    for one in mapped
+                    if one.stream == number
+                ),
+            )
+            for number, source in enumerate(request.sources)
+        ),
+    )
 
 
 def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
@@ -142,11 +183,13 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         if abort(request.copy_id, request.target, target):
             return "what was staged was dropped"
     except AbortRefused:
-        _finish(request, sources=sources, target=target)
-        return "publishing had begun and was finished"
-    swept = 0
-    if request.append or _ours(request, target):
-        swept = sweep(request.copy_id, request.target, target)
+        return _finish(request, sources=sources, target=target)
+    if not (request.append or _ours(request, target)):
+        return "nothing was left"
+    journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is not None and journal.target is not None:  # whole, but not sealed yet, say
+        return _finish(request, sources=sources, target=target)
+    swept = sweep(request.copy_id, request.target, target)
     return f"{swept} left-over segments were dropped" if swept else "nothing was left"
 
 
@@ -165,11 +208,12 @@ class _NoSlices:
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
-def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> None:
-    """Publish what is left to publish."""
+def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
+    """Publish what is left to publish, and what follows on that; what was done, for people."""
+    done = "publishing had begun and was finished"
     journal = Ledger(target, request.copy_id, request.target).load()
     if journal is None:
-        return
+        return done
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
     plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
@@ -186,3 +230,4 @@ def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
                 f"publishing could not be finished: {report.error.message}",
                 remedy=report.error.remedy,
             )
+    return done

@@ -22,6 +22,7 @@ from sluice.core.steps import (
     Forget,
     Publish,
     Scale,
+    Seal,
     Settle,
     Shape,
     Stage,
@@ -141,6 +142,8 @@ class StreamCopy:
                 targets.settle(self.plan, self._target)
             case Configure():
                 targets.configure(self.plan, self.digest(), self._target)
+            case Seal():
+                self._target.seal_stream(self.plan.target)
             case Sweep(left):
                 for index, number in left:
                     self._target.delete(self._staging(index, number))

@@ -15,7 +15,7 @@ from sluice.kube.names import child_labels, controls_name, run_name
 if TYPE_CHECKING:
     from sluice.api.streamcopy import ResourcesSpec, StreamCopySpec
     from sluice.core.plan import Plan
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.settings import OperatorSettings, PodSize, Profile
 

@@ -5,7 +5,7 @@ import pytest
 from sluice.core.appending import next_step
 from sluice.core.journal import Journal
 from sluice.core.model import ScaleType, Scaling, StreamName, TransactionState
-from sluice.core.planner import SourceRequest
+from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Complete, Planned
 from sluice.core.steps import (
@@ -17,6 +17,7 @@ from sluice.core.steps import (
     Note,
     Open,
     Return,
+    Seal,
     Step,
     Tighten,
     Transfer,
@@ -189,10 +190,10 @@ def test_a_live_writer_goes_on() -> None:
     assert places == sorted(places)
 
 
-def _driven(world: World, until: type[Step]) -> StreamCopy:
+def _driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopy:
     """A driver that died when a step of this kind was next."""
     store = ModelStore(world)
-    copy = StreamCopy(planned(store, APPEND), 0, [store], store)
+    copy = StreamCopy(planned(store, request), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     while not isinstance(step := copy.look(), until):
         if isinstance(step, Transfer | Verify):
@@ -363,6 +364,25 @@ def test_no_positions_are_made_up() -> None:
     source, target = (Subject(store, "tcp://model:1", name) for name in (SOURCE, TARGET))
     with pytest.raises(InvalidSpec, match="appended to"):
         match_copy(APPEND.copy_id, "copy", source, target, whole=True)
+
+
+@pytest.mark.parametrize("cut_off", [False, True], ids=["run", "deleted before the seal"])
+def test_target_is_sealed_once_all_is_appended(cut_off: bool) -> None:  # noqa: FBT001 - a parameter
+    """By the driver, or by whoever lets go of a copy that has appended and not sealed yet."""
+    world = World()
+    contents = put_scaled_source(world, [[5], [6]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    request = APPEND.model_copy(update={"seal": True})
+    if cut_off:
+        _driven(world, Seal, request)
+        assert not world.streams[TARGET].sealed
+        abandon(request, sources=[store], target=store)
+    else:
+        copy_all(store, planned(store, request))
+    assert world.streams[TARGET].sealed
+    assert appended(world, contents) == [1, 1]
+    assert set(world.staging()) == kept()
 
 
 def test_sources_follow_one_another() -> None:

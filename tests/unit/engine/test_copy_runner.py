@@ -66,6 +66,36 @@ def test_a_copy_goes_through_its_steps(world: World) -> None:
     assert [segment.events for segment in report.segments] == [2, 0, 1]
 
 
+def test_a_target_is_sealed_once_it_is_whole(world: World) -> None:
+    """It is whole by then; a second run finds it done, and a segment takes no more bytes."""
+    heard, store = Heard(), ModelStore(world)
+    contents = world.bytes_of(SOURCE)
+    plan = planned(store).model_copy(update={"seal": True})
+    (report,) = copy_all(store, plan, listener=heard)
+    assert report.outcome is Outcome.COPIED
+    assert heard.steps[-4:] == ["Configure", "Seal", "Forget", "Done"]
+    assert world.streams[TARGET].sealed
+    assert not world.streams[SOURCE].sealed
+    assert world.bytes_of(TARGET) == contents
+    (again,) = copy_all(store, plan)
+    assert again.outcome is Outcome.ALREADY_COMPLETE
+
+
+@pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
+def test_a_seal_that_is_cut_off_is_repeated(world: World, fate: Fate) -> None:
+    """Whether or not it was done."""
+    lost = iter([fate])
+
+    def gate(what: str) -> Fate:
+        return next(lost, Fate.DONE) if what.startswith("seal_stream") else Fate.DONE
+
+    plan = planned(ModelStore(world)).model_copy(update={"seal": True})
+    (report,) = copy_all(ModelStore(world), plan, target=ModelStore(world, gate))
+    assert report.outcome is Outcome.COPIED
+    assert world.streams[TARGET].sealed
+    assert world.staging() == []
+
+
 def test_the_digest_does_not_depend_on_parts(world: World) -> None:
     """Whole or divided, a segment has the same digest."""
     store = ModelStore(world)

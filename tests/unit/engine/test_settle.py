@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import copy
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.core import identity
-from sluice.core.model import KeyRange, Segment, StreamConfig
+from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.planner import SourceRequest
 from sluice.core.reconcile.world import Complete, Planned
+from sluice.core.steps import Configure, Done, Seal
 from sluice.engine import settle
 from sluice.engine.settle import abandon, ask
 from sluice.errors import (
     InfrastructureError,
     SourceNotFound,
+    StoreRejected,
     StoreUnavailable,
     TargetExists,
     TargetReplaced,
@@ -108,6 +112,47 @@ def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
     assert answer.recorded
 
 
+def test_a_copy_whose_target_is_not_sealed_yet_is_not_complete(world: World) -> None:
+    """A driver that died before it sealed the target leaves that to the next one."""
+    request = REQUEST.model_copy(update={"seal": True})
+    store = ModelStore(world)
+    driver = drive(world, BEFORE_PUBLISHING, request)
+    while not isinstance(step := driver.look(), Seal):
+        driver.perform(step)
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=driver.plan)
+    assert isinstance(answer, Planned)
+    assert answer.recorded
+    done = abandon(request, sources=None, target=store)
+    assert done == "publishing had begun and was finished"
+    assert world.streams[TARGET].sealed
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=driver.plan)
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert abandon(request, sources=None, target=store) == "nothing was left"
+
+
+def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World) -> None:
+    """Its step is refused by the store, and another driver has done it."""
+    request = REQUEST.model_copy(update={"seal": True})
+    late = drive(world, BEFORE_PUBLISHING, request)
+    while not isinstance(step := late.look(), Configure):
+        late.perform(step)
+    copy_all(ModelStore(world), late.plan)
+    assert world.streams[TARGET].sealed
+    late.perform(step)
+    assert isinstance(late.look(), Done)
+
+
+def test_a_target_that_somebody_else_sealed_is_no_success(world: World) -> None:
+    """It has no mark that it is whole, and takes none."""
+    driver = drive(world, BEFORE_PUBLISHING)
+    while not isinstance(step := driver.look(), Configure):
+        driver.perform(step)
+    world.streams[TARGET].sealed = True
+    with pytest.raises(StoreRejected):
+        driver.perform(step)
+
+
 def test_a_whole_target_is_complete(world: World) -> None:
     """Its segments hold what the plan asks for, by the marks that publishing leaves."""
     plan = copied(world)
@@ -121,6 +166,57 @@ def test_a_whole_target_is_complete_though_nobody_knows_the_plan(world: World) -
     """What there is to tell is found in the target."""
     digest = asked(world, copied(world))
     assert asked(world) == digest
+
+
+def test_a_whole_target_tells_its_positions(world: World) -> None:
+    """The same in source and target here, since nothing was truncated."""
+    answer = asked(world, copied(world))
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert json.loads(answer.positions.model_dump_json()) == {
+        "target": str(TARGET),
+        "samePositions": True,
+        "sources": [
+            {
+                "stream": str(SOURCE),
+                "segments": [
+                    {"segment": 0, "from": 0, "to": 96, "targetSegment": 0, "shift": 0},
+                    {"segment": 1, "from": 0, "to": 17, "targetSegment": 1, "shift": 0},
+                ],
+            }
+        ],
+    }
+
+
+def test_positions_that_differ_are_told_by_source() -> None:
+    """Of several sources each has its own part of the map."""
+    world, other = World(), StreamName(scope="in", stream="other")
+    put_source(world, *SHAPES)
+    put_source(world, [7], name=other)
+    request = REQUEST.model_copy(
+        update={"sources": (SourceRequest(stream=SOURCE), SourceRequest(stream=other))}
+    )
+    store = ModelStore(world)
+    copy_all(store, planned(store, request))
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=None)
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert not answer.positions.same_positions
+    first, second = answer.positions.sources
+    assert [one.target_segment for one in first.segments] == [0, 1]
+    assert [(one.segment, one.target_segment, one.end) for one in second.segments] == [
+        (0, (1 << 32) + 2, 15)
+    ]
+
+
+def test_a_target_that_has_nothing_of_the_copy_left_has_no_map(world: World) -> None:
+    """A later look that finds nothing tells nothing, rather than that nothing was copied."""
+    copied(world)
+    for index in range(2):
+        world.segments[target_segment(world, index)].attributes.clear()
+    answer = asked(world)
+    assert isinstance(answer, Complete)
+    assert answer.positions is None
 
 
 def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -> None:
