@@ -109,6 +109,9 @@ public final class ForeignClient {
             case "groupCuts" -> groups.cuts(command);
             case "readGroup" -> groups.read(command);
             case "leaveGroup" -> groups.leave(command);
+            case "startReaders" -> reads.start(command);
+            case "readSoFar" -> reads.soFar(command);
+            case "stopReaders" -> reads.stop(command);
             case "visible" -> reads.visible(command);
             case "copy" -> copies.copy(command);
             case "createMany" -> many.create(command);

@@ -1,6 +1,6 @@
 """Copies on a real store without Spark, and what they leave there, as a witness sees it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from localstore import Standalone
@@ -15,10 +15,12 @@ from sluice.engine.ledger import Ledger
 from sluice.engine.report import StreamReport
 from sluice.engine.stream import Limits
 from sluice.errors import SluiceError
-from sluice.pipelines.program import Job, Stores, jobs, plan_job
+from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command import Copy
 
+DEFAULTS = Limits()
 SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
 
 
@@ -39,11 +41,31 @@ def begin(copy: Copy) -> None:
         )
 
 
-def run_inline(copy: Copy, *, limits: Limits | None = None) -> StreamReport:
+def run_inline(copy: Copy, *, limits: Limits = DEFAULTS) -> StreamReport:
     """Do what `sluice run` does, with the slices in this process."""
-    allowed = limits or Limits()
-    job = job_of(copy)
+    (report,) = run_copies(copy.file.read_text(), limits=limits)
+    return report
+
+
+def run_copies(
+    text: str,
+    seen_as: Callable[[Store], Store] = lambda one: one,
+    *,
+    limits: Limits = DEFAULTS,
+) -> list[StreamReport]:
+    """Run the copies of a file.
+
+    Args:
+        text: the file's.
+        seen_as: gives what stands for a copy's target store.
+        limits: of each.
+    """
+    return [_run(job, seen_as, limits) for job in jobs(load(text), SETTINGS)]
+
+
+def _run(job: Job, seen_as: Callable[[Store], Store], limits: Limits) -> StreamReport:
     with Stores(SETTINGS) as stores:
+        finish_abort_job(job, stores)
         try:
             planned = plan_job(job, stores)
         except SluiceError as error:
@@ -52,13 +74,13 @@ def run_inline(copy: Copy, *, limits: Limits | None = None) -> StreamReport:
             assert planned.report is not None
             return planned.report
         (address,) = job.sources
-        source, target = stores[address], stores[job.target]
+        source, target = stores[address], seen_as(stores[job.target])
         runner = CopyRunner(
             planned.plan,
             sources=[source],
             target=target,
             executor=InlineExecutor([source], target),
-            limits=lambda: allowed,
+            limits=lambda: limits,
             patience=5,
         )
         (report,) = runner.run()

@@ -342,12 +342,23 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     roll = roll_of(ledger)
     if not roll.aborted and _can_go_on(plan, roll, store):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
-    if stream is not None and not stream.sealed:
-        if is_reshaped(plan, roll, _described(stream)):
-            if len(roll.layout or ()) < stream.config.scaling.min_segments:
-                loosen(plan, ledger, store)
-            give_back(plan, ledger, store, [segment.id for segment in stream.tail])
-        tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)
+    let_go(plan, ledger, store)
     turns.give(plan.copy_id, plan.target, store)
     forget(plan, ledger, store)
     return True
+
+
+def let_go(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+    """Give the target back its key ranges and its policy. Who goes on with the copy may take them.
+
+    The turn is kept: a late driver of this copy may scale the target still.
+    """
+    roll = roll_of(ledger)
+    stream = store.describe(plan.target)
+    if stream is None or stream.sealed:
+        return
+    if is_reshaped(plan, roll, _described(stream)):
+        if len(roll.layout or ()) < stream.config.scaling.min_segments:
+            loosen(plan, ledger, store)
+        give_back(plan, ledger, store, [segment.id for segment in stream.tail])
+    tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)

@@ -102,6 +102,11 @@ class StreamCopy:
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         return next_step(self.plan, self.seen)
 
+    def let_go(self) -> None:
+        """Leave the target as it is to be while nobody goes on with the copy."""
+        if self.plan.append and self.ledger.load() is not None:
+            appends.let_go(self.plan, self.ledger, self._target)
+
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
         if self.plan.append and not isinstance(step, Stitch):
@@ -249,7 +254,7 @@ class StreamCopy:
         that only an abort can clear away. A target that was just made has segments whose ids were
         never used, so there is nothing to look for.
         """
-        later = [len(made) for made in self.plan.generations[1:]]
+        later = [[self.plan.segments[i].keys for i in made] for made in self.plan.generations[1:]]
         segments = (*first, *itertools.chain(*self._target.following(first, later)))
         remains = not self._made and has_staging(
             self.plan.copy_id, self.plan.target, segments, self._target
@@ -364,6 +369,11 @@ class StreamCopy:
         return self._sources[source.store].segment_name(source.stream, segment.id)
 
     def _counted(self, index: int) -> int:
+        """The number of events of a segment that is verified."""
+        if self.plan.verify and index not in self._journal().events:
+            # Another driver may have written it down, and then set the mark, since this one read
+            # the journal; only now is it certain that nobody could count them.
+            self.ledger.load()
         events = self.segment_events(index)
         if events is None:
             raise StoreUnavailable(f"the events of segment {index} were not counted")

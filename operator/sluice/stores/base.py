@@ -249,7 +249,7 @@ class Catalog(Protocol):
         ...
 
     def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
-        """Replace segments by new ones, numbered in the order of their ranges; wait for it.
+        """Replace segments by new ones, numbered as `Store.following` says; wait for it.
 
         Args:
             name: the stream.
@@ -303,12 +303,18 @@ class Store(Catalog, Segments, Transactions, Protocol):
         """
         ...
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """The ids that scale events will give to the segments that they make.
 
         Args:
             segments: the ids of a stream's segments, all made at once and the latest it has.
-            made: how many segments each of the next scale events makes.
+            made: the key ranges of those that each of the next scale events makes, as `scale` is
+                going to be given them.
+
+        Returns:
+            For each scale event the ids, in the order of its key ranges.
         """
         ...
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.core.groups import GroupName, GroupSettings
+    from sluice.core.model import KeyRange
     from sluice.stores.base import Buffer
 
 
@@ -84,15 +85,18 @@ class ModelStore(ModelTransactions):
         """See Store."""
         return "/".join([str(stream), *(f"{segment}={at}" for segment, at in cut.items())])
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """See Store."""
         epoch, number = divmod(max(segments), EPOCH)
         number = max(segment % EPOCH for segment in segments)
         ids = []
-        for count in made:
+        for ranges in made:
             epoch += 1
-            ids.append(tuple(epoch * EPOCH + number + i for i in range(1, count + 1)))
-            number += count
+            places = self._world.numbered(ranges)
+            ids.append(tuple(epoch * EPOCH + number + 1 + place for place in places))
+            number += len(ranges)
         return ids
 
     def is_original(self, segment: int) -> bool:

@@ -101,6 +101,7 @@ class World:
         self.merged: set[str] = set()
         self.refusals = 0  # to delete a scope, which damage the real store
         self.opened = 0  # transactions
+        self.backwards = False  # whether the last of several new segments gets the first number
         self.kept: set[str] = set()  # deleted names, which the store gives back only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
@@ -194,10 +195,19 @@ class World:
         """Segments with these key ranges."""
         first = epoch * EPOCH + self.numbers[name]
         self.numbers[name] += len(ranges)
-        segments = tuple(Segment(id=first + i, keys=keys) for i, keys in enumerate(ranges))
+        places = self.numbered(ranges) if epoch else range(len(ranges))
+        segments = tuple(
+            Segment(id=first + place, keys=keys)
+            for place, keys in sorted(zip(places, ranges, strict=True))
+        )
         for segment in segments:
             self._new_segment(segment_name(name, segment.id))
         return segments
+
+    def numbered(self, ranges: Sequence[KeyRange]) -> list[int]:
+        """As which of the segments that a scale event makes each of these is numbered."""
+        places = range(len(ranges))
+        return [*reversed(places)] if self.backwards else [*places]
 
     def _new_segment(self, name: str) -> None:
         self.time += 1

@@ -4,9 +4,11 @@ import pytest
 
 from sluice.core.model import StreamName
 from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.steps import Done, Publish, Step, Transfer, Verify
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
+from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import InfrastructureError, NoSuchSegment
 from support.model import CREATION_TIME, EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
@@ -113,6 +115,41 @@ def test_events_are_counted_whatever_the_source_says(world: World, divided: bool
         for s in world.streams[TARGET].segments
     ]
     assert counts == [len(sizes), 1]
+
+
+def test_events_that_another_driver_counts_meanwhile_are_published(world: World) -> None:
+    """It writes the number down and sets the mark between this driver's two looks at them."""
+    put_source(world, [40, 3, 40])
+    world.segments[segment_name(SOURCE, 0)].attributes[EVENT_COUNT] = 0
+    store = ModelStore(world)
+    other = StreamCopy(planned(store), 0, [store], store)
+    other.plan = other.ledger.begin(other.plan)
+    step: Step
+    while not isinstance(step := other.look(), Verify):
+        _do(other, step, store)
+
+    def gate(what: str) -> Fate:
+        nonlocal step
+        if what.startswith("infos") and what != "infos 16" and isinstance(step, Verify):
+            _do(other, step, store)
+            step = Done("")
+        return Fate.DONE
+
+    late = StreamCopy(other.plan, 0, [store], ModelStore(world, gate))
+    publish = late.look()
+    assert isinstance(publish, Publish)
+    late.perform(publish)
+    (segment,) = world.streams[TARGET].segments
+    assert world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT] == 3
+
+
+def _do(copy: StreamCopy, step: Step, store: ModelStore) -> None:
+    """What a driver does of a step."""
+    if isinstance(step, Transfer | Verify):
+        work = copy.slices(step, Limits(), 1)
+        copy.absorb(step, InlineExecutor([store], store).run([work]))
+    else:
+        copy.perform(step)
 
 
 def test_plain_bytes_have_the_stores_count(world: World) -> None:

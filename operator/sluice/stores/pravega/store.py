@@ -102,7 +102,9 @@ class PravegaStore(PravegaSegments):
         """A StreamCut's text, as clients read it."""
         return cuts.write(stream, cut)
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """The ids that scale events will give to the segments that they make."""
         return epochs.following(segments, made)
 
