@@ -28,6 +28,7 @@ metadata: {{name: {name}}}
 spec:
   {origin}
   target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
+  onTruncation: {on_truncation}
   limits: {limits}
 """
 
@@ -59,6 +60,7 @@ class Copy:
         ranges: of the source, as YAML has them.
         more: sources after the first, with their ranges.
         environment: variables for the command.
+        on_truncation: of the copy.
     """
 
     folder: Path
@@ -69,6 +71,7 @@ class Copy:
     ranges: list[dict[str, object]] = field(default_factory=list)
     more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    on_truncation: str = "Fail"
 
     @property
     def origin(self) -> str:
@@ -89,6 +92,7 @@ class Copy:
                 name=self.target[1],
                 origin=self.origin,
                 target=self.target,
+                on_truncation=self.on_truncation,
                 limits=json.dumps(self.limits),
             )
         )

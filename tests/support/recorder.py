@@ -172,10 +172,10 @@ class CopyRecorder(Recorder):
         job = self.job(JobPhase.FAILED, error=error)
         self.look(jobs=(job,), reading=self.reading(staged))
 
-    def finish(self) -> None:
+    def finish(self, answer: Complete = WHOLE) -> None:
         """The driver ends well, and the target is whole."""
         self.later(20)
-        decision = self.look(jobs=(self.job(JobPhase.SUCCEEDED),), answer=WHOLE)
+        decision = self.look(jobs=(self.job(JobPhase.SUCCEEDED),), answer=answer)
         assert RemoveFinalizer() in decision.actions
 
     def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:

@@ -201,6 +201,12 @@ class StreamCopySpec(ApiModel):
         description="The stream to make. Cannot be changed.",
         json_schema_extra=immutable("the target", _ANOTHER),
     )
+    on_truncation: Literal["Fail", "Record"] = Field(
+        default="Fail",
+        description="What to do if a source loses bytes to its retention or a truncation before "
+        "they were read: fail, or copy what is left and record the gap. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("onTruncation", _ANOTHER),
+    )
     suspend: bool = Field(
         default=False,
         strict=True,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.digest import chunk_end, chunk_start, chunks
 from sluice.core.steps import (
+    Amend,
     Bind,
     Claim,
     Configure,
@@ -87,7 +88,8 @@ class SeenSegment:
     Attributes:
         parts: each part's staging segment as it is, None where there is none.
         stitched: length of the first part's segment after the last part merged into it.
-        verified: length at which the whole staging segment was verified.
+        verified: length at which the whole staging segment was verified; identity.ABORTED where
+            it was given up.
         published: bytes published into the target segment, or identity.ABORTED.
         target: the target segment as it is, None where there is none.
     """
@@ -109,7 +111,8 @@ class Observed:
         segments: in the plan's order; empty while the target is not bound. Looked at before the
             target, or again where that had gone on.
         sources: in the plan's order; None when nothing has to be read from the source any more.
-        renewed: the sources that are there, and have none of the plan's segments.
+        renewed: the sources that were deleted and made again.
+        outrun: the sources that were truncated past all of the plan's segments.
     """
 
     journal: Journal | None
@@ -117,6 +120,12 @@ class Observed:
     segments: tuple[SeenSegment, ...] = ()
     sources: tuple[SeenSource | None, ...] | None = None
     renewed: frozenset[int] = frozenset()
+    outrun: frozenset[int] = frozenset()
+
+    @property
+    def plan(self) -> StreamPlan | None:
+        """The plan that this was observed by, if one is recorded."""
+        return None if self.journal is None else self.journal.current
 
 
 def seams(segment: SegmentPlan) -> tuple[int, ...]:
@@ -273,7 +282,9 @@ def _stage(
         for part, info in zip(segment.parts, state.parts, strict=True)
         if not merged(segment, state, part)
     ]
-    _check_source(plan, seen, todo)
+    starts = _lost(plan, seen, todo)
+    if starts:
+        return Amend(starts)
     missing = [(i, part) for i, part, info in open_parts if info is None]
     if missing:
         return Stage(tuple(missing))
@@ -307,45 +318,65 @@ def first_needed(
     return None
 
 
-def _check_source(
+def _lost(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
-) -> None:
-    """Refuse to read from a source that is not the one that was planned."""
+) -> tuple[tuple[int, int], ...]:
+    """Segments of which the source has lost bytes that are needed, and where each begins by now.
+
+    Raises:
+        SourceNotFound, SourceReplaced: it is not the source that was planned.
+        SourceTruncated: such bytes are lost, and the copy is not to go on without them.
+    """
     digests = seen.journal.digests if seen.journal else {}
+    found = []
     for i, segment, state in todo:
         needed = first_needed(segment, state, digests.get(i, {}), verify=plan.verify)
+        if state.verified == identity.ABORTED:
+            needed = segment.start  # given up by a driver that died before it wrote that down
         if needed is None:
             continue
-        name = plan.source_of(segment).stream
-        if seen.sources is None:
-            raise StoreUnavailable(f"{name} was not observed")
-        known = [
-            source
-            for source, other in zip(seen.sources, plan.segments, strict=True)
-            if other.source == segment.source and source is not None
-        ]
-        if not known and segment.source not in seen.renewed:
-            raise SourceNotFound(
-                f"{name} is gone: it was deleted before its copy was staged",
-                field="spec.source.stream",
-                remedy="Abort the copy, or restore the source first.",
-            )
-        source = seen.sources[i]
-        if source is None and _is_the_same(plan, seen.sources, segment.source):
+        begins = _begins(plan, seen, i)
+        if begins <= needed:
+            continue
+        to = min(begins, segment.end)
+        if plan.on_truncation == "Fail":
             raise SourceTruncated(
-                f"{name} was truncated: segment {segment.id} is gone, and the copy needs it "
-                f"from {needed} on"
+                f"{plan.source_of(segment).stream} was truncated: offsets {needed} to {to} of "
+                f"segment {segment.id} are gone, {to - needed} bytes, and the copy needs it from "
+                f"{needed} on"
             )
-        if source is None or source.created != segment.created:
-            raise SourceReplaced(
-                f"{name} was deleted and made again: segment {segment.id} is not the one "
-                "whose bounds were taken"
-            )
-        if source.info.start > needed:
-            raise SourceTruncated(
-                f"{name} was truncated: segment {segment.id} begins at "
-                f"{source.info.start}, and the copy needs it from {needed} on"
-            )
+        found.append((i, to))
+    return tuple(found)
+
+
+def _begins(plan: StreamPlan, seen: Observed, place: int) -> int:
+    """Where a source's segment begins by now: at its planned end if it is gone."""
+    segment = plan.segments[place]
+    name = plan.source_of(segment).stream
+    if seen.sources is None:
+        raise StoreUnavailable(f"{name} was not observed")
+    known = [
+        source
+        for source, other in zip(seen.sources, plan.segments, strict=True)
+        if other.source == segment.source and source is not None
+    ]
+    if not known and segment.source not in seen.renewed | seen.outrun:
+        raise SourceNotFound(
+            f"{name} is gone: it was deleted before its copy was staged",
+            field="spec.source.stream",
+            remedy="Abort the copy, or restore the source first.",
+        )
+    source = seen.sources[place]
+    if source is None and (
+        segment.source in seen.outrun or _is_the_same(plan, seen.sources, segment.source)
+    ):
+        return segment.end
+    if source is None or source.created != segment.created:
+        raise SourceReplaced(
+            f"{name} was deleted and made again: segment {segment.id} is not the one "
+            "whose bounds were taken"
+        )
+    return source.info.start
 
 
 def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number: int) -> bool:

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.plan import StreamPlan
+from sluice.core.plan import SegmentPlan, StreamPlan
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
@@ -31,12 +31,22 @@ class Journal:
         target: ids of the target's segments, in the plan's order, once the target is claimed.
         digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
         events: per segment of the plan, the exact number of events where it had to be counted.
+        amended: the segments that are copied otherwise than planned, by their place in the plan.
     """
 
     plan: StreamPlan
     target: tuple[int, ...] | None = None
     digests: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
     events: Mapping[int, int] = field(default_factory=dict)
+    amended: Mapping[int, SegmentPlan] = field(default_factory=dict)
+
+    @property
+    def current(self) -> StreamPlan:
+        """The plan as it stands: without the bytes that the source has lost."""
+        if not self.amended:
+            return self.plan
+        segments = tuple(self.amended.get(i, one) for i, one in enumerate(self.plan.segments))
+        return self.plan.model_copy(update={"segments": segments})
 
 
 def frame(record: Mapping[str, Any]) -> bytes:
@@ -85,32 +95,49 @@ def target_record(segments: Iterable[int]) -> dict[str, Any]:
     return {"record": "target", "segments": list(segments)}
 
 
-def digest_record(segment: int, first: int, digests: Iterable[bytes]) -> dict[str, Any]:
-    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on."""
+def amend_record(segment: int, attempt: int, to: int) -> dict[str, Any]:
+    """The source has lost what a segment has before `to`; counts for what this attempt was."""
+    return {"record": "amend", "segment": segment, "attempt": attempt, "to": to}
+
+
+def digest_record(
+    segment: int, first: int, digests: Iterable[bytes], attempt: int = 0
+) -> dict[str, Any]:
+    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on.
+
+    The first chunk depends on where the segment begins, so digests count for their attempt only.
+    """
     return {
         "record": "digests",
         "segment": segment,
         "first": first,
         "sha256": b"".join(digests).hex(),
+        **_of(attempt),
     }
 
 
-def digest_records(segment: int, digests: Mapping[int, bytes]) -> list[dict[str, Any]]:
+def _of(attempt: int) -> dict[str, int]:
+    return {"attempt": attempt} if attempt else {}
+
+
+def digest_records(
+    segment: int, digests: Mapping[int, bytes], attempt: int = 0
+) -> list[dict[str, Any]]:
     """Digests of any chunks of a segment, as records of consecutive ones."""
     records: list[dict[str, Any]] = []
     run: list[int] = []
     for chunk in [*sorted(digests), None]:
         if run and chunk != run[-1] + 1:
-            records.append(digest_record(segment, run[0], (digests[c] for c in run)))
+            records.append(digest_record(segment, run[0], (digests[c] for c in run), attempt))
             run = []
         if chunk is not None:
             run.append(chunk)
     return records
 
 
-def events_record(segment: int, events: int) -> dict[str, Any]:
+def events_record(segment: int, events: int, attempt: int = 0) -> dict[str, Any]:
     """The counted number of events of a segment."""
-    return {"record": "events", "segment": segment, "events": events}
+    return {"record": "events", "segment": segment, "events": events, **_of(attempt)}
 
 
 def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
@@ -123,21 +150,32 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     """
     try:
         return _fold(records)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, IndexError) as error:
         raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
 
-def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
+def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:  # noqa: C901 - one case for each record
     plan: StreamPlan | None = None
     target: tuple[int, ...] | None = None
     digests: dict[int, dict[int, bytes]] = {}
     events: dict[int, int] = {}
+    amended: dict[int, SegmentPlan] = {}
     for record in records:
         match record:
             case {"record": "plan", "plan": body} if plan is None:
                 plan = StreamPlan.model_validate(body)
             case {"record": "target", "segments": ids} if plan is not None:
                 target = target or tuple(map(_number, ids))
+            case {"record": "amend", "segment": segment, "attempt": attempt, "to": to} if (
+                plan is not None
+            ):
+                now = amended.get(_number(segment)) or plan.segments[segment]
+                if attempt == now.attempt and now.start < _number(to) <= now.end:
+                    amended[segment] = now.without(to)
+                    digests.pop(segment, None)
+                    events.pop(segment, None)
+            case {"record": "digests" | "events", "segment": segment} if _is_late(record, amended):
+                pass
             case {"record": "digests", "segment": segment, "first": first, "sha256": text} if (
                 plan is not None
             ):
@@ -154,7 +192,13 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
                     f"the copy's journal has a record that this version does not know: {record}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
-    return None if plan is None else Journal(plan, target, digests, events)
+    return None if plan is None else Journal(plan, target, digests, events, amended)
+
+
+def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> bool:
+    """Whether a record is of a segment that was begun anew since it was learnt."""
+    segment = amended.get(_number(record["segment"]))
+    return bool(record.get("attempt", 0) != (segment.attempt if segment else 0))
 
 
 def _number(value: object) -> int:

@@ -12,10 +12,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pydantic import Field
+
 from sluice.core.model import Frozen, KeyRange, StoreAddress, StreamConfig, StreamName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+OnTruncation = Literal["Fail", "Record"]
+"""What becomes of a copy whose source loses bytes before they were read."""
 
 
 class Part(NamedTuple):
@@ -61,6 +66,9 @@ class SegmentPlan(Frozen):
         events: exact number of events in the range; None when the store cannot tell for this
             range, then they are counted while the staged bytes are verified.
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
+        lost: bytes before `start` that were asked for, and that the source had lost before they
+            were read; never a part of a recorded plan, but of what a journal makes of it.
+        attempt: how often the segment was begun anew for that reason.
     """
 
     source: int = 0
@@ -73,6 +81,19 @@ class SegmentPlan(Frozen):
     created: int
     events: int | None
     cuts: tuple[int, ...] = ()
+    lost: int = Field(default=0, exclude=True)
+    attempt: int = Field(default=0, exclude=True)
+
+    def without(self, to: int) -> SegmentPlan:
+        """What is left to copy where the source begins at `to` by now."""
+        changes = {
+            "start": to,
+            "cuts": tuple(cut for cut in self.cuts if cut > to),
+            "events": None if to < self.end else 0,
+            "lost": self.lost + to - self.start,
+            "attempt": self.attempt + 1,
+        }
+        return self.model_copy(update=changes)
 
     @property
     def length(self) -> int:
@@ -99,6 +120,8 @@ class StreamPlan(Frozen):
             by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
+        on_truncation: what to do if a source loses bytes before they are read: fail, or go on
+            without them.
     """
 
     copy_id: str
@@ -107,6 +130,7 @@ class StreamPlan(Frozen):
     segments: tuple[SegmentPlan, ...]
     config: StreamConfig
     verify: bool = True
+    on_truncation: OnTruncation = "Fail"
 
     @property
     def origin(self) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sluice.core.digest import CHUNK
 from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
-from sluice.core.plan import SegmentPlan, SourceStream, StreamPlan, origin
+from sluice.core.plan import OnTruncation, SegmentPlan, SourceStream, StreamPlan, origin
 from sluice.errors import SourceUnsupported
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class CopyRequest(Frozen):
         sources: what to copy, one after the other.
         target: the stream to make.
         verify: see StreamPlan.
+        on_truncation: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
     """
 
@@ -76,6 +77,7 @@ class CopyRequest(Frozen):
     sources: tuple[SourceRequest, ...]
     target: StreamName
     verify: bool = True
+    on_truncation: OnTruncation = "Fail"
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
 
     @property
@@ -139,6 +141,7 @@ def plan_stream(
         ),
         config=config,
         verify=request.verify,
+        on_truncation=request.on_truncation,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:

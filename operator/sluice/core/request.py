@@ -46,6 +46,7 @@ def copy_request(
         ),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
         verify=verify,
+        on_truncation=spec.on_truncation,
         part_bytes=part_bytes,
     )
 

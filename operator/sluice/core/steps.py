@@ -53,6 +53,13 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Amend:
+    """Go on without bytes that the source has lost: (segment of the plan, where it begins now)."""
+
+    starts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stitch:
     """Merge parts into their segment's first one: (segment of the plan, part) in order."""
 
@@ -115,6 +122,7 @@ Step = (
     | Bind
     | Stage
     | Transfer
+    | Amend
     | Stitch
     | Verify
     | Publish

@@ -49,8 +49,11 @@ class Watch:
             return (plan.bytes if complete else 0), complete
         if journal.target is None:
             return 0, False
+        # What the source has lost counts as done: the whole stays the number that was told first.
+        plan = journal.current
         seen = observe_segments(plan, journal.target, self._target)
         done = sum(
-            staged(segment, state) for segment, state in zip(plan.segments, seen, strict=True)
+            segment.lost + staged(segment, state)
+            for segment, state in zip(plan.segments, seen, strict=True)
         )
         return done, all(state.published is not None for state in seen)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
-from sluice.core.reconcile.world import UNVERIFIED, Complete, Planned
+from sluice.core.reconcile.world import UNVERIFIED, Complete, Gap, Planned
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
@@ -80,19 +80,43 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
         return whole
     attribute = identity.publish_attribute(plan.copy_id)
     values = store.attributes([(name, attribute) for name in names])
-    wanted = [segment.length for segment in plan.segments]
+    gaps = _gaps(plan.copy_id, names, store)
+    if plan.on_truncation == "Fail":
+        gaps = [None for _ in names]
+    wanted = [
+        segment.length - (gap.length if gap else 0)
+        for segment, gap in zip(plan.segments, gaps, strict=True)
+    ]
     if [value or 0 for value in values] != wanted:
         raise TargetReplaced(
             f"{plan.target} has the mark of a whole copy, and its segments hold {values} bytes of "
             f"it instead of {wanted}",
             field="spec.target.stream",
         )
+    if any(gaps):
+        whole = replace(whole, bytes=sum(wanted), events=None, gaps=tuple(filter(None, gaps)))
     if whole.events is not None:
         return whole
     counts = store.attributes([(name, store.event_count) for name in names])
     # A store counts nothing for a segment that nothing was written to.
     untold = any(count is None and size for count, size in zip(counts, wanted, strict=True))
     return replace(whole, events=None if untold else sum(count or 0 for count in counts))
+
+
+def _gaps(copy_id: str, names: Sequence[str], store: Store) -> list[Gap | None]:
+    """What each of a target's segments says that its source had lost."""
+    attributes = (*identity.origin_attributes(copy_id), identity.gap_attributes(copy_id)[0])
+    values = iter(
+        store.attributes([(name, attribute) for name in names for attribute in attributes])
+    )
+    found: list[Gap | None] = []
+    for _ in names:
+        source, segment, start, lost = (next(values) for _ in attributes)
+        if source is None or segment is None or start is None or not lost:
+            found.append(None)
+        else:
+            found.append(Gap(source, segment, start - lost, start))
+    return found
 
 
 def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
@@ -110,7 +134,10 @@ def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
     if published == [info.length if info else 0 for info in infos]:  # nobody wrote to it since
         counts = store.attributes([(name, store.event_count) for name in names])
         events = sum(count or 0 for count in counts)
-    return Complete(digest=digest, bytes=sum(published), events=events, segments=len(names))
+    gaps = tuple(filter(None, _gaps(request.copy_id, names, store)))
+    return Complete(
+        digest=digest, bytes=sum(published), events=events, segments=len(names), gaps=gaps
+    )
 
 
 def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:

@@ -19,6 +19,7 @@ from sluice.errors import (
     IntegrityError,
     InvalidEventNumber,
     SluiceError,
+    SourceTruncated,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class VerifySlice:
         compare: whether digests are compared; False only counts.
         count: whether events are counted; the slice is then the whole segment.
         range: which range that was asked for is a part of the segment; None for all of it.
+        truncated: whether it begins where the source was truncated to while it was copied.
     """
 
     stream: int
@@ -101,6 +103,7 @@ class VerifySlice:
     compare: bool = True
     count: bool = False
     range: int | None = None
+    truncated: bool = False
 
     @property
     def size(self) -> int:
@@ -202,7 +205,7 @@ def _count(work: VerifySlice, counter: EventCounter, block: Block) -> None:
     try:
         counter.feed(block.data)
     except EventsDamaged as error:
-        if work.range is None:
+        if work.range is None and not work.truncated:
             raise
         what = f"from offset {work.start} on there are no events: {error.message}"
         raise _inside(work, what) from None
@@ -211,6 +214,11 @@ def _count(work: VerifySlice, counter: EventCounter, block: Block) -> None:
 def _inside(work: VerifySlice, what: str) -> SluiceError:
     """The error that a range has its bounds inside events."""
     what = f"in {work.source}, {what}"
+    if work.truncated:
+        return SourceTruncated(
+            f"{what}; it was truncated to offset {work.start} while it was copied, inside an event",
+            remedy="Truncate the source at the end of an event, then run the copy again.",
+        )
     if work.range is not None:
         bounds = f"of offsets {work.start} and {work.limit} one is inside an event"
         return CutInsideEvent(f"{what}; {bounds}", field=f"spec.source.ranges[{work.range}]")

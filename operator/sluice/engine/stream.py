@@ -15,6 +15,7 @@ from sluice.core.copying import next_step, seams
 from sluice.core.digest import chunks, combine
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
+    Amend,
     Bind,
     Claim,
     Configure,
@@ -31,7 +32,7 @@ from sluice.core.steps import (
     Verify,
 )
 from sluice.engine import targets
-from sluice.engine.abort import abort, has_staging
+from sluice.engine.abort import abort, clear_attempts, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
@@ -96,6 +97,7 @@ class StreamCopy:
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` does."""
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
+        self.plan = self.seen.plan or self.plan
         return next_step(self.plan, self.seen)
 
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
@@ -110,6 +112,9 @@ class StreamCopy:
             case Stage(parts):
                 for index, part in parts:
                     self._target.create(self._staging(index, part.number))
+            case Amend(starts):
+                for index, to in starts:
+                    self._amend(index, to)
             case Stitch(parts):
                 self._stitch(parts)
             case Publish(segments):
@@ -127,6 +132,7 @@ class StreamCopy:
             case Forget():
                 if self._journal().target is not None:  # else a late driver's, begun for nothing
                     self._segments = self._report_segments()
+                    clear_attempts(self.plan, self._bound(), self._target)
                 self.ledger.delete()
             case Transfer() | Verify() | Done():
                 raise TypeError(f"{step} moves bytes or is no step to perform")
@@ -147,10 +153,14 @@ class StreamCopy:
         records = [
             record
             for result in results
-            for record in journal.digest_records(result.slice.segment, result.digests)
+            for record in journal.digest_records(
+                result.slice.segment, result.digests, self._attempt(result.slice.segment)
+            )
         ]
         records += [
-            journal.events_record(result.slice.segment, result.events)
+            journal.events_record(
+                result.slice.segment, result.events, self._attempt(result.slice.segment)
+            )
             for result in results
             if result.events is not None
         ]
@@ -211,6 +221,7 @@ class StreamCopy:
                     end=segment.end,
                     events=self.segment_events(index),
                     digest=UNVERIFIED if digest is None else digest.hex(),
+                    lost=segment.lost,
                 )
             )
         return tuple(reports)
@@ -251,6 +262,23 @@ class StreamCopy:
             self._target.seal(name)
             self._target.merge(self._staging(index, 0), name, condition)
 
+    def _amend(self, index: int, to: int) -> None:
+        """Begin a segment anew, without what its source has lost before `to`.
+
+        What is staged of it is given up first: the mark that would let it be published is taken.
+        So nobody publishes it who has not seen the record, and a driver that dies in between
+        leaves the mark to be found. Where the mark is there already, nothing is lost.
+        """
+        name = self._staging(index, 0)
+        self._target.create(name)
+        mark = identity.verified_attribute(self.plan.copy_id)
+        given_up = self._target.set_attribute(name, Condition(mark, None, identity.ABORTED))
+        if given_up or self._target.attributes([(name, mark)]) == [identity.ABORTED]:
+            self.ledger.write([journal.amend_record(index, self._attempt(index), to)])
+
+    def _attempt(self, index: int) -> int:
+        return self.plan.segments[index].attempt
+
     def _mark_verified(self, index: int) -> None:
         """Set the mark that lets a staged segment be published, unless another driver has."""
         length = self.plan.segments[index].length
@@ -271,6 +299,9 @@ class StreamCopy:
         target = self._target.segment_name(plan.target, self._bound()[index])
         attributes = identity.origin_attributes(plan.copy_id)
         notes = tuple(zip(attributes, (segment.source, segment.id, segment.start), strict=True))
+        if segment.attempt:
+            gap = identity.gap_attributes(plan.copy_id)
+            notes += tuple(zip(gap, (segment.lost, segment.attempt), strict=True))
         if segment.length == 0:
             for attribute, value in notes:
                 self._target.set_attribute(target, Condition(attribute, None, value))
@@ -285,7 +316,7 @@ class StreamCopy:
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
-        key = identity.staging_key(plan.copy_id, index, part.number)
+        key = self._key(index, part.number)
         rate = limits.bytes_per_second
         return CopySlice(
             stream=self.number,
@@ -328,6 +359,7 @@ class StreamCopy:
             compare=plan.verify,
             count=count,
             range=segment.range,
+            truncated=segment.lost > 0,
         )
 
     # -- names and values
@@ -357,5 +389,9 @@ class StreamCopy:
         return bound
 
     def _staging(self, index: int, part: int) -> str:
-        key = identity.staging_key(self.plan.copy_id, index, part)
+        key = self._key(index, part)
         return self._target.staging_name(self.plan.target, self._bound()[index], key)
+
+    def _key(self, index: int, part: int) -> str:
+        salt = identity.attempt_salt(self._attempt(index))
+        return identity.staging_key(self.plan.copy_id, index, part, salt)

@@ -42,7 +42,7 @@ class ModelStream:
     """A stream's configuration and segments.
 
     `segments` take events; `made` are all that are readable: the oldest, then what each scale event
-    made.
+    made. `past` are the ids of all that there ever were.
     """
 
     config: StreamConfig
@@ -50,10 +50,12 @@ class ModelStream:
     sealed: bool = False
     epoch: int = 0
     made: list[tuple[Segment, ...]] = field(default_factory=list)
+    past: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """A stream that was just made."""
         self.made = self.made or [self.segments]
+        self.past |= {segment.id for segment in self.segments}
 
     @property
     def readable(self) -> list[Segment]:
@@ -100,6 +102,7 @@ class World:
         kept = [segment for segment in stream.segments if segment.id not in sealed]
         stream.segments = tuple(sorted((*kept, *made), key=lambda segment: segment.keys.low))
         stream.made.append(made)
+        stream.past |= {segment.id for segment in made}
 
     def truncate(self, name: StreamName) -> None:
         """Drop all segments of a stream that take events no more."""

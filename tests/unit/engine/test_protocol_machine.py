@@ -270,7 +270,7 @@ class Protocol(RuleBasedStateMachine):
             if actor.result in (Outcome.COPIED, "complete before"):
                 self.promised = True
         if self.promised:
-            assert self.world.bytes_of(TARGET) == self.contents
+            self.assert_whole()
 
     @invariant()
     def complete_means_complete(self) -> None:
@@ -278,12 +278,16 @@ class Protocol(RuleBasedStateMachine):
         stream = self.world.streams.get(TARGET)
         if stream is None or identity.completed(stream.config.tags, REQUEST.copy_id) is None:
             return
-        assert self.world.bytes_of(TARGET) == self.contents
+        self.assert_whole()
         counts = [
             self.world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT]
             for segment in stream.readable
         ]
         assert counts == self.counts
+
+    def assert_whole(self) -> None:
+        """The target holds what was to be copied."""
+        assert self.world.bytes_of(TARGET) == self.contents
 
     def left_over(self) -> list[str]:
         """Staging segments that hold bytes, or that lie beside the target there is.
@@ -317,7 +321,7 @@ class Protocol(RuleBasedStateMachine):
                 assert last.error is None, last.error
             assert last.result == "complete before"
             self.complete_means_complete()
-            assert self.world.bytes_of(TARGET) == self.contents
+            self.assert_whole()
             assert self.world.streams[TARGET].config.tags[0] == "team=a"
             assert self.left_over() == []
         finally:
