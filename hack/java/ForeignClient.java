@@ -102,6 +102,9 @@ public final class ForeignClient {
             case "startWriter" -> writes.start(command);
             case "stopWriter" -> writes.stop(command);
             case "read" -> reads.read(command);
+            case "startReaders" -> reads.start(command);
+            case "readSoFar" -> reads.soFar(command);
+            case "stopReaders" -> reads.stop(command);
             case "visible" -> reads.visible(command);
             case "copy" -> copies.copy(command);
             case "createMany" -> many.create(command);

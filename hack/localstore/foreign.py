@@ -8,9 +8,36 @@ from localstore import reports
 from localstore.accounts import User
 from localstore.foreign_jvm import ForeignClientError, ForeignJvm, Launch, local_launch
 
-__all__ = ["ForeignClient", "ForeignClientError"]
+__all__ = ["Following", "ForeignClient", "ForeignClientError"]
 
 _SECONDS = 120.0
+
+
+class Following:
+    """A reader group that is attached to a stream.
+
+    Args:
+        call: Calls the JVM in which it is.
+        number: Its number there.
+    """
+
+    def __init__(self, call: Callable[..., dict[str, Any]], number: int) -> None:
+        self._call = call
+        self._number = number
+
+    @property
+    def events(self) -> int:
+        """How many events were read so far."""
+        return int(self._call("readSoFar", {"readers": self._number})["events"])
+
+    def end(self, *, patience: int = 60) -> reports.Read:
+        """Reads to the end of the stream, which has to be sealed by now; what was found in all.
+
+        Args:
+            patience: After so many seconds without an end it gives up.
+        """
+        arguments = {"readers": self._number, "patience": patience}
+        return reports.Read(**self._call("stopReaders", arguments, patience + _SECONDS))
 
 
 class ForeignClient:
@@ -235,6 +262,17 @@ class ForeignClient:
         """
         arguments = _of(scope, stream) | {"patience": patience}
         return reports.Read(**self._call("read", arguments, seconds))
+
+    def start_readers(self, scope: str, stream: str, *, readers: int = 2) -> Following:
+        """Attaches a reader group to a stream, from its head on.
+
+        Args:
+            scope: The stream's scope.
+            stream: Its name.
+            readers: How many readers share it.
+        """
+        number = self._call("startReaders", _of(scope, stream) | {"readers": readers})["readers"]
+        return Following(self._call, number)
 
     def visible(self, scope: str, stream: str, *, seconds: float = _SECONDS) -> reports.Visible:
         """Counts what a reader that comes now finds."""

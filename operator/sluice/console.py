@@ -90,7 +90,7 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
         for segment in stream.segments:
             table.add_row(
                 str(stream.source_of(segment).stream),
-                str(stream.target),
+                f"{stream.target} (append)" if stream.append else str(stream.target),
                 str(segment.id),
                 f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
                 *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,

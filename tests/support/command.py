@@ -27,7 +27,8 @@ kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
   {origin}
-  target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
+  target:
+    {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}, onExists: {exists}}}
   onTruncation: {on_truncation}
   limits: {limits}
 """
@@ -58,6 +59,8 @@ class Copy:
         target: scope and stream.
         limits: of the copy.
         ranges: of the source, as YAML has them.
+        exists: what is done where the target exists.
+        name: of the resource; the target's when left out.
         more: sources after the first, with their ranges.
         environment: variables for the command.
         on_truncation: of the copy.
@@ -72,6 +75,8 @@ class Copy:
     more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     on_truncation: str = "Fail"
+    exists: str = "Fail"
+    name: str = ""
 
     @property
     def origin(self) -> str:
@@ -89,7 +94,8 @@ class Copy:
         path.write_text(
             MANIFEST.format(
                 uri=self.uri,
-                name=self.target[1],
+                name=self.name or self.target[1],
+                exists=self.exists,
                 origin=self.origin,
                 target=self.target,
                 on_truncation=self.on_truncation,

@@ -1,6 +1,6 @@
 """Copies on a real store without Spark, and what they leave there, as a witness sees it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from localstore import Standalone
@@ -13,7 +13,8 @@ from sluice.engine.executor import InlineExecutor
 from sluice.engine.ledger import Ledger
 from sluice.engine.report import StreamReport
 from sluice.errors import SluiceError
-from sluice.pipelines.program import Job, Stores, jobs, plan_job
+from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command import Copy
 
@@ -39,8 +40,25 @@ def begin(copy: Copy) -> None:
 
 def run_inline(copy: Copy) -> StreamReport:
     """Do what `sluice run` does, with the slices in this process."""
-    job = job_of(copy)
+    (report,) = run_copies(copy.file.read_text())
+    return report
+
+
+def run_copies(
+    text: str, seen_as: Callable[[Store], Store] = lambda one: one
+) -> list[StreamReport]:
+    """Run the copies of a file.
+
+    Args:
+        text: the file's.
+        seen_as: gives what stands for a copy's target store.
+    """
+    return [_run(job, seen_as) for job in jobs(load(text), SETTINGS)]
+
+
+def _run(job: Job, seen_as: Callable[[Store], Store]) -> StreamReport:
     with Stores(SETTINGS) as stores:
+        finish_abort_job(job, stores)
         try:
             planned = plan_job(job, stores)
         except SluiceError as error:
@@ -49,7 +67,7 @@ def run_inline(copy: Copy) -> StreamReport:
             assert planned.report is not None
             return planned.report
         (address,) = job.sources
-        source, target = stores[address], stores[job.target]
+        source, target = stores[address], seen_as(stores[job.target])
         runner = CopyRunner(
             planned.plan,
             sources=[source],

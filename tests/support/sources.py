@@ -44,9 +44,11 @@ def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
     return data
 
 
-def put_source(world: World, *shapes: Sequence[int], name: StreamName = SOURCE) -> list[bytes]:
+def put_source(
+    world: World, *shapes: Sequence[int], name: StreamName = SOURCE, seed: int = 0
+) -> list[bytes]:
     """Put a stream into the world, a segment for each list of event sizes; gives their bytes."""
-    contents = [events_of(sizes, seed) for seed, sizes in enumerate(shapes)]
+    contents = [events_of(sizes, seed + number) for number, sizes in enumerate(shapes)]
     segments = []
     for i, data in enumerate(contents):
         world.time += 1
@@ -66,6 +68,7 @@ def put_scaled_source(
     moves: Sequence[tuple[str, int]],
     *,
     name: StreamName = SOURCE,
+    seed: int = 0,
 ) -> list[bytes]:
     """Put a stream into the world that was scaled, and perhaps truncated in between.
 
@@ -74,11 +77,12 @@ def put_scaled_source(
         shapes: event sizes of each segment, taken over and over; of the first ones made at once.
         moves: "split" or "merge" at a place among the segments that take events, or "truncate".
         name: of the stream.
+        seed: streams of different ones have no event in common.
 
     Returns:
         The bytes of each readable segment, as scale events made them.
     """
-    put_source(world, *shapes[:2], name=name)
+    put_source(world, *shapes[:2], name=name, seed=seed)
     world.numbers[name] = len(world.streams[name].segments)
     stream = world.streams[name]
     for move, place in moves:
@@ -100,7 +104,7 @@ def put_scaled_source(
             for number, segment in enumerate(stream.made[-1]):
                 sizes = shapes[(segment.id + number) % len(shapes)]
                 there = world.segments[segment_name(name, segment.id)]
-                there.data += events_of(sizes, segment.id)
+                there.data += events_of(sizes, seed + segment.id)
                 there.attributes[EVENT_COUNT] = len(sizes)
     return world.bytes_of(name)
 

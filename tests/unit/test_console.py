@@ -103,6 +103,14 @@ def test_a_plan_shows_whole_names() -> None:
         assert shown in text
 
 
+def test_a_plan_says_where_it_appends() -> None:
+    """Before anything moves, one sees whether the target is to be made."""
+    plan = stream_plan(segment_plan(3))
+    appending = plan.model_copy(update={"append": True})
+    assert "(append)" not in drawn(console.plan_table(whole_plan(plan), recorded=False))
+    assert "(append)" in drawn(console.plan_table(whole_plan(appending), recorded=False))
+
+
 def test_names_survive_a_narrow_page() -> None:
     """On a narrow page long names are folded and never cut."""
     plan = stream_plan(segment_plan(3), source=LONG)

@@ -44,14 +44,15 @@ class Source(ApiModel):
 
 
 class Target(ApiModel):
-    """The stream to make."""
+    """The stream to make, or to append to."""
 
     store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
     scope: ScopeName = Field(description="Its scope, which has to exist.")
     stream: StreamNameText = Field(description="Its name.")
-    on_exists: Literal["Fail"] = Field(
+    on_exists: Literal["Fail", "Append"] = Field(
         default="Fail",
-        description="What to do if the stream exists and is not this copy's own.",
+        description="What to do if the stream exists and is not this copy's own: refuse it, or "
+        "append to it, once.",
         json_schema_extra=frozen(),
     )
 
@@ -152,6 +153,11 @@ class RuntimeSpec(ApiModel):
         return executor
 
 
+_NO_GAPS = (
+    "a copy that appends records no gaps: take onTruncation: Fail, or a target that is made anew"
+)
+
+
 _SAME = (
     "{0}.storeRef.name != self.target.storeRef.name"
     " || {0}.scope != self.target.scope || {0}.stream != self.target.stream"
@@ -171,6 +177,12 @@ class StreamCopySpec(ApiModel):
                 f"!has(self.sources) || self.sources.all(one, {_SAME.format('one')})",
                 _ONTO_ITSELF,
                 path=".target",
+            ),
+            Rule(
+                "!has(self.onTruncation) || self.onTruncation == 'Fail'"
+                " || !has(self.target.onExists) || self.target.onExists == 'Fail'",
+                _NO_GAPS,
+                path=".onTruncation",
             ),
             Rule(
                 "has(self.source) == has(oldSelf.source)",
@@ -236,6 +248,16 @@ class StreamCopySpec(ApiModel):
         if any(one and (one.store_ref, one.scope, one.stream) == place for one in given):
             raise ValueError(_ONTO_ITSELF)
         return target
+
+    @field_validator("on_truncation", mode="after")
+    @classmethod
+    def _appends_without_gaps(
+        cls, chosen: Literal["Fail", "Record"], info: ValidationInfo
+    ) -> Literal["Fail", "Record"]:
+        target = info.data.get("target")
+        if chosen == "Record" and target is not None and target.on_exists == "Append":
+            raise ValueError(_NO_GAPS)
+        return chosen
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -13,7 +13,6 @@ the order in which the source was scaled, without a byte being moved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -50,82 +49,10 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.model import Segment, SegmentInfo
+    from sluice.core.model import Segment
+    from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
     from sluice.core.plan import Part, SegmentPlan, StreamPlan
     from sluice.core.steps import Step
-
-
-@dataclass(frozen=True, slots=True)
-class SeenTarget:
-    """The target stream, as the catalog says.
-
-    Attributes:
-        tags: its tags.
-        segments: ids of the segments that take events, in key order.
-        head: the oldest segments that are readable, in key order.
-        restless: whether the store may scale it by itself.
-    """
-
-    tags: tuple[str, ...]
-    segments: tuple[int, ...]
-    head: tuple[Segment, ...]
-    restless: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSource:
-    """One source segment: its information and creation time; None when it does not exist."""
-
-    info: SegmentInfo
-    created: int
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSegment:
-    """The staging of one segment of the plan, and its target.
-
-    Attributes:
-        parts: each part's staging segment as it is, None where there is none.
-        stitched: length of the first part's segment after the last part merged into it.
-        verified: length at which the whole staging segment was verified; identity.ABORTED where
-            it was given up.
-        published: bytes published into the target segment, or identity.ABORTED.
-        target: the target segment as it is, None where there is none.
-    """
-
-    parts: tuple[SegmentInfo | None, ...]
-    stitched: int | None
-    verified: int | None
-    published: int | None
-    target: SegmentInfo | None
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What the stores hold of one copy.
-
-    Attributes:
-        journal: what was written down; None before the plan is recorded and after the end.
-        target: the target stream, None when there is none.
-        segments: in the plan's order; empty while the target is not bound. Looked at before the
-            target, or again where that had gone on.
-        sources: in the plan's order; None when nothing has to be read from the source any more.
-        renewed: the sources that were deleted and made again.
-        outrun: the sources that were truncated past all of the plan's segments.
-    """
-
-    journal: Journal | None
-    target: SeenTarget | None
-    segments: tuple[SeenSegment, ...] = ()
-    sources: tuple[SeenSource | None, ...] | None = None
-    renewed: frozenset[int] = frozenset()
-    outrun: frozenset[int] = frozenset()
-
-    @property
-    def plan(self) -> StreamPlan | None:
-        """The plan that this was observed by, if one is recorded."""
-        return None if self.journal is None else self.journal.current
 
 
 def seams(segment: SegmentPlan) -> tuple[int, ...]:
@@ -265,14 +192,14 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         if segment.length and state.verified != segment.length
     ]
     if unverified:
-        return _stage(plan, seen, unverified)
+        return stage(plan, seen, unverified)
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
     if seen.target is not None and seen.target.restless:
         return Settle()
     return Publish(ready) if ready else Scale(at + 1)
 
 
-def _stage(
+def stage(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
 ) -> Step:
     """The next step for segments whose staged bytes are not verified yet."""

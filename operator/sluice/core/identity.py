@@ -23,6 +23,12 @@ TAG_COPY = "sluice.dev/copy="
 TAG_COMPLETE = "sluice.dev/complete="
 """Followed by the copy's digest, on a target that is published whole."""
 
+TAG_APPENDING = "sluice.dev/appending="
+"""Followed by the copy id and the scaling policy that a stream has when nobody appends to it.
+
+It stands on the stream as long as the policy is another one, so whoever finds it can set it right.
+"""
+
 ABORTED = -1
 """Value of the publish attribute that shuts a target segment to its copy for good."""
 
@@ -69,6 +75,16 @@ def journal_key(copy: str, generation: int = 0) -> str:
         generation: the next one is taken where a store does not give a deleted name back at once.
     """
     return _key(copy, "journal", generation)
+
+
+def receipt_key(copy: str, number: int = 0) -> str:
+    """The key of the segment that says that an append is done: 32 hexadecimal digits."""
+    return _key(copy, "receipt", number)
+
+
+def turns_key() -> str:
+    """The key of the log that says which copy scales a stream: 32 hexadecimal digits."""
+    return _key("", "turns")
 
 
 def writer_id(copy: str, staging: str) -> UUID:
@@ -129,3 +145,9 @@ def completed(tags: tuple[str, ...], copy: str) -> str | None:
     return next(
         (tag.removeprefix(TAG_COMPLETE) for tag in tags if tag.startswith(TAG_COMPLETE)), None
     )
+
+
+def is_unfinished(tags: tuple[str, ...]) -> bool:
+    """Whether a stream with these tags is a target that some copy is still making."""
+    made = any(tag.startswith(TAG_COPY) for tag in tags)
+    return made and not any(tag.startswith(TAG_COMPLETE) for tag in tags)

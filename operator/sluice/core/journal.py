@@ -12,7 +12,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sluice.core import rolling
 from sluice.core.plan import SegmentPlan, StreamPlan
+from sluice.core.rolling import Roll
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Journal:
         digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
         events: per segment of the plan, the exact number of events where it had to be counted.
         amended: the segments that are copied otherwise than planned, by their place in the plan.
+        roll: how far an append has come; the target's segments are then those beside which is
+            staged.
     """
 
     plan: StreamPlan
@@ -39,6 +43,8 @@ class Journal:
     digests: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
     events: Mapping[int, int] = field(default_factory=dict)
     amended: Mapping[int, SegmentPlan] = field(default_factory=dict)
+
+    roll: Roll = field(default_factory=Roll)
 
     @property
     def current(self) -> StreamPlan:
@@ -150,7 +156,7 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     """
     try:
         return _fold(records)
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, KeyError, IndexError) as error:
         raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
 
@@ -160,6 +166,7 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:  # noqa: C901
     digests: dict[int, dict[int, bytes]] = {}
     events: dict[int, int] = {}
     amended: dict[int, SegmentPlan] = {}
+    roll = Roll()
     for record in records:
         match record:
             case {"record": "plan", "plan": body} if plan is None:
@@ -187,12 +194,14 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:  # noqa: C901
                     chunks[_number(first) + i] = raw[i * _DIGEST : (i + 1) * _DIGEST]
             case {"record": "events", "segment": segment, "events": count} if plan is not None:
                 events[_number(segment)] = _number(count)
+            case {"record": kind} if kind in rolling.RECORDS and plan is not None and plan.append:
+                roll, target = rolling.after(roll, target, record)
             case _:
                 raise JournalDamaged(
                     f"the copy's journal has a record that this version does not know: {record}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
-    return None if plan is None else Journal(plan, target, digests, events, amended)
+    return None if plan is None else Journal(plan, target, digests, events, amended, roll)
 
 
 def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> bool:

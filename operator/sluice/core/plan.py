@@ -115,9 +115,10 @@ class StreamPlan(Frozen):
     Attributes:
         copy_id: the copy's identity, 32 hexadecimal digits.
         sources: the streams to copy, one after the other.
-        target: the stream to make.
-        segments: the target gets one segment for each. Sorted by generation; within the first one
-            by key range, within the others as the store numbered them.
+        target: the stream to make, or to append to.
+        append: whether the target is there, is somebody's, and is appended to.
+        segments: a target that is made gets one segment for each. Sorted by generation; within the
+            first one by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
         on_truncation: what to do if a source loses bytes before they are read: fail, or go on
@@ -131,6 +132,7 @@ class StreamPlan(Frozen):
     config: StreamConfig
     verify: bool = True
     on_truncation: OnTruncation = "Fail"
+    append: bool = False
 
     @property
     def origin(self) -> str:
@@ -171,6 +173,15 @@ class StreamPlan(Frozen):
             now = tuple(sorted((*kept, *made), key=lambda i: self.segments[i].keys.low))
             states.append(now)
         return tuple(states)
+
+    @cached_property
+    def filled(self) -> tuple[int, ...]:
+        """The generations that hold bytes: what an append is made of."""
+        return tuple(
+            number
+            for number, made in enumerate(self.generations)
+            if any(self.segments[i].length for i in made)
+        )
 
     def _overlap(self, one: int, other: int) -> bool:
         return self.segments[one].keys.overlaps(self.segments[other].keys)

@@ -68,6 +68,7 @@ class CopyRequest(Frozen):
         copy_id: the copy's identity, 32 hexadecimal digits.
         sources: what to copy, one after the other.
         target: the stream to make.
+        append: whether it is appended to where it is there and somebody's.
         verify: see StreamPlan.
         on_truncation: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
@@ -79,6 +80,7 @@ class CopyRequest(Frozen):
     verify: bool = True
     on_truncation: OnTruncation = "Fail"
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
+    append: bool = False
 
     @property
     def origin(self) -> str:
@@ -112,14 +114,19 @@ def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
 
 
 def plan_stream(
-    request: CopyRequest, *, config: StreamConfig, seen: Sequence[SeenSegment]
+    request: CopyRequest,
+    *,
+    config: StreamConfig,
+    seen: Sequence[SeenSegment],
+    append: bool = False,
 ) -> StreamPlan:
-    """The plan for a new target.
+    """The plan for a new target, or for one that is there and is appended to.
 
     Args:
         request: what is wanted.
         config: the first source's configuration.
         seen: the sources' segments, with bounds, in the order in which the store made them.
+        append: whether the target is there.
 
     Raises:
         SourceUnsupported: a generation does not take the keys of those that it follows on, so that
@@ -142,6 +149,7 @@ def plan_stream(
         config=config,
         verify=request.verify,
         on_truncation=request.on_truncation,
+        append=append,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:

@@ -48,6 +48,7 @@ def copy_request(
         verify=verify,
         on_truncation=spec.on_truncation,
         part_bytes=part_bytes,
+        append=spec.target.on_exists == "Append",
     )
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.planner import MAX_PARTS
+from sluice.engine import appends, rolls
+from sluice.engine.clearing import clear_names
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import staging_names
 from sluice.errors import (
@@ -24,7 +26,6 @@ from sluice.stores.base import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from sluice.core.journal import Journal
     from sluice.core.model import StreamName
@@ -50,6 +51,8 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     """
     ledger = Ledger(store, copy_id, target)
     journal = ledger.load()
+    if journal is not None and journal.plan.append:
+        return appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
     ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
     segments = () if stream is None else _first(stream)
@@ -63,10 +66,11 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         clear(copy_id, target, bound, store, _attempts(journal))
     if ours:
         _delete_target(store, copy_id, target, segments)
+    tightened = not ours and rolls.tighten(copy_id, target, store)
     now = ledger.load()
     if (now and now.plan) == (journal and journal.plan):  # else another copy has begun meanwhile
         ledger.delete()
-    return ours or journal is not None
+    return ours or tightened or journal is not None
 
 
 def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
@@ -75,6 +79,10 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     Returns:
         Whether there was one.
     """
+    ledger = Ledger(store, copy_id, target)
+    journal = ledger.load()
+    if journal is not None and journal.plan.append:
+        return journal.roll.aborted and appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
     if stream is None or not identity.is_ours(stream.config.tags, copy_id):
         return False
@@ -88,12 +96,16 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
 def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     """Delete segments that late drivers made for a target that was whole by then.
 
+    A stream that was appended to is given its policy back, should a late driver have taken it.
+
     Returns:
         How many there were.
     """
     stream = store.describe(target)
     if stream is None:
         return 0
+    if not identity.is_ours(stream.config.tags, copy_id):
+        return int(rolls.tighten(copy_id, target, store))
     segments = [segment.id for made in store.generations(target) for segment in made]
     _, attempt = identity.gap_attributes(copy_id)
     found = store.attributes([(store.segment_name(target, one), attempt) for one in segments])
@@ -151,7 +163,7 @@ def clear(
             for i, segment in enumerate(segments)
             if latest.get(i, 0) >= attempt
         ]
-        count += _clear(copy_id, names, store)
+        count += clear_names(copy_id, names, store)
     return count
 
 
@@ -171,15 +183,7 @@ def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
         for i, segment in enumerate(plan.segments)
         for attempt in range(segment.attempt)
     ]
-    return _clear(plan.copy_id, names, store) if names else 0
-
-
-def _clear(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> int:
-    """Delete the staging segments of these attempts; no part is merged meanwhile."""
-    attribute = identity.stitch_attribute(copy_id)
-    for first in (parts[0] for parts in names):
-        _fence(store, first, attribute)
-    return _delete(store, [name for parts in names for name in parts])
+    return clear_names(plan.copy_id, names, store) if names else 0
 
 
 def _attempts(journal: Journal | None) -> list[int]:
@@ -210,19 +214,6 @@ def _staging_of(
     return staging_names(
         store, copy_id, target, segment=segment, index=index, parts=parts, attempt=attempt
     )
-
-
-def _fence(store: Store, name: str, attribute: UUID) -> None:
-    """Let no more parts be merged into a segment. One that is gone or sealed takes none anyway."""
-    while True:
-        (value,) = store.attributes([(name, attribute)])
-        try:
-            if value == identity.ABORTED or store.set_attribute(
-                name, Condition(attribute, value, identity.ABORTED)
-            ):
-                return
-        except (NoSuchSegment, SegmentSealed):
-            return
 
 
 def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
@@ -261,11 +252,3 @@ def _delete_target(store: Store, copy_id: str, target: StreamName, segments: Seq
         store.delete_stream(target)
     except (StreamNotFound, StreamNotSealed):
         return
-
-
-def _delete(store: Store, names: Sequence[str]) -> int:
-    """Delete those of the segments that exist."""
-    there = [name for name, info in zip(names, store.infos(names), strict=True) if info]
-    for name in there:
-        store.delete(name)
-    return len(there)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -11,7 +12,7 @@ from sluice.core.retry import Patience
 from sluice.core.rounds import share_out, take
 from sluice.core.steps import Done, Transfer, Verify
 from sluice.engine.abort import abort
-from sluice.engine.planning import check_target
+from sluice.engine.planning import check_plan
 from sluice.engine.report import StreamReport
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import (
@@ -19,6 +20,7 @@ from sluice.errors import (
     ConditionFailed,
     CopyAborted,
     NoSuchSegment,
+    OutcomeUnknown,
     SegmentSealed,
     SegmentTruncated,
     SluiceError,
@@ -39,6 +41,9 @@ MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 
 CLEANED = (Category.SPEC, Category.INTEGRITY)
 """Failures of these categories take their staging and their unpublished target with them."""
+
+KEPT = (CopyAborted, OutcomeUnknown)
+"""Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
 
 ROUND_SLICES = 2
 """Slices of full size for each slot in a round."""
@@ -141,19 +146,29 @@ class CopyRunner:
             A report for each stream of the plan, in order; a stream that failed for good has its
             error in the report. Others go on.
         """
-        while active := [run for run in self._runs if run.report is None]:
-            limits = self._limits()
-            now = self._clock.monotonic()
-            ready = [run for run in active if run.not_before <= now]
-            if not ready:
-                self._clock.sleep(min(run.not_before for run in active) - now)
-                continue
-            slices: list[Slice] = []
-            for run in ready:
-                slices += self._guarded(run, partial(self._advance, run, limits)) or []
-            if slices:
-                self._round(slices, limits)
+        try:
+            while active := [run for run in self._runs if run.report is None]:
+                self._turn(active)
+        except BaseException:
+            for run in self._runs:
+                if run.report is None:
+                    self._let_go(run)
+            raise
         return [run.report for run in self._runs if run.report is not None]
+
+    def _turn(self, active: list[_Run]) -> None:
+        """Go on with all that can be gone on with, or wait."""
+        limits = self._limits()
+        now = self._clock.monotonic()
+        ready = [run for run in active if run.not_before <= now]
+        if not ready:
+            self._clock.sleep(min(run.not_before for run in active) - now)
+            return
+        slices: list[Slice] = []
+        for run in ready:
+            slices += self._guarded(run, partial(self._advance, run, limits)) or []
+        if slices:
+            self._round(slices, limits)
 
     def _advance(self, run: _Run, limits: Limits) -> list[Slice]:
         """Do a stream's steps up to the next that moves bytes; its slices, none at the end."""
@@ -184,7 +199,7 @@ class CopyRunner:
     def _begin(self, run: _Run) -> None:
         """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
         copy = run.copy
-        digest = check_target(copy.plan.copy_id, copy.plan.target, self._target)
+        digest = check_plan(copy.plan, self._target)
         if digest is None:
             copy.plan = copy.ledger.begin(copy.plan)
         run.began = True
@@ -248,10 +263,18 @@ class CopyRunner:
         """
         plan = run.copy.plan
         cleaned = False
-        if run.began and error.category in CLEANED and not isinstance(error, CopyAborted):
+        if run.began and error.category in CLEANED and not isinstance(error, KEPT):
             try:
                 abort(plan.copy_id, plan.target, self._target)
                 cleaned = True
             except SluiceError as further:
                 error.add_note(f"cleaning up failed as well: {further}")
+        if not cleaned:
+            self._let_go(run)
         return StreamReport.failed(plan, error, cleaned=cleaned)
+
+    def _let_go(self, run: _Run) -> None:
+        """Leave nothing changed in a target that is somebody's; the next driver tries it too."""
+        if run.began:
+            with suppress(SluiceError):
+                run.copy.let_go()

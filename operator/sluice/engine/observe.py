@@ -10,15 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core import identity
-from sluice.core.copying import (
-    Observed,
-    SeenSegment,
-    SeenSource,
-    SeenTarget,
-    generation_of,
-    is_behind,
-)
+from sluice.core.copying import generation_of, is_behind
 from sluice.core.model import ScaleType
+from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,15 +106,14 @@ def observe(
         state.published is None and state.verified != segment.length and segment.length
         for state, segment in zip(segments, plan.segments, strict=False)
     ):
-        sources = _sources(plan, stores)
-    strange = frozenset() if sources is None else _strange(plan, sources, stores)
-    outrun = frozenset(number for number in strange if _is_outrun(plan, number, stores))
+        sources = observe_sources(plan, stores)
+    renewed, outrun = missing_sources(plan, sources, stores)
     return Observed(
         journal=journal,
         target=seen_target,
         segments=segments,
         sources=sources,
-        renewed=strange - outrun,
+        renewed=renewed,
         outrun=outrun,
     )
 
@@ -150,8 +143,21 @@ def observe_segments(
     plan: StreamPlan, bound: Sequence[int], store: Store
 ) -> tuple[SeenSegment, ...]:
     """Staging and target of each segment of the plan."""
-    names = part_names(store, plan, bound)
     targets = [store.segment_name(plan.target, segment) for segment in bound]
+    return observe_staged(plan, part_names(store, plan, bound), targets, store)
+
+
+def observe_staged(
+    plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: Store
+) -> tuple[SeenSegment, ...]:
+    """Each segment of the plan, by the names of its parts and of what they are published into.
+
+    Args:
+        plan: the plan.
+        names: of staging segments: one list a segment of the plan.
+        targets: what they are merged into at last.
+        store: the target store.
+    """
     infos = iter(store.infos([*targets, *(name for parts in names for name in parts)]))
     target_infos = [next(infos) for _ in targets]
     part_infos = [tuple(next(infos) for _ in parts) for parts in names]
@@ -176,7 +182,7 @@ def observe_segments(
     )
 
 
-def _sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSource | None, ...]:
+def observe_sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSource | None, ...]:
     """The sources' segments as they are now; each store is asked once for all of its own."""
     found: list[SeenSource | None] = [None] * len(plan.segments)
     for number, store in enumerate(stores):
@@ -192,6 +198,17 @@ def _sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSource | No
         for place, info, when in zip(places, infos, created, strict=True):
             found[place] = None if info is None else SeenSource(info, when or 0)
     return tuple(found)
+
+
+def missing_sources(
+    plan: StreamPlan, sources: Sequence[SeenSource | None] | None, stores: Sequence[Store]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """The sources that are there without the plan's segments; see Observed.renewed, .outrun."""
+    if sources is None:
+        return frozenset(), frozenset()
+    strange = _strange(plan, sources, stores)
+    outrun = frozenset(number for number in strange if _is_outrun(plan, number, stores))
+    return strange - outrun, outrun
 
 
 def _strange(

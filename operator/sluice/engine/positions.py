@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.model import break_in
+from sluice.engine import receipts
 from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
     there = store.describe(target)
     if there is None:
         raise StreamNotFound(f"there is no stream {target}")
+    if receipts.find(copy_id, target, store) is not None:
+        raise InvalidSpec(
+            f"{target} was appended to by this copy, so it is not known where its bytes are",
+            field="spec.target.onExists",
+            remedy="Positions are known, and a copy can be verified later, where it has made its "
+            "target. What was staged was verified before it was appended.",
+        )
     if identity.completed(there.config.tags, copy_id) is None:
         raise InvalidSpec(
             f"{target} is not the whole target of this copy",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.world import Answer
+    from sluice.engine.receipts import Receipt
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
@@ -58,9 +59,19 @@ def ask(
         plan = Plan(sources=addresses, target=target[0], streams=(found.plan,))
         return Planned(plan=plan, recorded=found.recorded)
     digest = found.digest or UNVERIFIED
+    if found.receipt is not None:
+        return _appended(found.receipt, known)
     if known is None:
         return _facts(request, target[1], digest)
     return _compared(known, target[1], digest)
+
+
+def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
+    """What was appended to a stream that lives on, so that only the receipt tells."""
+    segments = None if known is None else len(known.segments)
+    return Complete(
+        digest=receipt.digest, bytes=receipt.bytes, events=receipt.events, segments=segments
+    )
 
 
 def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
@@ -160,7 +171,9 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
     except AbortRefused:
         _finish(request, sources=sources, target=target)
         return "publishing had begun and was finished"
-    swept = sweep(request.copy_id, request.target, target) if _ours(request, target) else 0
+    swept = 0
+    if request.append or _ours(request, target):
+        swept = sweep(request.copy_id, request.target, target)
     return f"{swept} left-over segments were dropped" if swept else "nothing was left"
 
 

@@ -10,16 +10,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.core import identity, journal
+from sluice.core import appending, identity, journal
 from sluice.core.copying import next_step, seams
 from sluice.core.digest import chunks, combine
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
     Amend,
     Bind,
+    Certify,
     Claim,
     Configure,
-    Done,
     Forget,
     Publish,
     Scale,
@@ -31,7 +31,7 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import targets
+from sluice.engine import appends, foresight, targets
 from sluice.engine.abort import abort, clear_attempts, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
@@ -43,7 +43,7 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.copying import Observed
+    from sluice.core.observed import Observed
     from sluice.core.plan import Part, StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.slices import Slice, SliceResult
@@ -96,12 +96,32 @@ class StreamCopy:
 
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` does."""
+        if self.plan.append:
+            self.seen = appends.observe(self.plan, self.ledger, self._sources, self._target)
+            return appending.next_step(self.plan, self.seen)
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         self.plan = self.seen.plan or self.plan
         return next_step(self.plan, self.seen)
 
+    def let_go(self) -> None:
+        """Leave the target as it is to be while nobody goes on with the copy."""
+        if self.plan.append and self.ledger.load() is not None:
+            appends.let_go(self.plan, self.ledger, self._target)
+
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
+        if self.plan.append and not isinstance(step, Stitch):
+            if isinstance(step, Forget) and self._journal().target is not None:
+                self._segments = self._report_segments()
+            appends.perform(
+                self.plan,
+                self.ledger,
+                self._target,
+                step,
+                digest=self.digest() if isinstance(step, Certify) else UNVERIFIED,
+                events=self._counted,
+            )
+            return
         match step:
             case Claim():
                 self._made = targets.claim(self.plan, self._target)
@@ -134,7 +154,7 @@ class StreamCopy:
                     self._segments = self._report_segments()
                     clear_attempts(self.plan, self._bound(), self._target)
                 self.ledger.delete()
-            case Transfer() | Verify() | Done():
+            case _:
                 raise TypeError(f"{step} moves bytes or is no step to perform")
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
@@ -236,7 +256,7 @@ class StreamCopy:
         that only an abort can clear away. A target that was just made has segments whose ids were
         never used, so there is nothing to look for.
         """
-        later = [len(made) for made in self.plan.generations[1:]]
+        later = [[self.plan.segments[i].keys for i in made] for made in self.plan.generations[1:]]
         segments = (*first, *itertools.chain(*self._target.following(first, later)))
         remains = not self._made and has_staging(
             self.plan.copy_id, self.plan.target, segments, self._target
@@ -394,4 +414,6 @@ class StreamCopy:
 
     def _key(self, index: int, part: int) -> str:
         salt = identity.attempt_salt(self._attempt(index))
+        if self.plan.append:
+            salt = foresight.salt(self.plan, self.ledger)
         return identity.staging_key(self.plan.copy_id, index, part, salt)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sluice.stores.transactions import Transactions
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -253,7 +255,7 @@ class Catalog(Protocol):
         ...
 
     def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
-        """Replace segments by new ones, numbered in the order of their ranges; wait for it.
+        """Replace segments by new ones, numbered as `Store.following` says; wait for it.
 
         Args:
             name: the stream.
@@ -279,8 +281,8 @@ class Catalog(Protocol):
         ...
 
 
-class Store(Catalog, Segments, Protocol):
-    """A stream store: its catalog and its segments."""
+class Store(Catalog, Segments, Transactions, Protocol):
+    """A stream store: its catalog, its segments, and transactions between the two."""
 
     def probe(self) -> Health:
         """Ask whether the store is there, knows us, and speaks a protocol that we speak.
@@ -307,12 +309,18 @@ class Store(Catalog, Segments, Protocol):
         """
         ...
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """The ids that scale events will give to the segments that they make.
 
         Args:
             segments: the ids of a stream's segments, all made at once and the latest it has.
-            made: how many segments each of the next scale events makes.
+            made: the key ranges of those that each of the next scale events makes, as `scale` is
+                going to be given them.
+
+        Returns:
+            For each scale event the ids, in the order of its key ranges.
         """
         ...
 
@@ -337,6 +345,10 @@ class Store(Catalog, Segments, Protocol):
 
         `key` is 32 hexadecimal digits. Neither readers nor listings see it; it has no lease.
         """
+        ...
+
+    def is_beside(self, one: int, other: int) -> bool:
+        """Whether what is staged for one segment, by its id, can be merged beside the other."""
         ...
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ COPIES: list[Row] = [
     ("spec.target", REMOVED, "Required value"),
     ("spec.target.scope", 12, "must be of type string"),
     ("spec.target.stream", "a b", "should match"),
-    ("spec.target.onExists", "Append", 'supported values: "Fail"'),
+    ("spec.target.onExists", "Skip", 'supported values: "Fail"'),
     ("spec.onTruncation", "Skip", 'supported values: "Fail", "Record"'),
     ("spec.suspend", "yes", "must be of type boolean"),
     ("spec.limits", 5, "must be of type object"),

@@ -15,7 +15,7 @@ from sluice.errors import (
     StoreUnavailable,
 )
 from sluice.stores.base import Block, Condition
-from support.model.catalog import ModelCatalog
+from support.model.transactions import ModelTransactions
 from support.model.world import (
     CREATION_TIME,
     EPOCH,
@@ -23,17 +23,20 @@ from support.model.world import (
     Fate,
     ModelSegment,
     World,
+    number_of,
     segment_name,
+    transaction_name,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from sluice.core.model import KeyRange
     from sluice.stores.base import Buffer
 
 
-class ModelStore(ModelCatalog):
+class ModelStore(ModelTransactions):
     """A `sluice.stores.base.Store` over a World.
 
     Args:
@@ -64,7 +67,7 @@ class ModelStore(ModelCatalog):
 
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """See Store."""
-        return f"{segment_name(stream, segment)}#{key}"
+        return transaction_name(stream, segment, key)
 
     def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
         """See Store."""
@@ -76,20 +79,27 @@ class ModelStore(ModelCatalog):
         """See Store."""
         return "/".join([str(stream), *(f"{segment}={at}" for segment, at in cut.items())])
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """See Store."""
         epoch, number = divmod(max(segments), EPOCH)
         number = max(segment % EPOCH for segment in segments)
         ids = []
-        for count in made:
+        for ranges in made:
             epoch += 1
-            ids.append(tuple(epoch * EPOCH + number + i for i in range(1, count + 1)))
-            number += count
+            places = self._world.numbered(ranges)
+            ids.append(tuple(epoch * EPOCH + number + 1 + place for place in places))
+            number += len(ranges)
         return ids
 
     def is_original(self, segment: int) -> bool:
         """See Store."""
         return segment < EPOCH
+
+    def is_beside(self, one: int, other: int) -> bool:
+        """See Store."""
+        return one % EPOCH == other % EPOCH
 
     def probe(self) -> Health:
         """See Store."""
@@ -189,6 +199,7 @@ class ModelStore(ModelCatalog):
 
         def act() -> None:
             into, there = self._segment(target), self._segment(source)
+            assert number_of(target) == number_of(source), "perhaps not in one place"
             if into.attributes.get(condition.attribute) != condition.expected:
                 raise ConditionFailed(f"{target} has another value", segment=target)
             if into.sealed:

@@ -59,7 +59,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.source.storeRef.namespace", "other"),
         ("spec.target", REMOVED),
         ("spec.target.stream", 12),
-        ("spec.target.onExists", "Append"),
+        ("spec.target.onExists", "Skip"),
         ("spec.target.on_exists", "Fail"),
         ("spec.suspend", "perhaps"),
         ("spec.suspend", None),

@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 
 from sluice.core import copying
-from sluice.core.copying import Observed, SeenSegment, SeenSource, SeenTarget, next_step
+from sluice.core.copying import next_step
 from sluice.core.identity import ABORTED, owner_tags
 from sluice.core.journal import Journal
 from sluice.core.model import KeyRange, Segment, SegmentInfo
+from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
 from sluice.core.steps import (
     Bind,
     Claim,
