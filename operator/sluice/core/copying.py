@@ -24,7 +24,9 @@ from sluice.core.steps import (
     Claim,
     Configure,
     Done,
+    Drain,
     Forget,
+    Leave,
     Publish,
     Scale,
     Settle,
@@ -191,8 +193,12 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         for i, segment, state in unpublished
         if segment.length and state.verified != segment.length
     ]
-    if unverified:
-        return stage(plan, seen, unverified)
+    step = stage(plan, seen, unverified) if unverified else None
+    undrained = plan.move and seen.journal is not None and seen.journal.drained is None
+    if undrained and (step is None or isinstance(step, Stitch | Verify)):
+        return Drain()
+    if step is not None:
+        return step
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
     if seen.target is not None and seen.target.restless:
         return Settle()
@@ -337,6 +343,8 @@ def _tidy(seen: Observed, digest: str) -> Step:
         for number, info in enumerate(state.parts)
         if info is not None
     )
+    if seen.journal is not None and seen.left:
+        return Leave()
     if left:
         return Sweep(left)
     return Done(digest) if seen.journal is None else Forget()

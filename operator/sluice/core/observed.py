@@ -93,6 +93,7 @@ class Observed:
         sources: in the plan's order; None when nothing has to be read from the source any more.
         renewed: the sources that were deleted and made again.
         outrun: the sources that were truncated past all of the plan's segments.
+        left: whether the source of a move is still there, once the target is whole.
         roll: what belongs to an append.
     """
 
@@ -102,6 +103,7 @@ class Observed:
     sources: tuple[SeenSource | None, ...] | None = None
     renewed: frozenset[int] = frozenset()
     outrun: frozenset[int] = frozenset()
+    left: bool = False
     roll: SeenRoll = SeenRoll()
 
     @property

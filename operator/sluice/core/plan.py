@@ -69,6 +69,7 @@ class SegmentPlan(Frozen):
         lost: bytes before `start` that were asked for, and that the source had lost before they
             were read; never a part of a recorded plan, but of what a journal makes of it.
         attempt: how often the segment was begun anew for that reason.
+        edition: how often its bounds were amended.
     """
 
     source: int = 0
@@ -83,6 +84,7 @@ class SegmentPlan(Frozen):
     cuts: tuple[int, ...] = ()
     lost: int = Field(default=0, exclude=True)
     attempt: int = Field(default=0, exclude=True)
+    edition: int = Field(default=0, exclude=True)
 
     def without(self, to: int) -> SegmentPlan:
         """What is left to copy where the source begins at `to` by now."""
@@ -92,7 +94,14 @@ class SegmentPlan(Frozen):
             "events": None if to < self.end else 0,
             "lost": self.lost + to - self.start,
             "attempt": self.attempt + 1,
+            "edition": self.edition + 1,
         }
+        return self.model_copy(update=changes)
+
+    def until(self, end: int, events: int | None) -> SegmentPlan:
+        """The same up to another end, with so many events where nothing is lost."""
+        counted = 0 if self.start == end else None if self.lost else events
+        changes = {"end": end, "events": counted, "edition": self.edition + 1}
         return self.model_copy(update=changes)
 
     @property
@@ -123,6 +132,7 @@ class StreamPlan(Frozen):
         verify: whether the staged bytes are read again and compared before they are published.
         on_truncation: what to do if a source loses bytes before they are read: fail, or go on
             without them.
+        move: whether the source is sealed, copied to its end, and deleted when all is done.
     """
 
     copy_id: str
@@ -132,12 +142,18 @@ class StreamPlan(Frozen):
     config: StreamConfig
     verify: bool = True
     on_truncation: OnTruncation = "Fail"
+    move: bool = False
     append: bool = False
 
     @property
     def origin(self) -> str:
         """What is copied, for people."""
         return origin([source.stream for source in self.sources])
+
+    def of(self, segments: Sequence[SegmentPlan]) -> StreamPlan:
+        """The same plan of other segments. What is known of the old ones is not taken over."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return self.model_construct(**{**fields, "segments": tuple(segments)})
 
     def source_of(self, segment: SegmentPlan) -> SourceStream:
         """The source that a segment is of."""

@@ -71,6 +71,7 @@ class CopyRequest(Frozen):
         append: whether it is appended to where it is there and somebody's.
         verify: see StreamPlan.
         on_truncation: see StreamPlan.
+        move: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
     """
 
@@ -79,6 +80,7 @@ class CopyRequest(Frozen):
     target: StreamName
     verify: bool = True
     on_truncation: OnTruncation = "Fail"
+    move: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
 
@@ -149,6 +151,7 @@ def plan_stream(
         config=config,
         verify=request.verify,
         on_truncation=request.on_truncation,
+        move=request.move,
         append=append,
     )
     for number, active in enumerate(plan.active):

@@ -60,6 +60,16 @@ class Amend:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """Seal the source, and write down where it ends: what came since the bounds is copied, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Delete the source, once its target is whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stitch:
     """Merge parts into their segment's first one: (segment of the plan, part) in order."""
 
@@ -218,6 +228,8 @@ Step = (
     | Stage
     | Transfer
     | Amend
+    | Drain
+    | Leave
     | Stitch
     | Verify
     | Publish

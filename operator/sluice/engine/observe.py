@@ -133,10 +133,10 @@ def _has_moved_on(
         at = generation_of(plan, journal.target, target.segments)
         if at is not None and is_behind(plan, segments, at):
             return True
-    if plan.on_truncation == "Fail":
+    if plan.on_truncation == "Fail" and not plan.move:
         return False
     now = ledger.load()
-    return now is None or now.amended != journal.amended
+    return now is None or (now.amended, now.drained) != (journal.amended, journal.drained)
 
 
 def observe_segments(

@@ -53,10 +53,11 @@ class Watch:
         if journal.target is None:
             return 0, False
         # What the source has lost counts as done: the whole stays the number that was told first.
-        plan = journal.current
+        # What comes to the source of a move meanwhile is not told beforehand.
+        whole, plan = plan.bytes, journal.current
         seen = observe_segments(plan, journal.target, self._target)
         done = sum(
             segment.lost + staged(segment, state)
             for segment, state in zip(plan.segments, seen, strict=True)
         )
-        return done, all(state.published is not None for state in seen)
+        return min(done, whole), all(state.published is not None for state in seen)

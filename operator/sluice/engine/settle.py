@@ -63,7 +63,11 @@ def ask(
         return _appended(found.receipt, known)
     if known is None:
         return _facts(request, target[1], digest)
-    return _compared(known, target[1], digest)
+    return (
+        _moved(request, known, target[1], digest)
+        if known.move
+        else _compared(known, target[1], digest)
+    )
 
 
 def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
@@ -72,6 +76,20 @@ def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
     return Complete(
         digest=receipt.digest, bytes=receipt.bytes, events=receipt.events, segments=segments
     )
+
+
+def _moved(request: CopyRequest, plan: StreamPlan, store: Store, digest: str) -> Complete:
+    """A whole target of a move, which has at least what was planned: more came until the end."""
+    found = _facts(request, store, digest)
+    lost = sum(gap.length for gap in found.gaps)
+    segments = found.segments or 0
+    if segments >= len(plan.segments) and (found.bytes or 0) + lost < plan.bytes:
+        raise TargetReplaced(
+            f"{plan.target} has the mark of a whole copy, and holds {found.bytes} bytes of it "
+            f"instead of at least {plan.bytes - lost}",
+            field="spec.target.stream",
+        )
+    return found
 
 
 def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
@@ -165,8 +183,11 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         What was done, for people.
     """
     finish_abort(request.copy_id, request.target, target)
+    journal = Ledger(target, request.copy_id, request.target).load() if request.move else None
     try:
         if abort(request.copy_id, request.target, target):
+            if journal is not None and journal.drained is not None:
+                return f"what was staged was dropped; {request.origin} is sealed and stays so"
             return "what was staged was dropped"
     except AbortRefused:
         _finish(request, sources=sources, target=target)
@@ -206,6 +227,7 @@ def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         target=target,
         executor=_NoSlices(),
         patience=PUBLISH_PATIENCE,
+        keep_sources=True,
     )
     for report in runner.run():
         if report.error is not None:

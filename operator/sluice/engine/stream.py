@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sluice.core import appending, identity, journal
@@ -20,7 +20,9 @@ from sluice.core.steps import (
     Certify,
     Claim,
     Configure,
+    Drain,
     Forget,
+    Leave,
     Publish,
     Scale,
     Settle,
@@ -31,7 +33,7 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import appends, foresight, targets
+from sluice.engine import appends, foresight, moving, targets
 from sluice.engine.abort import abort, clear_attempts, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
@@ -78,12 +80,20 @@ class StreamCopy:
         number: the stream's place in the whole plan.
         sources: the stores to read from.
         target: the store to write to.
+        keep: whether the source of a move is kept all the same.
     """
 
     def __init__(
-        self, plan: StreamPlan, number: int, sources: Sequence[Store], target: Store
+        self,
+        plan: StreamPlan,
+        number: int,
+        sources: Sequence[Store],
+        target: Store,
+        *,
+        keep: bool = False,
     ) -> None:
         self.plan = plan
+        self._keep = keep
         self.number = number
         self.seen: Observed | None = None
         self.ledger = Ledger(target, plan.copy_id, plan.target)
@@ -101,6 +111,16 @@ class StreamCopy:
             return appending.next_step(self.plan, self.seen)
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         self.plan = self.seen.plan or self.plan
+        if (
+            self.plan.move
+            and not self._keep
+            and identity.completed(
+                self.seen.target.tags if self.seen.target else (), self.plan.copy_id
+            )
+        ):
+            there = self._source.describe(self.plan.sources[0].stream) is not None
+            left = there and moving.is_planned(self.plan, self._source)
+            self.seen = replace(self.seen, left=left)
         return next_step(self.plan, self.seen)
 
     def let_go(self) -> None:
@@ -135,6 +155,10 @@ class StreamCopy:
             case Amend(starts):
                 for index, to in starts:
                     self._amend(index, to)
+            case Drain():
+                moving.drain(self.plan, self._bound(), self.ledger, self._source, self._target)
+            case Leave():
+                moving.leave(self.plan, self._bound(), self._source, self._target)
             case Stitch(parts):
                 self._stitch(parts)
             case Publish(segments):
@@ -174,12 +198,12 @@ class StreamCopy:
             record
             for result in results
             for record in journal.digest_records(
-                result.slice.segment, result.digests, self._attempt(result.slice.segment)
+                result.slice.segment, result.digests, self._edition(result.slice.segment)
             )
         ]
         records += [
             journal.events_record(
-                result.slice.segment, result.events, self._attempt(result.slice.segment)
+                result.slice.segment, result.events, self._edition(result.slice.segment)
             )
             for result in results
             if result.events is not None
@@ -294,10 +318,15 @@ class StreamCopy:
         mark = identity.verified_attribute(self.plan.copy_id)
         given_up = self._target.set_attribute(name, Condition(mark, None, identity.ABORTED))
         if given_up or self._target.attributes([(name, mark)]) == [identity.ABORTED]:
-            self.ledger.write([journal.amend_record(index, self._attempt(index), to)])
+            self.ledger.write([journal.amend_record(index, self._edition(index), to)])
 
-    def _attempt(self, index: int) -> int:
-        return self.plan.segments[index].attempt
+    def _edition(self, index: int) -> int:
+        return self.plan.segments[index].edition
+
+    @property
+    def _source(self) -> Store:
+        """The store of the only source of a move."""
+        return self._sources[self.plan.sources[0].store]
 
     def _mark_verified(self, index: int) -> None:
         """Set the mark that lets a staged segment be published, unless another driver has."""
@@ -413,7 +442,7 @@ class StreamCopy:
         return self._target.staging_name(self.plan.target, self._bound()[index], key)
 
     def _key(self, index: int, part: int) -> str:
-        salt = identity.attempt_salt(self._attempt(index))
+        salt = identity.attempt_salt(self.plan.segments[index].attempt)
         if self.plan.append:
             salt = foresight.salt(self.plan, self.ledger)
         return identity.staging_key(self.plan.copy_id, index, part, salt)

@@ -73,6 +73,8 @@ class Protocol(RuleBasedStateMachine):
     """Drivers and aborts of one copy, moved call by call in any order."""
 
     actors = Bundle("actors")
+    damage: tuple[str, ...] = DAMAGE
+    expected: tuple[type[Exception], ...] = EXPECTED
 
     def __init__(self) -> None:
         super().__init__()
@@ -264,8 +266,8 @@ class Protocol(RuleBasedStateMachine):
         for actor in self.alive:
             if actor.alive or actor.killed:
                 continue
-            assert actor.error is None or isinstance(actor.error, EXPECTED), actor.error
-            assert actor.result not in DAMAGE, actor.name
+            assert actor.error is None or isinstance(actor.error, self.expected), actor.error
+            assert actor.result not in self.damage, actor.name
             assert self.aborted or actor.result not in AFTER_ABORT, actor.name
             if actor.result in (Outcome.COPIED, "complete before"):
                 self.promised = True
