@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sluice.core import appending, identity, journal
-from sluice.core.copying import next_step, seams
+from sluice.core.copying import next_step
 from sluice.core.digest import chunks, combine
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
@@ -33,14 +33,14 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import appends, foresight, moving, targets
+from sluice.engine import appends, moving, targets
 from sluice.engine.abort import abort, clear_attempts, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.slices import CopySlice, VerifySlice, verify_slices
-from sluice.errors import CopyAborted, NoSuchSegment, StoreUnavailable
-from sluice.stores.base import Condition
+from sluice.engine.staged import Staged
+from sluice.errors import CopyAborted, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,16 +151,16 @@ class StreamCopy:
                 self._bind(segments)
             case Stage(parts):
                 for index, part in parts:
-                    self._target.create(self._staging(index, part.number))
+                    self._target.create(self._staged.name(index, part.number))
             case Amend(starts):
                 for index, to in starts:
-                    self._amend(index, to)
+                    self._staged.amend(index, to)
             case Drain():
                 moving.drain(self.plan, self._bound(), self.ledger, self._source, self._target)
             case Leave():
                 moving.leave(self.plan, self._bound(), self._source, self._target)
             case Stitch(parts):
-                self._stitch(parts)
+                self._staged.stitch(parts)
             case Publish(segments):
                 for index in segments:
                     self._publish(index)
@@ -172,7 +172,7 @@ class StreamCopy:
                 targets.configure(self.plan, self.digest(), self._target)
             case Sweep(left):
                 for index, number in left:
-                    self._target.delete(self._staging(index, number))
+                    self._target.delete(self._staged.name(index, number))
             case Forget():
                 if self._journal().target is not None:  # else a late driver's, begun for nothing
                     self._segments = self._report_segments()
@@ -218,7 +218,7 @@ class StreamCopy:
                 needed = self._verify_slice(index) is not None or self._checked[index]
                 checked = sum(self._checked[index].values())
                 if not needed or checked == self.plan.segments[index].length:
-                    self._mark_verified(index)
+                    self._staged.mark_verified(index)
                     del self._checked[index]
 
     def segment_digest(self, index: int) -> bytes | None:
@@ -295,31 +295,6 @@ class StreamCopy:
             )
         self.ledger.write([journal.target_record(segments)])
 
-    def _stitch(self, parts: Sequence[tuple[int, Part]]) -> None:
-        """Merge parts in order, each on the condition that the one before it is in."""
-        attribute = identity.stitch_attribute(self.plan.copy_id)
-        for index, part in parts:
-            edges = seams(self.plan.segments[index])
-            expected = None if part.number == 1 else edges[part.number - 1]
-            condition = Condition(attribute, expected, edges[part.number])
-            name = self._staging(index, part.number)
-            self._target.seal(name)
-            self._target.merge(self._staging(index, 0), name, condition)
-
-    def _amend(self, index: int, to: int) -> None:
-        """Begin a segment anew, without what its source has lost before `to`.
-
-        What is staged of it is given up first: the mark that would let it be published is taken.
-        So nobody publishes it who has not seen the record, and a driver that dies in between
-        leaves the mark to be found. Where the mark is there already, nothing is lost.
-        """
-        name = self._staging(index, 0)
-        self._target.create(name)
-        mark = identity.verified_attribute(self.plan.copy_id)
-        given_up = self._target.set_attribute(name, Condition(mark, None, identity.ABORTED))
-        if given_up or self._target.attributes([(name, mark)]) == [identity.ABORTED]:
-            self.ledger.write([journal.amend_record(index, self._edition(index), to)])
-
     def _edition(self, index: int) -> int:
         return self.plan.segments[index].edition
 
@@ -328,51 +303,18 @@ class StreamCopy:
         """The store of the only source of a move."""
         return self._sources[self.plan.sources[0].store]
 
-    def _mark_verified(self, index: int) -> None:
-        """Set the mark that lets a staged segment be published, unless another driver has."""
-        length = self.plan.segments[index].length
-        self._target.set_attribute(
-            self._staging(index, 0),
-            Condition(identity.verified_attribute(self.plan.copy_id), None, length),
-        )
-
-    def _publish(self, index: int) -> None:
-        """Merge a staged segment into the target's, or mark an empty one as done.
-
-        The condition on the publish attribute makes it happen once, and is what an abort has to
-        win to keep the target empty.
-        """
-        plan = self.plan
-        segment = plan.segments[index]
-        condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
-        target = self._target.segment_name(plan.target, self._bound()[index])
-        attributes = identity.origin_attributes(plan.copy_id)
-        notes = tuple(zip(attributes, (segment.source, segment.id, segment.start), strict=True))
-        if segment.attempt:
-            gap = identity.gap_attributes(plan.copy_id)
-            notes += tuple(zip(gap, (segment.lost, segment.attempt), strict=True))
-        if segment.length == 0:
-            for attribute, value in notes:
-                self._target.set_attribute(target, Condition(attribute, None, value))
-            self._target.set_attribute(target, condition)
-            return
-        name = self._staging(index, 0)
-        self._target.seal(name)
-        events = self._counted(index)
-        self._target.merge(target, name, condition, events=events, notes=notes)
-
     # -- slices
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
-        key = self._key(index, part.number)
+        key = self._staged.key(index, part.number)
         rate = limits.bytes_per_second
         return CopySlice(
             stream=self.number,
             segment=index,
             store=plan.source_of(plan.segments[index]).store,
             source=self._source_name(index),
-            staging=self._staging(index, part.number),
+            staging=self._staged.name(index, part.number),
             writer=identity.writer_id(plan.copy_id, key),
             origin=part.start,
             at=at,
@@ -399,7 +341,7 @@ class StreamCopy:
             segment=index,
             store=plan.source_of(segment).store,
             source=self._source_name(index),
-            staging=self._staging(index, 0),
+            staging=self._staged.name(index, 0),
             origin=segment.start,
             start=segment.start,
             end=segment.end,
@@ -426,23 +368,15 @@ class StreamCopy:
         return events
 
     def _journal(self) -> journal.Journal:
-        loaded = self.ledger.loaded
-        if loaded is None:
-            raise NoSuchSegment("the copy's journal is gone", segment=self.ledger.name)
-        return loaded
+        return self._staged.journal
 
     def _bound(self) -> tuple[int, ...]:
-        bound = self._journal().target
-        if bound is None:
-            raise StoreUnavailable(f"{self.plan.target} is not bound yet")
-        return bound
+        return self._staged.bound
 
-    def _staging(self, index: int, part: int) -> str:
-        key = self._key(index, part)
-        return self._target.staging_name(self.plan.target, self._bound()[index], key)
+    @property
+    def _staged(self) -> Staged:
+        return Staged(self.plan, self.ledger, self._target)
 
-    def _key(self, index: int, part: int) -> str:
-        salt = identity.attempt_salt(self.plan.segments[index].attempt)
-        if self.plan.append:
-            salt = foresight.salt(self.plan, self.ledger)
-        return identity.staging_key(self.plan.copy_id, index, part, salt)
+    def _publish(self, index: int) -> None:
+        counted = self.plan.segments[index].length > 0
+        self._staged.publish(index, self._counted(index) if counted else 0)
