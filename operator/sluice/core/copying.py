@@ -4,8 +4,9 @@
 driver that starts in the middle, after any crash, or beside another driver decides the same as one
 that was there from the beginning. Each step is safe to repeat and safe to carry out late.
 
-    Claim -> Shape -> Bind -> Stage -> Transfer -> Stitch -> Verify -> Publish
-      -> (Scale -> Settle -> Publish) for each generation -> Configure -> Sweep -> Done
+    Claim -> Shape -> Bind -> Stage -> Transfer (-> Amend -> Stage) (-> Drain -> Transfer)
+      -> Stitch -> Verify -> Publish
+      -> (Scale -> Settle -> Publish) for each generation -> Configure (-> Leave) -> Sweep -> Done
 
 All generations are staged and verified before the first one is published: they become readable in
 the order in which the source was scaled, without a byte being moved.
