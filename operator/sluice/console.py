@@ -214,6 +214,11 @@ def show_report(report: StreamReport, seconds: float) -> None:
     """How one stream's copy ended."""
     if report.outcome is Outcome.COPIED:
         err.print(report_table(report, seconds))
+        for gap in report.gaps:
+            err.print(
+                f"Segment {gap.source} was truncated before it was read: offsets "
+                f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the copy."
+            )
     elif report.outcome is Outcome.ALREADY_COMPLETE:
         err.print(
             f"{report.source} -> {report.target}: already copied, nothing to do "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SECONDS = 120.0
 
@@ -20,7 +20,7 @@ MANIFEST = """\
 apiVersion: sluice.dev/v1alpha1
 kind: StreamStore
 metadata: {{name: local}}
-spec: {{pravega: {{controllerURI: "{uri}"}}}}
+spec: {{pravega: {{controllerURI: "{uri}"}}, access: {{operations: {operations}}}}}
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: StreamCopy
@@ -28,6 +28,8 @@ metadata: {{name: {name}}}
 spec:
   {origin}
   target: {target}
+  onTruncation: {on_truncation}
+  sourceOnComplete: {on_complete}
   limits: {limits}
 """
 
@@ -62,6 +64,9 @@ class Copy:
         more: sources after the first, with their ranges.
         seal: whether the target is sealed when it is whole.
         environment: variables for the command.
+        on_truncation: of the copy.
+        on_complete: what becomes of the source.
+        operations: that the store's access allows.
     """
 
     folder: Path
@@ -73,6 +78,9 @@ class Copy:
     more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
     seal: bool = False
     environment: dict[str, str] = field(default_factory=dict)
+    on_truncation: str = "Fail"
+    on_complete: str = "Retain"
+    operations: Sequence[str] = ("Read", "Create", "Append", "Delete")
     exists: str = "Fail"
     name: str = ""
 
@@ -103,6 +111,9 @@ class Copy:
                         "onExists": self.exists,
                     }
                 ),
+                on_truncation=self.on_truncation,
+                on_complete=self.on_complete,
+                operations=json.dumps(list(self.operations)),
                 limits=json.dumps(self.limits),
             )
         )

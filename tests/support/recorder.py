@@ -175,12 +175,12 @@ class CopyRecorder(Recorder):
         job = self.job(JobPhase.FAILED, error=error)
         self.look(jobs=(job,), reading=self.reading(staged))
 
-    def finish(self) -> None:
+    def finish(self, answer: Complete = WHOLE) -> None:
         """The driver ends well, and the target is whole."""
         self.later(20)
         jobs = (self.job(JobPhase.SUCCEEDED),)
-        assert self.look(jobs=jobs, answer=WHOLE).actions == (WritePositions(MAPPED),)
-        decision = self.look(jobs=jobs, answer=WHOLE, positions=MAPPED)
+        assert self.look(jobs=jobs, answer=answer).actions == (WritePositions(MAPPED),)
+        decision = self.look(jobs=jobs, answer=answer, positions=MAPPED)
         assert RemoveFinalizer() in decision.actions
 
     def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice import errors
 from sluice.api.status import StreamCopyStatus
 from sluice.core.model import Health
-from sluice.core.reconcile.world import JobPhase, Planned
+from sluice.core.reconcile.world import Gap, JobPhase, Planned
 from sluice.core.trouble import Trouble
 from sluice.kube.status import of_invalid
 from support.ephemeral_situations import EPHEMERALS
@@ -255,6 +255,18 @@ def _(copy: CopyRecorder) -> None:
 @_copy("succeeded", "the target is whole", CURRENT)
 def _(copy: CopyRecorder) -> None:
     _succeed(copy)
+
+
+@_copy(
+    "succeeded-gaps",
+    "the source had lost bytes before they were read",
+    CURRENT,
+    onTruncation="Record",
+)
+def _(copy: CopyRecorder) -> None:
+    copy.start()
+    copy.run(1.0)
+    copy.finish(replace(WHOLE, gaps=(Gap(0, 2, 1080, 2160),)))
 
 
 @_copy("succeeded-changed", "it is done, then spec.suspend was set; not looked at", IN_PROGRESS)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MOST_HISTORY: Final = 10
 """Attempts that a status remembers."""
 
+MOST_GAPS: Final = 100
+"""Gaps that a status lists."""
+
 MOST_TOKEN: Final = 512
 """Characters of the annotation sluice.dev/requestedAt that count."""
 
@@ -52,6 +55,11 @@ def _first(most: int, value: Any) -> Any:
 def _last(most: int, value: Any) -> Any:
     """The last `most` of a list."""
     return value[-most:] if isinstance(value, list | tuple) else value
+
+
+def _head(most: int, value: Any) -> Any:
+    """The first `most` of a list."""
+    return value[:most] if isinstance(value, list | tuple) else value
 
 
 def _whole_seconds(value: datetime) -> datetime:
@@ -203,6 +211,17 @@ class Verification(StatusModel):
     time: Time | None = Field(default=None, description="When it was done.")
 
 
+class GapStatus(StatusModel):
+    """Bytes that a source had lost before they were read, and that the copy is without."""
+
+    source: Number = Field(
+        default=0, description="The place of the stream among the sources, from 0."
+    )
+    segment_id: Count = Field(alias="segmentID", description="The segment of the source.")
+    from_: Count = Field(alias="from", description="The first offset that is gone.")
+    to: Count = Field(description="The offset after the last byte that is gone.")
+
+
 class Attempt(StatusModel):
     """One attempt: one Job."""
 
@@ -311,6 +330,18 @@ class StreamCopyStatus(ResourceStatus):
         default=None,
         description="The ConfigMap that says which position of the source is which one of the "
         "target, once the copy is done.",
+    )
+    gaps: (
+        Annotated[
+            tuple[GapStatus, ...],
+            Field(max_length=MOST_GAPS),
+            BeforeValidator(partial(_head, MOST_GAPS)),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="What the sources had lost before it was read, the first 100 gaps. "
+        "Only with onTruncation: Record.",
     )
     history: Annotated[
         tuple[Attempt, ...],

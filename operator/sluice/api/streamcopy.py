@@ -160,6 +160,15 @@ class RuntimeSpec(ApiModel):
         return executor
 
 
+_NOT_MOVED = (
+    "sourceOnComplete: Delete moves one whole stream of a user's to a new one: give one source "
+    "without ranges, whose name does not begin with _, and onExists: Fail"
+)
+_NO_GAPS = (
+    "a copy that appends records no gaps: take onTruncation: Fail, or a target that is made anew"
+)
+
+
 _SAME = (
     "{0}.storeRef.name != self.target.storeRef.name"
     " || {0}.scope != self.target.scope || {0}.stream != self.target.stream"
@@ -179,6 +188,20 @@ class StreamCopySpec(ApiModel):
                 f"!has(self.sources) || self.sources.all(one, {_SAME.format('one')})",
                 _ONTO_ITSELF,
                 path=".target",
+            ),
+            Rule(
+                "!has(self.onTruncation) || self.onTruncation == 'Fail'"
+                " || !has(self.target.onExists) || self.target.onExists == 'Fail'",
+                _NO_GAPS,
+                path=".onTruncation",
+            ),
+            Rule(
+                "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
+                " || (has(self.source) && (!has(self.source.ranges)"
+                " || size(self.source.ranges) == 0) && !self.source.stream.startsWith('_')"
+                " && (!has(self.target.onExists) || self.target.onExists == 'Fail'))",
+                _NOT_MOVED,
+                path=".sourceOnComplete",
             ),
             Rule(
                 "has(self.source) == has(oldSelf.source)",
@@ -209,6 +232,18 @@ class StreamCopySpec(ApiModel):
         description="The stream to make. Cannot be changed.",
         json_schema_extra=immutable("the target", _ANOTHER),
     )
+    on_truncation: Literal["Fail", "Record"] = Field(
+        default="Fail",
+        description="What to do if a source loses bytes to its retention or a truncation before "
+        "they were read: fail, or copy what is left and record the gap. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("onTruncation", _ANOTHER),
+    )
+    source_on_complete: Literal["Retain", "Delete"] = Field(
+        default="Retain",
+        description="What becomes of the source when the target is whole: nothing, or it was "
+        "sealed before its last bytes were copied, and is deleted. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
+    )
     suspend: bool = Field(
         default=False,
         strict=True,
@@ -238,6 +273,33 @@ class StreamCopySpec(ApiModel):
         if any(one and (one.store_ref, one.scope, one.stream) == place for one in given):
             raise ValueError(_ONTO_ITSELF)
         return target
+
+    @field_validator("on_truncation", mode="after")
+    @classmethod
+    def _appends_without_gaps(
+        cls, chosen: Literal["Fail", "Record"], info: ValidationInfo
+    ) -> Literal["Fail", "Record"]:
+        target = info.data.get("target")
+        if chosen == "Record" and target is not None and target.on_exists == "Append":
+            raise ValueError(_NO_GAPS)
+        return chosen
+
+    @field_validator("source_on_complete", mode="after")
+    @classmethod
+    def _moves_one_whole_stream(
+        cls, chosen: Literal["Retain", "Delete"], info: ValidationInfo
+    ) -> Literal["Retain", "Delete"]:
+        source, target = info.data.get("source"), info.data.get("target")
+        if chosen == "Retain" or target is None or "source" not in info.data:
+            return chosen
+        if (
+            source is None
+            or source.ranges
+            or source.stream.startswith("_")
+            or target.on_exists == "Append"
+        ):
+            raise ValueError(_NOT_MOVED)
+        return chosen
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

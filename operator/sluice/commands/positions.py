@@ -119,6 +119,7 @@ def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
                 "to": one.end,
                 "targetSegment": one.target,
                 "shift": one.shift,
+                "lost": one.lost,
             }
             for one in mapped
         ]
@@ -137,6 +138,13 @@ def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
         source = job.request.sources[one.stream].stream
         table.add_row(*map(str, (source, one.source, one.start, one.end, one.target, one.shift)))
     console.out.print(table)
+    for one in mapped:
+        if one.lost:
+            source = job.request.sources[one.stream].stream
+            console.out.print(
+                f"{source} was truncated before it was read: of segment {one.source}, offsets "
+                f"{one.start - one.lost:,} to {one.start:,} are not in the copy."
+            )
 
 
 def _print_cut(job: Job, cut: dict[int, int], store: Store, output: str) -> None:

@@ -85,6 +85,13 @@ NORMAL: Final = (
     Reason("Publishing", _COPY, "The bytes are in the target; the driver tidies up."),
     Reason("Copied", _COPY, "The target is whole and was verified before it was published."),
     Reason(
+        "CopiedWithGaps",
+        _COPY,
+        "As `Copied`, without bytes that the source had lost before they were read "
+        "(`onTruncation: Record`).",
+        "See `status.gaps`; a longer retention of the source leaves a copy more time.",
+    ),
+    Reason(
         "DigestsMatch",
         _COPY,
         "What was staged is, byte for byte, what the source holds.",

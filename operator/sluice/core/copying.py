@@ -4,8 +4,9 @@
 driver that starts in the middle, after any crash, or beside another driver decides the same as one
 that was there from the beginning. Each step is safe to repeat and safe to carry out late.
 
-    Claim -> Shape -> Bind -> Stage -> Transfer -> Stitch -> Verify -> Publish
-      -> (Scale -> Settle -> Publish) for each generation -> Configure -> Seal
+    Claim -> Shape -> Bind -> Stage -> Transfer (-> Amend -> Stage) (-> Drain -> Transfer)
+      -> Stitch -> Verify -> Publish
+      -> (Scale -> Settle -> Publish) for each generation -> Configure (-> Seal) (-> Leave)
       -> Sweep -> Done
 
 All generations are staged and verified before the first one is published: they become readable in
@@ -20,11 +21,14 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.digest import chunk_end, chunk_start, chunks
 from sluice.core.steps import (
+    Amend,
     Bind,
     Claim,
     Configure,
     Done,
+    Drain,
     Forget,
+    Leave,
     Publish,
     Scale,
     Seal,
@@ -193,8 +197,12 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         for i, segment, state in unpublished
         if segment.length and state.verified != segment.length
     ]
-    if unverified:
-        return stage(plan, seen, unverified)
+    step = stage(plan, seen, unverified) if unverified else None
+    undrained = plan.move and seen.journal is not None and seen.journal.drained is None
+    if undrained and (step is None or isinstance(step, Stitch | Verify)):
+        return Drain()
+    if step is not None:
+        return step
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
     if seen.target is not None and seen.target.restless:
         return Settle()
@@ -211,7 +219,9 @@ def stage(
         for part, info in zip(segment.parts, state.parts, strict=True)
         if not merged(segment, state, part)
     ]
-    _check_source(plan, seen, todo)
+    starts = _lost(plan, seen, todo)
+    if starts:
+        return Amend(starts)
     missing = [(i, part) for i, part, info in open_parts if info is None]
     if missing:
         return Stage(tuple(missing))
@@ -245,45 +255,65 @@ def first_needed(
     return None
 
 
-def _check_source(
+def _lost(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
-) -> None:
-    """Refuse to read from a source that is not the one that was planned."""
+) -> tuple[tuple[int, int], ...]:
+    """Segments of which the source has lost bytes that are needed, and where each begins by now.
+
+    Raises:
+        SourceNotFound, SourceReplaced: it is not the source that was planned.
+        SourceTruncated: such bytes are lost, and the copy is not to go on without them.
+    """
     digests = seen.journal.digests if seen.journal else {}
+    found = []
     for i, segment, state in todo:
         needed = first_needed(segment, state, digests.get(i, {}), verify=plan.verify)
+        if state.verified == identity.ABORTED:
+            needed = segment.start  # given up by a driver that died before it wrote that down
         if needed is None:
             continue
-        name = plan.source_of(segment).stream
-        if seen.sources is None:
-            raise StoreUnavailable(f"{name} was not observed")
-        known = [
-            source
-            for source, other in zip(seen.sources, plan.segments, strict=True)
-            if other.source == segment.source and source is not None
-        ]
-        if not known and segment.source not in seen.renewed:
-            raise SourceNotFound(
-                f"{name} is gone: it was deleted before its copy was staged",
-                field="spec.source.stream",
-                remedy="Abort the copy, or restore the source first.",
-            )
-        source = seen.sources[i]
-        if source is None and _is_the_same(plan, seen.sources, segment.source):
+        begins = _begins(plan, seen, i)
+        if begins <= needed:
+            continue
+        to = min(begins, segment.end)
+        if plan.on_truncation == "Fail":
             raise SourceTruncated(
-                f"{name} was truncated: segment {segment.id} is gone, and the copy needs it "
-                f"from {needed} on"
+                f"{plan.source_of(segment).stream} was truncated: offsets {needed} to {to} of "
+                f"segment {segment.id} are gone, {to - needed} bytes, and the copy needs it from "
+                f"{needed} on"
             )
-        if source is None or source.created != segment.created:
-            raise SourceReplaced(
-                f"{name} was deleted and made again: segment {segment.id} is not the one "
-                "whose bounds were taken"
-            )
-        if source.info.start > needed:
-            raise SourceTruncated(
-                f"{name} was truncated: segment {segment.id} begins at "
-                f"{source.info.start}, and the copy needs it from {needed} on"
-            )
+        found.append((i, to))
+    return tuple(found)
+
+
+def _begins(plan: StreamPlan, seen: Observed, place: int) -> int:
+    """Where a source's segment begins by now: at its planned end if it is gone."""
+    segment = plan.segments[place]
+    name = plan.source_of(segment).stream
+    if seen.sources is None:
+        raise StoreUnavailable(f"{name} was not observed")
+    known = [
+        source
+        for source, other in zip(seen.sources, plan.segments, strict=True)
+        if other.source == segment.source and source is not None
+    ]
+    if not known and segment.source not in seen.renewed | seen.outrun:
+        raise SourceNotFound(
+            f"{name} is gone: it was deleted before its copy was staged",
+            field="spec.source.stream",
+            remedy="Abort the copy, or restore the source first.",
+        )
+    source = seen.sources[place]
+    if source is None and (
+        segment.source in seen.outrun or _is_the_same(plan, seen.sources, segment.source)
+    ):
+        return segment.end
+    if source is None or source.created != segment.created:
+        raise SourceReplaced(
+            f"{name} was deleted and made again: segment {segment.id} is not the one "
+            "whose bounds were taken"
+        )
+    return source.info.start
 
 
 def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number: int) -> bool:
@@ -323,6 +353,8 @@ def _tidy(seen: Observed, digest: str, *, unsealed: bool) -> Step:
         for number, info in enumerate(state.parts)
         if info is not None
     )
+    if seen.journal is not None and seen.left:
+        return Leave()
     if left:
         return Sweep(left)
     return Done(digest) if seen.journal is None else Forget()

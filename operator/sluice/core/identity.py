@@ -57,9 +57,14 @@ def staging_key(copy: str, segment: int, part: int, salt: str = "") -> str:
         copy: the copy id.
         segment: the segment's place in the plan, from 0, which is its place in the target.
         part: the part's number within the segment, from 0.
-        salt: of an append, whose target's segments may serve several attempts.
+        salt: tells attempts apart, where a segment is staged more than once.
     """
     return _key(copy, "staging", segment, part, *([salt] if salt else []))
+
+
+def attempt_salt(attempt: int) -> str:
+    """The salt of the staging segments of a segment that was begun anew so often."""
+    return f"attempt {attempt}" if attempt else ""
 
 
 def journal_key(copy: str, generation: int = 0) -> str:
@@ -107,13 +112,24 @@ def events_attribute(copy: str) -> UUID:
     return uuid5(UUID(copy), "events")
 
 
+def gap_attributes(copy: str) -> tuple[UUID, UUID]:
+    """Attributes of a target segment before whose first byte the source had lost bytes.
+
+    They are how many bytes, and how often the segment was begun anew.
+    """
+    return uuid5(UUID(copy), "lost"), uuid5(UUID(copy), "attempt")
+
+
 def stitch_attribute(copy: str) -> UUID:
     """Attribute of a segment's first part: its length after the last part merged into it."""
     return uuid5(UUID(copy), "stitch")
 
 
 def verified_attribute(copy: str) -> UUID:
-    """Attribute of a whole staging segment: the length at which it was verified."""
+    """Attribute of a whole staging segment: the length at which it was verified.
+
+    ABORTED where it was given up, since its source has lost bytes that it lacks.
+    """
     return uuid5(UUID(copy), "verified")
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sluice.core import rolling
-from sluice.core.plan import StreamPlan
+from sluice.core.digest import chunk_of
+from sluice.core.plan import SegmentPlan, StreamPlan
 from sluice.core.rolling import Roll
 from sluice.errors import JournalDamaged
 
@@ -33,6 +34,9 @@ class Journal:
         target: ids of the target's segments, in the plan's order, once the target is claimed.
         digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
         events: per segment of the plan, the exact number of events, once it is counted.
+        amended: the segments that are copied otherwise than planned, by their place in the plan.
+        drained: the segments that a source that is moved has got since it was planned; None until
+            it is sealed.
         roll: how far an append has come; the target's segments are then those beside which is
             staged.
     """
@@ -41,7 +45,18 @@ class Journal:
     target: tuple[int, ...] | None = None
     digests: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
     events: Mapping[int, int] = field(default_factory=dict)
+    amended: Mapping[int, SegmentPlan] = field(default_factory=dict)
+    drained: tuple[SegmentPlan, ...] | None = None
+
     roll: Roll = field(default_factory=Roll)
+
+    @property
+    def current(self) -> StreamPlan:
+        """The plan as it stands: without what the source has lost, and up to where it ends."""
+        if not self.amended and not self.drained:
+            return self.plan
+        planned = (*self.plan.segments, *(self.drained or ()))
+        return self.plan.of([self.amended.get(i, one) for i, one in enumerate(planned)])
 
 
 def frame(record: Mapping[str, Any]) -> bytes:
@@ -90,32 +105,67 @@ def target_record(segments: Iterable[int]) -> dict[str, Any]:
     return {"record": "target", "segments": list(segments)}
 
 
-def digest_record(segment: int, first: int, digests: Iterable[bytes]) -> dict[str, Any]:
-    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on."""
+def amend_record(segment: int, edition: int, to: int) -> dict[str, Any]:
+    """The source has lost what a segment has before `to`; counts for this edition of it."""
+    return {"record": "amend", "segment": segment, "edition": edition, "to": to}
+
+
+def drain_record(
+    ends: Iterable[tuple[int, int | None]], later: Iterable[SegmentPlan], target: Iterable[int]
+) -> dict[str, Any]:
+    """Where a source ends that was sealed; the first one counts.
+
+    Args:
+        ends: of each segment of the plan, and the number of events up to there.
+        later: segments that came after the plan was made.
+        target: ids of the target's segments for these.
+    """
+    return {
+        "record": "drain",
+        "ends": [list(end) for end in ends],
+        "segments": [segment.model_dump(mode="json") for segment in later],
+        "target": list(target),
+    }
+
+
+def digest_record(
+    segment: int, first: int, digests: Iterable[bytes], edition: int = 0
+) -> dict[str, Any]:
+    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on.
+
+    A first and a last chunk depend on the bounds, so digests count for their edition only.
+    """
     return {
         "record": "digests",
         "segment": segment,
         "first": first,
         "sha256": b"".join(digests).hex(),
+        **_of(edition),
     }
 
 
-def digest_records(segment: int, digests: Mapping[int, bytes]) -> list[dict[str, Any]]:
+def _of(edition: int) -> dict[str, int]:
+    return {"edition": edition} if edition else {}
+
+
+def digest_records(
+    segment: int, digests: Mapping[int, bytes], edition: int = 0
+) -> list[dict[str, Any]]:
     """Digests of any chunks of a segment, as records of consecutive ones."""
     records: list[dict[str, Any]] = []
     run: list[int] = []
     for chunk in [*sorted(digests), None]:
         if run and chunk != run[-1] + 1:
-            records.append(digest_record(segment, run[0], (digests[c] for c in run)))
+            records.append(digest_record(segment, run[0], (digests[c] for c in run), edition))
             run = []
         if chunk is not None:
             run.append(chunk)
     return records
 
 
-def events_record(segment: int, events: int) -> dict[str, Any]:
+def events_record(segment: int, events: int, edition: int = 0) -> dict[str, Any]:
     """The counted number of events of a segment."""
-    return {"record": "events", "segment": segment, "events": events}
+    return {"record": "events", "segment": segment, "events": events, **_of(edition)}
 
 
 def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
@@ -128,15 +178,17 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     """
     try:
         return _fold(records)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, IndexError) as error:
         raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
 
-def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
+def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:  # noqa: C901, PLR0912 - one case for each record
     plan: StreamPlan | None = None
     target: tuple[int, ...] | None = None
     digests: dict[int, dict[int, bytes]] = {}
     events: dict[int, int] = {}
+    amended: dict[int, SegmentPlan] = {}
+    drained: tuple[SegmentPlan, ...] | None = None
     roll = Roll()
     for record in records:
         match record:
@@ -144,6 +196,28 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
                 plan = StreamPlan.model_validate(body)
             case {"record": "target", "segments": ids} if plan is not None:
                 target = target or tuple(map(_number, ids))
+            case {"record": "drain", "ends": ends, "segments": bodies, "target": ids} if (
+                plan is not None and target is not None
+            ):
+                if drained is None:
+                    drained = tuple(map(SegmentPlan.model_validate, bodies))
+                    target = (*target, *map(_number, ids))
+                    for place, (end, count) in enumerate(ends):
+                        now = amended.get(place) or plan.segments[place]
+                        amended[place] = now.until(_number(end), count)
+                        if end != now.end:  # its last chunk is longer now, where it was not whole
+                            digests.get(place, {}).pop(chunk_of(now.end), None)
+            case {"record": "amend", "segment": segment, "edition": edition, "to": to} if (
+                plan is not None
+            ):
+                planned = (*plan.segments, *(drained or ()))
+                now = amended.get(_number(segment)) or planned[segment]
+                if edition == now.edition and now.start < _number(to) <= now.end:
+                    amended[segment] = now.without(to)
+                    digests.pop(segment, None)
+                    events.pop(segment, None)
+            case {"record": "digests" | "events", "segment": segment} if _is_late(record, amended):
+                pass
             case {"record": "digests", "segment": segment, "first": first, "sha256": text} if (
                 plan is not None
             ):
@@ -162,7 +236,13 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
                     f"the copy's journal has a record that this version does not know: {record}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
-    return None if plan is None else Journal(plan, target, digests, events, roll)
+    return None if plan is None else Journal(plan, target, digests, events, amended, drained, roll)
+
+
+def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> bool:
+    """Whether a record is of a segment that was begun anew since it was learnt."""
+    segment = amended.get(_number(record["segment"]))
+    return bool(record.get("edition", 0) != (segment.edition if segment else 0))
 
 
 def _number(value: object) -> int:

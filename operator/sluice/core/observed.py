@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from sluice.core.journal import Journal
     from sluice.core.model import Segment, SegmentInfo, TransactionState
+    from sluice.core.plan import StreamPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class SeenSegment:
     Attributes:
         parts: each part's staging segment as it is, None where there is none.
         stitched: length of the first part's segment after the last part merged into it.
-        verified: length at which the whole staging segment was verified.
+        verified: length at which the whole staging segment was verified; identity.ABORTED where
+            it was given up.
         published: bytes published into the target segment, or identity.ABORTED.
         target: the target segment as it is, None where there is none.
     """
@@ -89,7 +91,9 @@ class Observed:
         segments: in the plan's order; empty while the target is not bound. Looked at before the
             target, or again where that had gone on.
         sources: in the plan's order; None when nothing has to be read from the source any more.
-        renewed: the sources that are there, and have none of the plan's segments.
+        renewed: the sources that were deleted and made again.
+        outrun: the sources that were truncated past all of the plan's segments.
+        left: whether the source of a move is still there, once the target is whole.
         roll: what belongs to an append.
     """
 
@@ -98,4 +102,11 @@ class Observed:
     segments: tuple[SeenSegment, ...] = ()
     sources: tuple[SeenSource | None, ...] | None = None
     renewed: frozenset[int] = frozenset()
+    outrun: frozenset[int] = frozenset()
+    left: bool = False
     roll: SeenRoll = SeenRoll()
+
+    @property
+    def plan(self) -> StreamPlan | None:
+        """The plan that this was observed by, if one is recorded."""
+        return None if self.journal is None else self.journal.current

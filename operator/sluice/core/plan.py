@@ -12,10 +12,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pydantic import Field
+
 from sluice.core.model import Frozen, KeyRange, StoreAddress, StreamConfig, StreamName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+OnTruncation = Literal["Fail", "Record"]
+"""What becomes of a copy whose source loses bytes before they were read."""
 
 
 class Part(NamedTuple):
@@ -63,6 +68,10 @@ class SegmentPlan(Frozen):
             while the staged bytes are verified; only a copy without verification takes the store's
             word.
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
+        lost: bytes before `start` that were asked for, and that the source had lost before they
+            were read; never a part of a recorded plan, but of what a journal makes of it.
+        attempt: how often the segment was begun anew for that reason.
+        edition: how often its bounds were amended.
     """
 
     source: int = 0
@@ -75,6 +84,27 @@ class SegmentPlan(Frozen):
     created: int
     events: int | None
     cuts: tuple[int, ...] = ()
+    lost: int = Field(default=0, exclude=True)
+    attempt: int = Field(default=0, exclude=True)
+    edition: int = Field(default=0, exclude=True)
+
+    def without(self, to: int) -> SegmentPlan:
+        """What is left to copy where the source begins at `to` by now."""
+        changes = {
+            "start": to,
+            "cuts": tuple(cut for cut in self.cuts if cut > to),
+            "events": None if to < self.end else 0,
+            "lost": self.lost + to - self.start,
+            "attempt": self.attempt + 1,
+            "edition": self.edition + 1,
+        }
+        return self.model_copy(update=changes)
+
+    def until(self, end: int, events: int | None) -> SegmentPlan:
+        """The same up to another end, with so many events where nothing is lost."""
+        counted = 0 if self.start == end else None if self.lost else events
+        changes = {"end": end, "events": counted, "edition": self.edition + 1}
+        return self.model_copy(update=changes)
 
     @property
     def length(self) -> int:
@@ -103,6 +133,9 @@ class StreamPlan(Frozen):
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
         seal: whether the target takes no more events once it is whole.
+        on_truncation: what to do if a source loses bytes before they are read: fail, or go on
+            without them.
+        move: whether the source is sealed, copied to its end, and deleted when all is done.
     """
 
     copy_id: str
@@ -111,6 +144,8 @@ class StreamPlan(Frozen):
     segments: tuple[SegmentPlan, ...]
     config: StreamConfig
     verify: bool = True
+    on_truncation: OnTruncation = "Fail"
+    move: bool = False
     append: bool = False
     seal: bool = False
 
@@ -118,6 +153,11 @@ class StreamPlan(Frozen):
     def origin(self) -> str:
         """What is copied, for people."""
         return origin([source.stream for source in self.sources])
+
+    def of(self, segments: Sequence[SegmentPlan]) -> StreamPlan:
+        """The same plan of other segments. What is known of the old ones is not taken over."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return self.model_construct(**{**fields, "segments": tuple(segments)})
 
     def source_of(self, segment: SegmentPlan) -> SourceStream:
         """The source that a segment is of."""

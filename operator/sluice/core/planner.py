@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sluice.core.digest import CHUNK
 from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
-from sluice.core.plan import SegmentPlan, SourceStream, StreamPlan, origin
+from sluice.core.plan import OnTruncation, SegmentPlan, SourceStream, StreamPlan, origin
 from sluice.errors import SourceUnsupported
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class CopyRequest(Frozen):
         sources: what to copy, one after the other.
         target: the stream to make.
         append: whether it is appended to where it is there and somebody's.
-        verify, seal: see StreamPlan.
+        verify, seal, on_truncation, move: see StreamPlan.
         part_bytes: segments longer than this are divided into parts, see `part_size`.
         tasks: how many tasks will run at once, as far as that is known beforehand. It shapes a new
             plan only: once a plan is recorded, its parts stay as they are.
@@ -87,6 +87,8 @@ class CopyRequest(Frozen):
     target: StreamName
     verify: bool = True
     seal: bool = False
+    on_truncation: OnTruncation = "Fail"
+    move: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
     tasks: int = Field(default=1, ge=1)
@@ -169,6 +171,8 @@ def plan_stream(
         ),
         config=config,
         verify=request.verify,
+        on_truncation=request.on_truncation,
+        move=request.move,
         append=append,
         seal=request.seal,
     )

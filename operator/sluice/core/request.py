@@ -53,6 +53,8 @@ def copy_request(
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
         verify=verify,
         seal=spec.target.seal_when_done,
+        on_truncation=spec.on_truncation,
+        move=spec.source_on_complete == "Delete",
         part_bytes=part_bytes,
         append=spec.target.on_exists == "Append",
         tasks=tasks,

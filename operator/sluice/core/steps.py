@@ -53,6 +53,23 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Amend:
+    """Go on without bytes that the source has lost: (segment of the plan, where it begins now)."""
+
+    starts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Seal the source, and write down where it ends: what came since the bounds is copied, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Delete the source, once its target is whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stitch:
     """Merge parts into their segment's first one: (segment of the plan, part) in order."""
 
@@ -215,6 +232,9 @@ Step = (
     | Bind
     | Stage
     | Transfer
+    | Amend
+    | Drain
+    | Leave
     | Stitch
     | Verify
     | Publish

@@ -27,7 +27,9 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sluice.core.journal import Journal
     from sluice.core.model import StreamName
+    from sluice.core.plan import StreamPlan
     from sluice.stores.base import Store, Stream
 
 
@@ -61,7 +63,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         _shut(store, copy_id, target, segments)
         bound = bound or segments  # without a journal nobody knows what was to be made later
     if bound is not None:
-        clear(copy_id, target, bound, store)
+        clear(copy_id, target, bound, store, _attempts(journal))
     if ours:
         _delete_target(store, copy_id, target, segments)
     tightened = not ours and rolls.tighten(copy_id, target, store)
@@ -105,7 +107,9 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     if not identity.is_ours(stream.config.tags, copy_id):
         return int(rolls.tighten(copy_id, target, store))
     segments = [segment.id for made in store.generations(target) for segment in made]
-    left = clear(copy_id, target, segments, store)
+    _, attempt = identity.gap_attributes(copy_id)
+    found = store.attributes([(store.segment_name(target, one), attempt) for one in segments])
+    left = clear(copy_id, target, segments, store, [number or 0 for number in found])
     ledger = Ledger(store, copy_id, target)
     ledger.load()
     return left + ledger.delete()
@@ -116,32 +120,100 @@ def _first(stream: Stream) -> tuple[int, ...]:
     return tuple(segment.id for segment in stream.head)
 
 
-def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> int:
+def clear(
+    copy_id: str,
+    target: StreamName,
+    segments: Sequence[int],
+    store: Store,
+    attempts: Sequence[int] = (),
+) -> int:
     """Delete whatever is staged for these target segments, under any plan.
 
     They must be shut to publishing. Merging parts is fenced off here, since a deletion must never
     meet a merge of the same segment.
 
+    Args:
+        copy_id: the copy.
+        target: its target stream.
+        segments: ids of the target's segments.
+        store: the target store.
+        attempts: how often each segment was begun anew, where that is known. Further attempts are
+            found by the mark of the one before, so the latest is deleted first.
+
     Returns:
         How many segments there were.
     """
-    return clear_names(copy_id, _any_staging(copy_id, target, segments, store), store)
+    latest = dict(enumerate(attempts))
+    asked = list(range(len(segments)))
+    mark = identity.verified_attribute(copy_id)
+    while asked:
+        heads = [
+            _staging_of(copy_id, target, segments[i], i, store, attempt=latest.get(i, 0), parts=1)[
+                0
+            ]
+            for i in asked
+        ]
+        values = store.attributes([(name, mark) for name in heads])
+        asked = [i for i, value in zip(asked, values, strict=True) if value == identity.ABORTED]
+        latest |= {i: latest.get(i, 0) + 1 for i in asked}
+    count = 0
+    for attempt in range(max(latest.values(), default=0), -1, -1):
+        names = [
+            _staging_of(copy_id, target, segment, i, store, attempt=attempt)
+            for i, segment in enumerate(segments)
+            if latest.get(i, 0) >= attempt
+        ]
+        count += clear_names(copy_id, names, store)
+    return count
+
+
+def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
+    """Delete what was staged of segments before they were begun anew.
+
+    Args:
+        plan: the plan, as its journal has it.
+        bound: ids of the target's segments, in the plan's order.
+        store: the target store.
+
+    Returns:
+        How many staging segments there were.
+    """
+    names = [
+        _staging_of(plan.copy_id, plan.target, bound[i], i, store, attempt=attempt)
+        for i, segment in enumerate(plan.segments)
+        for attempt in range(segment.attempt)
+    ]
+    return clear_names(plan.copy_id, names, store) if names else 0
+
+
+def _attempts(journal: Journal | None) -> list[int]:
+    """How often each segment was begun anew, as the journal says."""
+    return [] if journal is None else [one.attempt for one in journal.current.segments]
 
 
 def has_staging(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> bool:
     """Whether anything is staged for these target segments, under any plan."""
-    names = _any_staging(copy_id, target, segments, store)
+    names = [
+        _staging_of(copy_id, target, segment, index, store, attempt=0)
+        for index, segment in enumerate(segments)
+    ]
     return any(store.infos([name for parts in names for name in parts]))
 
 
-def _any_staging(
-    copy_id: str, target: StreamName, segments: Sequence[int], store: Store
-) -> list[list[str]]:
-    """The names of all parts that any plan of this copy can have, a list for each segment."""
-    return [
-        staging_names(store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS)
-        for index, segment in enumerate(segments)
-    ]
+def _staging_of(
+    copy_id: str,
+    target: StreamName,
+    segment: int,
+    index: int,
+    store: Store,
+    *,
+    attempt: int,
+    parts: int = MAX_PARTS,
+) -> list[str]:
+    """The names of all parts of a segment that any plan of this copy can have."""
+    return staging_names(
+        store, copy_id, target, segment=segment, index=index, parts=parts, attempt=attempt
+    )
 
 
 def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:

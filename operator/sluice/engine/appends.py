@@ -42,7 +42,7 @@ from sluice.engine.foresight import (
     staging_name,
     staging_names,
 )
-from sluice.engine.observe import observe_sources, observe_staged, renewed_sources
+from sluice.engine.observe import missing_sources, observe_sources, observe_staged
 from sluice.engine.receipts import Receipt
 from sluice.engine.rolls import (
     LEASE,
@@ -103,12 +103,14 @@ def observe(
         for state, segment in zip(segments, plan.segments, strict=True)
     ):
         sources = observe_sources(plan, stores)
+    renewed, outrun = missing_sources(plan, sources, stores)
     return Observed(
         journal=loaded,
         target=seen_target,
         segments=segments,
         sources=sources,
-        renewed=frozenset() if sources is None else renewed_sources(plan, sources, stores),
+        renewed=renewed,
+        outrun=outrun,
         roll=SeenRoll(
             digest=digest,
             turn=turns.holder(plan.target, target),

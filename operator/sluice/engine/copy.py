@@ -112,6 +112,7 @@ class CopyRunner:
         clock: time.
         patience: seconds without progress after which a failing stream is given up; None for
             each error category's own.
+        keep_sources: whether the sources of moves are not deleted.
     """
 
     MOST_SURPRISES = 5
@@ -128,6 +129,7 @@ class CopyRunner:
         listener: Listener | None = None,
         clock: Clock = time,
         patience: float | None = None,
+        keep_sources: bool = False,
     ) -> None:
         self._target = target
         self._executor = executor
@@ -135,7 +137,7 @@ class CopyRunner:
         self._listener = listener or Silent()
         self._clock = clock
         self._runs = [
-            _Run(StreamCopy(stream, number, sources, target), Patience(patience))
+            _Run(StreamCopy(stream, number, sources, target, keep=keep_sources), Patience(patience))
             for number, stream in enumerate(plan.streams)
         ]
 

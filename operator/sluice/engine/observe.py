@@ -17,6 +17,7 @@ from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sluice.core.journal import Journal
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.engine.ledger import Ledger
@@ -28,11 +29,19 @@ TRIES = 10
 
 
 def staging_names(
-    store: Store, copy_id: str, target: StreamName, *, segment: int, index: int, parts: int
+    store: Store,
+    copy_id: str,
+    target: StreamName,
+    *,
+    segment: int,
+    index: int,
+    parts: int,
+    attempt: int = 0,
 ) -> list[str]:
     """The full names of a segment's staging segments, by the target segment's id and place."""
+    salt = identity.attempt_salt(attempt)
     return [
-        store.staging_name(target, segment, identity.staging_key(copy_id, index, part))
+        store.staging_name(target, segment, identity.staging_key(copy_id, index, part, salt))
         for part in range(parts)
     ]
 
@@ -47,6 +56,7 @@ def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[lis
             segment=target,
             index=i,
             parts=len(segment.parts),
+            attempt=segment.attempt,
         )
         for i, (segment, target) in enumerate(zip(plan.segments, bound, strict=True))
     ]
@@ -65,6 +75,8 @@ def observe(
         tries: how often it is looked again because another driver went on meanwhile.
     """
     journal = ledger.load()
+    if journal is not None:
+        plan = journal.current
     segments: tuple[SeenSegment, ...] = ()
     if journal is not None and journal.target is not None:
         segments = observe_segments(plan, journal.target, target)
@@ -88,23 +100,44 @@ def observe(
             restless=described.config.scaling.type is not ScaleType.FIXED,
             sealed=described.sealed,
         )
-        bound = None if journal is None else journal.target
-        at = None if bound is None else generation_of(plan, bound, seen_target.segments)
-        if at is not None and tries and is_behind(plan, segments, at):
-            return observe(plan, ledger, stores, target, tries=tries - 1)
+    if tries and journal is not None and _has_moved_on(journal, ledger, seen_target, segments):
+        return observe(plan, ledger, stores, target, tries=tries - 1)
     sources = None
     if any(
-        state.published is None and state.verified is None and segment.length
+        state.published is None and state.verified != segment.length and segment.length
         for state, segment in zip(segments, plan.segments, strict=False)
     ):
         sources = observe_sources(plan, stores)
+    renewed, outrun = missing_sources(plan, sources, stores)
     return Observed(
         journal=journal,
         target=seen_target,
         segments=segments,
         sources=sources,
-        renewed=frozenset() if sources is None else renewed_sources(plan, sources, stores),
+        renewed=renewed,
+        outrun=outrun,
     )
+
+
+def _has_moved_on(
+    journal: Journal,
+    ledger: Ledger,
+    target: SeenTarget | None,
+    segments: Sequence[SeenSegment],
+) -> bool:
+    """Whether another driver went on while this one looked, so that what it saw does not agree.
+
+    What is published of a segment may be what was planned since, where its source had lost bytes.
+    """
+    plan = journal.current
+    if target is not None and journal.target is not None:
+        at = generation_of(plan, journal.target, target.segments)
+        if at is not None and is_behind(plan, segments, at):
+            return True
+    if plan.on_truncation == "Fail" and not plan.move:
+        return False
+    now = ledger.load()
+    return now is None or (now.amended, now.drained) != (journal.amended, journal.drained)
 
 
 def observe_segments(
@@ -168,7 +201,18 @@ def observe_sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSour
     return tuple(found)
 
 
-def renewed_sources(
+def missing_sources(
+    plan: StreamPlan, sources: Sequence[SeenSource | None] | None, stores: Sequence[Store]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """The sources that are there without the plan's segments; see Observed.renewed, .outrun."""
+    if sources is None:
+        return frozenset(), frozenset()
+    strange = _strange(plan, sources, stores)
+    outrun = frozenset(number for number in strange if _is_outrun(plan, number, stores))
+    return strange - outrun, outrun
+
+
+def _strange(
     plan: StreamPlan, sources: Sequence[SeenSource | None], stores: Sequence[Store]
 ) -> frozenset[int]:
     """The sources that are there, and have none of the plan's segments.
@@ -185,3 +229,10 @@ def renewed_sources(
         for number, source in enumerate(plan.sources)
         if number not in there and stores[source.store].describe(source.stream) is not None
     )
+
+
+def _is_outrun(plan: StreamPlan, number: int, stores: Sequence[Store]) -> bool:
+    """Whether a source once had the plan's segments: then it was truncated past all of them."""
+    source = plan.sources[number]
+    planned = next(one.id for one in plan.segments if one.source == number)
+    return stores[source.store].had(source.stream, planned)

@@ -9,7 +9,14 @@ from sluice.core.planner import plan_stream
 from sluice.engine import receipts
 from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
-from sluice.errors import SourceNotFound, StoreBusy, TargetExists, TargetScopeNotFound, TargetSealed
+from sluice.errors import (
+    InvalidSpec,
+    SourceNotFound,
+    StoreBusy,
+    TargetExists,
+    TargetScopeNotFound,
+    TargetSealed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,6 +139,12 @@ def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = F
         SourceUnsupported: it was scaled in a way that no stream can be.
         InvalidSpec: a range is none of the stream.
     """
+    if request.move and not request.verify:
+        raise InvalidSpec(
+            "a stream is not moved without verification: its source would be deleted",
+            field="spec.sourceOnComplete",
+            remedy="Run it without --no-verify, or with sourceOnComplete: Retain.",
+        )
     configs = []
     for source in request.sources:
         stream = stores[source.store].describe(source.stream)

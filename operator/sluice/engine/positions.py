@@ -31,6 +31,7 @@ class Mapped(NamedTuple):
         end: offset after the last byte copied.
         target: id of the segment in which they are, from its beginning.
         keys: that the target segment takes.
+        lost: bytes before `start` that the source had lost before they were read.
     """
 
     stream: int
@@ -39,6 +40,7 @@ class Mapped(NamedTuple):
     end: int
     target: int
     keys: KeyRange
+    lost: int = 0
 
     @property
     def shift(self) -> int:
@@ -70,7 +72,8 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
             remedy="Wait until the copy is Ready, or finish it with `sluice run`.",
         )
     segments = [segment for made in store.generations(target) for segment in made]
-    attributes = (*identity.origin_attributes(copy_id), identity.publish_attribute(copy_id))
+    lost, _ = identity.gap_attributes(copy_id)
+    attributes = (*identity.origin_attributes(copy_id), identity.publish_attribute(copy_id), lost)
     asked = [
         (store.segment_name(target, segment.id), attribute)
         for segment in segments
@@ -79,10 +82,11 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
     values = iter(store.attributes(asked))
     found = []
     for segment in segments:
-        stream, source, start, length = (next(values) for _ in attributes)
+        stream, source, start, length, gone = (next(values) for _ in attributes)
         if stream is None or source is None or start is None or length is None:
             continue
-        found.append(Mapped(stream, source, start, start + length, segment.id, segment.keys))
+        end = start + length
+        found.append(Mapped(stream, source, start, end, segment.id, segment.keys, gone or 0))
     return found
 
 

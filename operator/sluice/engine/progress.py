@@ -52,8 +52,12 @@ class Watch:
             return (plan.bytes if complete else 0), complete
         if journal.target is None:
             return 0, False
+        # What the source has lost counts as done: the whole stays the number that was told first.
+        # What comes to the source of a move meanwhile is not told beforehand.
+        whole, plan = plan.bytes, journal.current
         seen = observe_segments(plan, journal.target, self._target)
         done = sum(
-            staged(segment, state) for segment, state in zip(plan.segments, seen, strict=True)
+            segment.lost + staged(segment, state)
+            for segment, state in zip(plan.segments, seen, strict=True)
         )
-        return done, all(state.published is not None for state in seen)
+        return min(done, whole), all(state.published is not None for state in seen)

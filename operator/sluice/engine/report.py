@@ -26,7 +26,8 @@ class SegmentReport(Frozen):
     """One segment's copy. Offsets are the source's, `digest` is over its chunks' (core.digest).
 
     `events` is None and `digest` is `unverified` where what a driver counted and hashed was lost
-    with its journal after it had published.
+    with its journal after it had published. `lost` bytes before `start` were to be copied as well,
+    and the source had lost them before they were read.
     """
 
     source: int
@@ -35,6 +36,7 @@ class SegmentReport(Frozen):
     end: int
     events: int | None
     digest: str
+    lost: int = 0
 
 
 class StreamReport(Frozen):
@@ -74,6 +76,11 @@ class StreamReport(Frozen):
             error=Trouble.of(error),
             cleaned=cleaned,
         )
+
+    @property
+    def gaps(self) -> list[SegmentReport]:
+        """Segments of which the source had lost bytes before they were read."""
+        return [segment for segment in self.segments if segment.lost]
 
     @property
     def bytes(self) -> int:

@@ -7,13 +7,14 @@ with the plan, before anybody is told so.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
 from sluice.core.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.reconcile.world import UNVERIFIED, Complete, Planned
+from sluice.core.reconcile.world import UNVERIFIED, Complete, Gap, Planned
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
@@ -72,6 +73,8 @@ def ask(
         return _appended(found.receipt, known)
     if known is None:
         whole = _facts(request, target[1], digest)
+    elif known.move:
+        whole = _moved(request, known, target[1], digest)
     else:
         whole = _compared(known, target[1], digest)
     return replace(whole, positions=positions(request, target[1]))
@@ -116,6 +119,20 @@ def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
     )
 
 
+def _moved(request: CopyRequest, plan: StreamPlan, store: Store, digest: str) -> Complete:
+    """A whole target of a move, which has at least what was planned: more came until the end."""
+    found = _facts(request, store, digest)
+    lost = sum(gap.length for gap in found.gaps)
+    segments = found.segments or 0
+    if segments >= len(plan.segments) and (found.bytes or 0) + lost < plan.bytes:
+        raise TargetReplaced(
+            f"{plan.target} has the mark of a whole copy, and holds {found.bytes} bytes of it "
+            f"instead of at least {plan.bytes - lost}",
+            field="spec.target.stream",
+        )
+    return found
+
+
 def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
     """A whole target, held against its plan; one that lived on since cannot be any more."""
     whole = Complete(digest=digest, bytes=plan.bytes, segments=len(plan.segments))
@@ -125,16 +142,23 @@ def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
         return whole
     names = _names(plan.target, made, store)
     told = _told(plan.copy_id, names, store)
-    if [one.bytes for one in told if one.bytes is not None] == [s.length for s in plan.segments]:
-        return replace(whole, events=_events(told))
+    copied = [one for one in told if one.bytes is not None]
+    gaps = [one.gap if plan.on_truncation == "Record" else None for one in copied]
+    wanted = [
+        segment.length - (gap.length if gap else 0)
+        for segment, gap in zip_longest(plan.segments, gaps[: len(plan.segments)])
+    ]
+    if [one.bytes for one in copied] == wanted:
+        return replace(
+            whole, bytes=sum(wanted), events=_events(told), gaps=tuple(filter(None, gaps))
+        )
     if [len(segments) for segments in made] != [len(places) for places in plan.generations]:
         return whole  # scaled since, and perhaps truncated to what it was scaled to
     if any(info is None or info.start for info in store.infos(names)):
         return whole
     raise TargetReplaced(
         f"{plan.target} has the mark of a whole copy, and its segments hold "
-        f"{[one.bytes for one in told]} bytes of it instead of "
-        f"{[segment.length for segment in plan.segments]}",
+        f"{[one.bytes for one in told]} bytes of it instead of {wanted}",
         field="spec.target.stream",
     )
 
@@ -151,14 +175,21 @@ def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
         bytes=sum(one.bytes or 0 for one in told),
         events=_events(told),
         segments=len(told),
+        gaps=tuple(one.gap for one in told if one.gap is not None),
     )
 
 
 class _Told(NamedTuple):
-    """What a segment of the target says: the bytes and events that were published into it."""
+    """What a segment of the target says.
+
+    Attributes:
+        bytes, events: what was published into it; None where nothing of the copy was.
+        gap: what its source had lost before that was read.
+    """
 
     bytes: int | None
     events: int | None
+    gap: Gap | None
 
 
 def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Store) -> list[str]:
@@ -168,9 +199,21 @@ def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Store) 
 
 def _told(copy_id: str, names: Sequence[str], store: Store) -> list[_Told]:
     """What each segment says."""
-    asked = identity.publish_attribute(copy_id), identity.events_attribute(copy_id)
+    asked = (
+        identity.publish_attribute(copy_id),
+        identity.events_attribute(copy_id),
+        *identity.origin_attributes(copy_id),
+        identity.gap_attributes(copy_id)[0],
+    )
     values = iter(store.attributes([(name, attribute) for name in names for attribute in asked]))
-    return [_Told(next(values), next(values)) for _ in names]
+    found = []
+    for _ in names:
+        size, events, source, segment, start, lost = (next(values) for _ in asked)
+        gap = None
+        if source is not None and segment is not None and start is not None and lost:
+            gap = Gap(source, segment, start - lost, start)
+        found.append(_Told(size, events, gap))
+    return found
 
 
 def _events(told: Sequence[_Told]) -> int | None:
@@ -194,8 +237,11 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         What was done, for people.
     """
     finish_abort(request.copy_id, request.target, target)
+    journal = Ledger(target, request.copy_id, request.target).load() if request.move else None
     try:
         if abort(request.copy_id, request.target, target):
+            if journal is not None and journal.drained is not None:
+                return f"what was staged was dropped; {request.origin} is sealed and stays so"
             return "what was staged was dropped"
     except AbortRefused:
         return _finish(request, sources=sources, target=target)
@@ -238,6 +284,7 @@ def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         target=target,
         executor=_NoSlices(),
         patience=PUBLISH_PATIENCE,
+        keep_sources=True,
     )
     for report in runner.run():
         if report.error is not None:

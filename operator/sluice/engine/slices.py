@@ -19,6 +19,7 @@ from sluice.errors import (
     IntegrityError,
     InvalidEventNumber,
     SluiceError,
+    SourceTruncated,
 )
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class VerifySlice:
         first: where the first event begins that is to be counted; None where nobody knows.
         strict: whether bytes that are no events are an error.
         range: which range that was asked for is a part of the segment; None for all of it.
+        truncated: whether it begins where the source was truncated to while it was copied.
     """
 
     stream: int
@@ -105,6 +107,7 @@ class VerifySlice:
     first: int | None = None
     strict: bool = True
     range: int | None = None
+    truncated: bool = False
 
     @property
     def size(self) -> int:
@@ -237,7 +240,7 @@ class _Counting:
 
 def _damaged(work: VerifySlice, what: str) -> SluiceError:
     """The error that there are no events, where a range begins inside one."""
-    if work.range is not None:
+    if work.range is not None or work.truncated:
         return _inside(work, what)
     return EventsDamaged(f"in {work.source}, {what}")
 
@@ -245,6 +248,11 @@ def _damaged(work: VerifySlice, what: str) -> SluiceError:
 def _inside(work: VerifySlice, what: str) -> SluiceError:
     """The error that a range has its bounds inside events."""
     what = f"in {work.source}, {what}"
+    if work.truncated:
+        return SourceTruncated(
+            f"{what}; it was truncated to {work.origin} while it was copied, inside an event",
+            remedy="Truncate the source at the end of an event, then run the copy again.",
+        )
     if work.range is not None:
         bounds = f"of offsets {work.origin} and {work.limit} one is inside an event"
         return CutInsideEvent(f"{what}; {bounds}", field=f"spec.source.ranges[{work.range}]")

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sluice.core import appending, identity, journal
-from sluice.core.copying import next_step, seams
+from sluice.core.copying import next_step
 from sluice.core.digest import chunks, combine
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
+    Amend,
     Bind,
     Certify,
     Claim,
     Configure,
+    Drain,
     Forget,
+    Leave,
     Publish,
     Scale,
     Seal,
@@ -31,15 +34,15 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import appends, foresight, targets
-from sluice.engine.abort import abort, has_staging
+from sluice.engine import appends, moving, targets
+from sluice.engine.abort import abort, clear_attempts, has_staging
 from sluice.engine.checking import Checking
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.slices import CopySlice, VerifySlice
-from sluice.errors import CopyAborted, NoSuchSegment, StoreUnavailable
-from sluice.stores.base import Condition
+from sluice.engine.staged import Staged
+from sluice.errors import CopyAborted, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,18 +82,27 @@ class StreamCopy:
         number: the stream's place in the whole plan.
         sources: the stores to read from.
         target: the store to write to.
+        keep: whether the source of a move is kept all the same.
     """
 
     def __init__(
-        self, plan: StreamPlan, number: int, sources: Sequence[Store], target: Store
+        self,
+        plan: StreamPlan,
+        number: int,
+        sources: Sequence[Store],
+        target: Store,
+        *,
+        keep: bool = False,
     ) -> None:
         self.plan = plan
+        self._keep = keep
         self.number = number
         self.seen: Observed | None = None
         self.ledger = Ledger(target, plan.copy_id, plan.target)
         self._sources = sources
         self._target = target
-        self._checked: defaultdict[int, Checking] = defaultdict(Checking)
+        # By segment and edition: what was checked of one that begins anew counts for nothing.
+        self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
         self._segments: tuple[SegmentReport, ...] | None = None
         self._made = False
 
@@ -100,6 +112,17 @@ class StreamCopy:
             self.seen = appends.observe(self.plan, self.ledger, self._sources, self._target)
             return appending.next_step(self.plan, self.seen)
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
+        self.plan = self.seen.plan or self.plan
+        if (
+            self.plan.move
+            and not self._keep
+            and identity.completed(
+                self.seen.target.tags if self.seen.target else (), self.plan.copy_id
+            )
+        ):
+            there = self._source.describe(self.plan.sources[0].stream) is not None
+            left = there and moving.is_planned(self.plan, self._source)
+            self.seen = replace(self.seen, left=left)
         return next_step(self.plan, self.seen)
 
     def let_go(self) -> None:
@@ -130,9 +153,16 @@ class StreamCopy:
                 self._bind(segments)
             case Stage(parts):
                 for index, part in parts:
-                    self._target.create(self._staging(index, part.number))
+                    self._target.create(self._staged.name(index, part.number))
+            case Amend(starts):
+                for index, to in starts:
+                    self._staged.amend(index, to)
+            case Drain():
+                moving.drain(self.plan, self._bound(), self.ledger, self._source, self._target)
+            case Leave():
+                moving.leave(self.plan, self._bound(), self._source, self._target)
             case Stitch(parts):
-                self._stitch(parts)
+                self._staged.stitch(parts)
             case Publish(segments):
                 for index in segments:
                     self._publish(index)
@@ -146,10 +176,11 @@ class StreamCopy:
                 self._target.seal_stream(self.plan.target)
             case Sweep(left):
                 for index, number in left:
-                    self._target.delete(self._staging(index, number))
+                    self._target.delete(self._staged.name(index, number))
             case Forget():
                 if self._journal().target is not None:  # else a late driver's, begun for nothing
                     self._segments = self._report_segments()
+                    clear_attempts(self.plan, self._bound(), self._target)
                 self.ledger.delete()
             case _:
                 raise TypeError(f"{step} moves bytes or is no step to perform")
@@ -162,7 +193,7 @@ class StreamCopy:
             piece
             for index in step.segments
             if (whole := self._verify_slice(index)) is not None
-            for piece in self._checked[index].left(whole, limits.slice_bytes)
+            for piece in self._checked[self._version(index)].left(whole, limits.slice_bytes)
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
@@ -170,29 +201,31 @@ class StreamCopy:
         records = [
             record
             for result in results
-            for record in journal.digest_records(result.slice.segment, result.digests)
+            for record in journal.digest_records(
+                result.slice.segment, result.digests, self._edition(result.slice.segment)
+            )
         ]
         ready: list[int] = []
         if isinstance(step, Verify):
             for result in results:
-                self._checked[result.slice.segment].take(result)
+                self._checked[self._version(result.slice.segment)].take(result)
             ready = [index for index in step.segments if self._is_checked(index)]
-            counted = ((index, self._checked[index].events) for index in ready)
+            counted = ((index, self._checked[self._version(index)].events) for index in ready)
             records += [
-                journal.events_record(index, events)
+                journal.events_record(index, events, self._edition(index))
                 for index, events in counted
                 if events is not None and index not in self._journal().events
             ]
         if records:
             self.ledger.write(records)
         for index in ready:
-            self._mark_verified(index)
-            del self._checked[index]
+            self._staged.mark_verified(index)
+            del self._checked[self._version(index)]
 
     def _is_checked(self, index: int) -> bool:
         """Whether nothing is left to verify of a segment."""
         whole = self._verify_slice(index)
-        return whole is None or self._checked[index].is_done(whole)
+        return whole is None or self._checked[self._version(index)].is_done(whole)
 
     def segment_digest(self, index: int) -> bytes | None:
         """A segment's digest, None when a chunk's is not known."""
@@ -240,6 +273,7 @@ class StreamCopy:
                     end=segment.end,
                     events=self.segment_events(index),
                     digest=UNVERIFIED if digest is None else digest.hex(),
+                    lost=segment.lost,
                 )
             )
         return tuple(reports)
@@ -269,60 +303,29 @@ class StreamCopy:
             )
         self.ledger.write([journal.target_record(segments)])
 
-    def _stitch(self, parts: Sequence[tuple[int, Part]]) -> None:
-        """Merge parts in order, each on the condition that the one before it is in."""
-        attribute = identity.stitch_attribute(self.plan.copy_id)
-        for index, part in parts:
-            edges = seams(self.plan.segments[index])
-            expected = None if part.number == 1 else edges[part.number - 1]
-            condition = Condition(attribute, expected, edges[part.number])
-            name = self._staging(index, part.number)
-            self._target.seal(name)
-            self._target.merge(self._staging(index, 0), name, condition)
+    def _edition(self, index: int) -> int:
+        return self.plan.segments[index].edition
 
-    def _mark_verified(self, index: int) -> None:
-        """Set the mark that lets a staged segment be published, unless another driver has."""
-        length = self.plan.segments[index].length
-        self._target.set_attribute(
-            self._staging(index, 0),
-            Condition(identity.verified_attribute(self.plan.copy_id), None, length),
-        )
+    def _version(self, index: int) -> tuple[int, int]:
+        return index, self._edition(index)
 
-    def _publish(self, index: int) -> None:
-        """Merge a staged segment into the target's, or mark an empty one as done.
-
-        The condition on the publish attribute makes it happen once, and is what an abort has to
-        win to keep the target empty.
-        """
-        plan = self.plan
-        segment = plan.segments[index]
-        condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
-        target = self._target.segment_name(plan.target, self._bound()[index])
-        attributes = identity.origin_attributes(plan.copy_id)
-        notes = tuple(zip(attributes, (segment.source, segment.id, segment.start), strict=True))
-        if segment.length == 0:
-            for attribute, value in (*notes, (identity.events_attribute(plan.copy_id), 0)):
-                self._target.set_attribute(target, Condition(attribute, None, value))
-            self._target.set_attribute(target, condition)
-            return
-        name = self._staging(index, 0)
-        self._target.seal(name)
-        events = self._counted(index)
-        notes = (*notes, (identity.events_attribute(plan.copy_id), events))
-        self._target.merge(target, name, condition, events=events, notes=notes)
+    @property
+    def _source(self) -> Store:
+        """The store of the only source of a move."""
+        return self._sources[self.plan.sources[0].store]
 
     # -- slices
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
-        key = self._key(index, part.number)
+        key = self._staged.key(index, part.number)
         rate = limits.bytes_per_second
         return CopySlice(
             stream=self.number,
             segment=index,
             store=plan.source_of(plan.segments[index]).store,
             source=self._source_name(index),
-            staging=self._staging(index, part.number),
+            staging=self._staged.name(index, part.number),
             writer=identity.writer_id(plan.copy_id, key),
             origin=part.start,
             at=at,
@@ -347,7 +350,7 @@ class StreamCopy:
             segment=index,
             store=plan.source_of(segment).store,
             source=self._source_name(index),
-            staging=self._staging(index, 0),
+            staging=self._staged.name(index, 0),
             origin=segment.start,
             start=segment.start,
             end=segment.end,
@@ -356,8 +359,9 @@ class StreamCopy:
             compare=plan.verify,
             count=count,
             first=segment.start,
-            strict=segment.range is not None or not known,
+            strict=segment.range is not None or segment.lost > 0 or not known,
             range=segment.range,
+            truncated=segment.lost > 0,
         )
 
     # -- names and values
@@ -380,21 +384,15 @@ class StreamCopy:
         return events
 
     def _journal(self) -> journal.Journal:
-        loaded = self.ledger.loaded
-        if loaded is None:
-            raise NoSuchSegment("the copy's journal is gone", segment=self.ledger.name)
-        return loaded
+        return self._staged.journal
 
     def _bound(self) -> tuple[int, ...]:
-        bound = self._journal().target
-        if bound is None:
-            raise StoreUnavailable(f"{self.plan.target} is not bound yet")
-        return bound
+        return self._staged.bound
 
-    def _staging(self, index: int, part: int) -> str:
-        key = self._key(index, part)
-        return self._target.staging_name(self.plan.target, self._bound()[index], key)
+    @property
+    def _staged(self) -> Staged:
+        return Staged(self.plan, self.ledger, self._target)
 
-    def _key(self, index: int, part: int) -> str:
-        salt = foresight.salt(self.plan, self.ledger) if self.plan.append else ""
-        return identity.staging_key(self.plan.copy_id, index, part, salt)
+    def _publish(self, index: int) -> None:
+        counted = self.plan.segments[index].length > 0
+        self._staged.publish(index, self._counted(index) if counted else 0)

@@ -51,6 +51,8 @@ def shape(plan: StreamPlan, segments: Sequence[int], store: Store) -> None:
         stream = _scaled(plan, segments, wanted, store)
     if stream is None or not has_shape(plan, stream.tail):
         return  # another driver, or somebody else, is at it: the next look tells
+    if has_shape(plan, stream.head):
+        return  # another driver has dropped what was there before, and may have published since
     older = [segment.id for segment in stream.head]
     infos = store.infos([store.segment_name(plan.target, segment) for segment in older])
     if any(info is not None and info.length for info in infos):

@@ -23,7 +23,7 @@ class SourceTruncated(IntegrityError):
 
     default_remedy = (
         "Lengthen the source's retention, then delete and apply the copy again: "
-        "it takes the bounds anew."
+        "it takes the bounds anew. With onTruncation: Record a copy goes on without what is lost."
     )
 
 

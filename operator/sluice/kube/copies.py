@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)
+_MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
 _WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 """What a copy does with its stores, as a StreamStore's `access` calls it."""
 
@@ -161,9 +162,10 @@ class CopyObserver:
         jobs = await self._jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = resource.spec.origins, seen.changed or seen.asked
+        reads = _MOVES if request.move else _READS
         world = World(
             now=datetime.now(UTC),
-            sources=tuple([await self._store(body, *one, _READS, eager=eager) for one in origins]),
+            sources=tuple([await self._store(body, *one, reads, eager=eager) for one in origins]),
             target=await self._store(
                 body, "spec.target", resource.spec.target, _WRITES, eager=eager
             ),

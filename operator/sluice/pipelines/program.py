@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from sluice.core import access
 from sluice.core.plan import Plan
 from sluice.core.request import copy_request, source_stores, store_address
 from sluice.engine.abort import abort, finish_abort, sweep
@@ -90,6 +91,15 @@ def _job(
 ) -> Job:
     sources = [resources.store(copy, name, side="source") for name in source_stores(copy.spec)]
     target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
+    if copy.spec.source_on_complete == "Delete":
+        for (field, source), store in zip(copy.spec.origins, sources, strict=True):
+            access.check(
+                store.spec.access,
+                store=store.metadata.name,
+                scope=source.scope,
+                operations=("Read", "Delete"),
+                field=field,
+            )
     return Job(
         name=copy.metadata.name,
         request=copy_request(

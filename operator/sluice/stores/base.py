@@ -186,6 +186,13 @@ class Catalog(Protocol):
         """
         ...
 
+    def had(self, name: StreamName, segment: int) -> bool:
+        """Whether a stream has or had a segment of this id, which may be truncated away.
+
+        A stream that was deleted and made again under the same name has other ids.
+        """
+        ...
+
     def configuration(self, name: StreamName) -> StreamConfig | None:
         """A stream's configuration, None without a stream. Less work than `describe`."""
         ...

@@ -71,6 +71,15 @@ class ModelCatalog:
 
         return self._call(f"generations {name}", act)
 
+    def had(self, name: StreamName, segment: int) -> bool:
+        """See Catalog."""
+
+        def act() -> bool:
+            stream = self._world.streams.get(name)
+            return stream is not None and segment in stream.past
+
+        return self._call(f"had {name} {segment}", act)
+
     def configuration(self, name: StreamName) -> StreamConfig | None:
         """See Catalog."""
         there = self._world.streams.get

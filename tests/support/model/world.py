@@ -54,6 +54,7 @@ class ModelStream:
     """A stream's configuration and segments.
 
     `segments` take events; `made` are all that are readable: the oldest, then what each scale event
+    made. `past` are the ids of all that there ever were.
     made. `layout` counts scale events: what a transaction adds has one that was there before.
     `committing` are in the order in which that was decided.
     """
@@ -64,12 +65,14 @@ class ModelStream:
     epoch: int = 0
     layout: int = 0
     made: list[tuple[Segment, ...]] = field(default_factory=list)
+    past: set[int] = field(default_factory=set)
     transactions: dict[str, ModelTransaction] = field(default_factory=dict)
     committing: list[ModelTransaction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """A stream that was just made."""
         self.made = self.made or [self.segments]
+        self.past |= {segment.id for segment in self.segments}
 
     @property
     def readable(self) -> list[Segment]:
@@ -130,6 +133,7 @@ class World:
         kept = [segment for segment in stream.segments if segment.id not in sealed]
         stream.segments = tuple(sorted((*kept, *made), key=lambda segment: segment.keys.low))
         stream.made.append(made)
+        stream.past |= {segment.id for segment in made}
 
     def commit(self, name: StreamName) -> None:
         """Let the store commit what is decided to be: those of the oldest layout first."""

@@ -73,6 +73,8 @@ class Protocol(RuleBasedStateMachine):
     """Drivers and aborts of one copy, moved call by call in any order."""
 
     actors = Bundle("actors")
+    damage: tuple[str, ...] = DAMAGE
+    expected: tuple[type[Exception], ...] = EXPECTED
 
     def __init__(self) -> None:
         super().__init__()
@@ -277,13 +279,13 @@ class Protocol(RuleBasedStateMachine):
         for actor in self.alive:
             if actor.alive or actor.killed:
                 continue
-            assert actor.error is None or isinstance(actor.error, EXPECTED), actor.error
-            assert actor.result not in DAMAGE, actor.name
+            assert actor.error is None or isinstance(actor.error, self.expected), actor.error
+            assert actor.result not in self.damage, actor.name
             assert self.aborted or actor.result not in AFTER_ABORT, actor.name
             if actor.result in (Outcome.COPIED, "complete before"):
                 self.promised = True
         if self.promised:
-            assert self.world.bytes_of(TARGET) == self.contents
+            self.assert_whole()
             assert self.world.streams[TARGET].sealed is self.request.seal
 
     @invariant()
@@ -291,13 +293,17 @@ class Protocol(RuleBasedStateMachine):
         """A target that says that it is whole is."""
         if not self.is_whole():
             return
+        self.assert_whole()
         stream = self.world.streams[TARGET]
-        assert self.world.bytes_of(TARGET) == self.contents
         counts = [
             self.world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT]
             for segment in stream.readable
         ]
         assert counts == self.counts
+
+    def assert_whole(self) -> None:
+        """The target holds what was to be copied."""
+        assert self.world.bytes_of(TARGET) == self.contents
 
     def left_over(self) -> list[str]:
         """Staging segments that hold bytes, or that lie beside the target there is.
@@ -331,7 +337,7 @@ class Protocol(RuleBasedStateMachine):
                 assert last.error is None, last.error
             assert last.result == "complete before"
             self.complete_means_complete()
-            assert self.world.bytes_of(TARGET) == self.contents
+            self.assert_whole()
             assert self.world.streams[TARGET].config.tags[0] == "team=a"
             assert self.world.streams[TARGET].sealed is self.request.seal
             assert self.left_over() == []

@@ -9,6 +9,7 @@ from sluice.api.status import (
     Attempt,
     ConditionType,
     Failure,
+    GapStatus,
     ObjectRef,
     Progress,
     Verification,
@@ -21,6 +22,7 @@ from sluice.core.reconcile.verdict import in_a_row, judge
 from sluice.core.trouble import sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sluice.api.status import StreamCopyStatus
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.conditions import Tri
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.verdict import Verdict
-    from sluice.core.reconcile.world import Complete, JobSeen, Planned, Reading, World
+    from sluice.core.reconcile.world import Complete, Gap, JobSeen, Planned, Reading, World
     from sluice.core.trouble import Trouble
 
 
@@ -275,6 +277,11 @@ class CopyStatus:
                 summary="100%",
                 time=self._now,
             ),
+            gaps=tuple(
+                GapStatus(source=gap.source, segment_id=gap.segment, from_=gap.begin, to=gap.end)
+                for gap in complete.gaps
+            )
+            or None,
             verification=Verification(
                 digest=complete.digest,
                 bytes=size,
@@ -286,9 +293,10 @@ class CopyStatus:
         target = self._copy.spec.target
         sealed = " and sealed" if target.seal_when_done else ""
         events = "" if complete.events is None else f"{complete.events:,} events, "
-        said = Saying(
-            "Copied", f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
-        )
+        whole = f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
+        said = Saying("Copied", whole)
+        if complete.gaps:
+            said = Saying("CopiedWithGaps", f"{whole} {_without(complete.gaps)}")
         verified = Saying(
             "DigestsMatch",
             f"What is published was read again and compared before; SHA-256 {complete.digest}.",
@@ -339,6 +347,17 @@ def positions_name(name: str, uid: str) -> str:
 def job_name(uid: str, attempt: int) -> str:
     """The name of an attempt's Job: two operators mean the same one."""
     return f"sluice-{text.short_hash(uid)}-{attempt}"
+
+
+def _without(gaps: Sequence[Gap]) -> str:
+    """What the sources had lost."""
+    first, *rest = gaps
+    more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""
+    lost = text.size(sum(gap.length for gap in gaps))
+    return (
+        f"The source was truncated before {lost} were read: of segment {first.segment}, offsets "
+        f"{first.begin} to {first.end} are not in it{more}."
+    )
 
 
 def _cut(stream: StreamPlan, *, end: bool) -> str:

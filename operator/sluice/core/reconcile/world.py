@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -95,6 +95,23 @@ UNVERIFIED: Final = "unverified"
 """The digest of a copy that nobody compared, or whose driver lost what it had hashed."""
 
 
+class Gap(NamedTuple):
+    """Bytes [begin, end) of a source's segment that were to be copied and are not in the target.
+
+    `source` is the stream's place among the sources.
+    """
+
+    source: int
+    segment: int
+    begin: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """Bytes in it."""
+        return self.end - self.begin
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
     """The target is whole.
@@ -104,6 +121,7 @@ class Complete:
         bytes, events, segments: what the target holds of the copy; None where nobody knows.
         positions: which position of the source is which one of the target; None where the target
             has none of the copied segments any more.
+        gaps: what the sources had lost before it was read.
     """
 
     digest: str
@@ -111,6 +129,7 @@ class Complete:
     events: int | None = None
     segments: int | None = None
     positions: PositionMap | None = None
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def verified(self) -> bool:

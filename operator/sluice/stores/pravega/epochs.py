@@ -115,6 +115,15 @@ async def generations(controller: Controller, name: StreamName) -> tuple[tuple[S
     return since(stream.head, later)
 
 
+async def had(controller: Controller, name: StreamName, segment: int) -> bool:
+    """Whether a stream has or had a segment: epochs list what was truncated away, too."""
+    try:
+        made = await controller.epoch_segments(name, names.epoch_of(segment))
+    except StreamNotFound:
+        return False
+    return any(one.id == segment for one in made)
+
+
 async def configuration(controller: Controller, name: StreamName) -> StreamConfig | None:
     """A stream's configuration, which it has before it is made: its segments tell that it is."""
     try:

@@ -165,6 +165,10 @@ class PravegaStore(PravegaSegments):
         """The segments from head to tail as scale events made them. StreamNotFound."""
         return self._directory.run(lambda controller: epochs.generations(controller, name))
 
+    def had(self, name: StreamName, segment: int) -> bool:
+        """See Catalog."""
+        return self._directory.run(lambda controller: epochs.had(controller, name, segment))
+
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
         return self._directory.run(lambda controller: controller.scope_exists(scope))

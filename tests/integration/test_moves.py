@@ -1,0 +1,253 @@
+"""Streams that are moved: sealed late, drained, deleted; the Java client writes and reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localstore import ForeignClient, ForeignClientError, Standalone
+from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Transfer, Verify
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.report import Outcome
+from sluice.engine.settle import abandon, ask
+from sluice.engine.stream import Limits, StreamCopy
+from sluice.pipelines.program import Stores, plan_job
+from support.command import Copy
+from support.inline import SETTINGS, job_of, leftovers, run_inline, staging_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sluice.core.steps import Step
+
+EVENTS = 400
+
+
+@pytest.fixture
+def move(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
+    """Gives a move of a stream of two segments and 400 events."""
+    foreign.create(scope, "source", segments=2)
+    foreign.write(scope, "source", events=EVENTS, keys=8)
+    made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
+    made.on_complete = "Delete"
+    return made
+
+
+def drive(move: Copy, until: type[Step], *, perform: bool) -> None:
+    """Do what a driver does that dies before it takes this step, or directly after."""
+    job = job_of(move)
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        (address,) = job.sources
+        source, target = stores[address], stores[job.target]
+        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
+        driver.plan = driver.ledger.begin(driver.plan)
+        while True:
+            step = driver.look()
+            stop = isinstance(step, until)
+            if stop and not perform:
+                return
+            if isinstance(step, Transfer | Verify):
+                slices = driver.slices(step, Limits(), 1)
+                driver.absorb(step, InlineExecutor([source], target).run([slices]))
+            else:
+                driver.perform(step)
+            if stop:
+                return
+
+
+def assert_moved(
+    move: Copy, standalone: Standalone, foreign: ForeignClient, original: tuple[int, str]
+) -> None:
+    """The source is gone, the target is what it was, and a further run finds nothing to do."""
+    with pytest.raises(ForeignClientError):
+        foreign.info(*move.source)
+    copied = foreign.read(*move.target)
+    assert copied.clean
+    assert (copied.events, copied.digest) == original
+    assert staging_of(move, standalone) == []
+    assert foreign.info(*move.target).sealed is False
+    again = run_inline(move)
+    assert again.outcome is Outcome.ALREADY_COMPLETE
+
+
+def read(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
+    """The events of a stream and their digest, as the Java client reads them."""
+    found = foreign.read(*stream)
+    return found.events, found.digest
+
+
+def test_a_stream_is_moved(move: Copy, standalone: Standalone, foreign: ForeignClient) -> None:
+    """`sluice run` copies it, deletes it, and says so; writers go on in the target."""
+    original = read(foreign, move.source)
+    ended = move.run("run", "--tasks", "1", "-o", "json")
+    assert ended.code == 0, ended.err
+    assert ended.json[0]["outcome"] == "Copied"
+    assert_moved(move, standalone, foreign, original)
+    foreign.write(*move.target, events=100, keys=8, first=EVENTS)
+    assert foreign.read(*move.target).clean
+
+
+def test_what_comes_meanwhile_is_moved_too(
+    move: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Bytes behind the bounds, and segments of scale events since, are drained after the seal."""
+    drive(move, Drain, perform=False)
+    foreign.write(*move.source, events=200, keys=8, first=EVENTS)
+    foreign.scale(*move.source, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
+    foreign.write(*move.source, events=200, keys=8, first=EVENTS + 200)
+    original = read(foreign, move.source)
+    assert original[0] == EVENTS + 400
+    report = run_inline(move)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.events == EVENTS + 400
+    assert_moved(move, standalone, foreign, original)
+
+
+@pytest.mark.parametrize(
+    ("step", "perform"),
+    [
+        (Transfer, True),
+        (Drain, True),
+        (Publish, False),
+        (Publish, True),
+        (Configure, True),
+        (Leave, True),
+        (Forget, False),
+    ],
+    ids=[
+        "before the seal",
+        "sealed and written down",
+        "before publishing",
+        "published",
+        "whole, source there",
+        "source deleted",
+        "before the journal goes",
+    ],
+)
+def test_a_move_cut_off_anywhere_is_finished(
+    move: Copy, standalone: Standalone, foreign: ForeignClient, step: type[Step], *, perform: bool
+) -> None:
+    """Whoever comes next finds in the stores what is done, and does the rest once."""
+    original = read(foreign, move.source)
+    drive(move, step, perform=perform)
+    report = run_inline(move)
+    assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
+    assert_moved(move, standalone, foreign, original)
+
+
+def test_a_seal_without_its_record_is_found(
+    move: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A driver that dies between sealing and writing that down leaves the same work to do."""
+    drive(move, Drain, perform=False)
+    original = read(foreign, move.source)
+    foreign.seal(*move.source)
+    assert run_inline(move).outcome is Outcome.COPIED
+    assert_moved(move, standalone, foreign, original)
+
+
+def test_a_source_made_again_is_left_alone(move: Copy, foreign: ForeignClient) -> None:
+    """Another stream of the source's name is neither sealed nor deleted."""
+    drive(move, Drain, perform=False)
+    foreign.delete(*move.source)
+    foreign.create(*move.source, segments=2)
+    foreign.write(*move.source, events=10)
+    report = run_inline(move)
+    assert report.error is not None
+    assert report.error.reason == "SourceReplaced"
+    assert foreign.info(*move.source).sealed is False
+    assert foreign.read(*move.source).events == 10
+
+
+def test_a_stream_made_in_the_sources_place_is_left_alone(
+    move: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Once the target is whole, a new stream of the source's name is nobody's to delete."""
+    drive(move, Leave, perform=True)
+    foreign.create(*move.source, segments=1)
+    foreign.write(*move.source, events=10)
+    report = run_inline(move)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert foreign.read(*move.source).events == 10
+    assert staging_of(move, standalone) == []
+
+
+def test_what_the_target_lost_keeps_the_source(
+    move: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A target that is no longer the whole copy when the source would go: the source stays."""
+    drive(move, Leave, perform=False)
+    foreign.delete(*move.target)
+    report = run_inline(move)
+    assert report.outcome is Outcome.FAILED
+    assert foreign.info(*move.source).sealed is True
+    assert foreign.read(*move.source).events == EVENTS
+    assert leftovers(move, standalone) == [] or not report.cleaned
+
+
+@pytest.mark.parametrize(
+    ("spoil", "field"),
+    [
+        (lambda move: setattr(move, "ranges", [{"from": {"at": "Head"}}]), "sourceOnComplete"),
+        (lambda move: setattr(move, "more", [(("a", "b"), [])]), "sourceOnComplete"),
+        (lambda move: setattr(move, "exists", "Append"), "sourceOnComplete"),
+        (lambda move: setattr(move, "source", (move.source[0], "_source")), "sourceOnComplete"),
+        (lambda move: setattr(move, "target", move.source), "target"),
+    ],
+    ids=["ranges", "several", "append", "internal", "itself"],
+)
+def test_what_cannot_be_moved_is_refused(
+    move: Copy, foreign: ForeignClient, spoil: Callable[[Copy], None], field: str
+) -> None:
+    """Each is told by its field before anything is made or sealed."""
+    source = move.source
+    spoil(move)
+    ended = move.run("plan")
+    assert ended.code == 2
+    assert f"spec.{field}" in ended.err
+    assert foreign.info(*source).sealed is False
+
+
+def test_a_move_is_not_made_without_verification(move: Copy, foreign: ForeignClient) -> None:
+    """A source is deleted only behind bytes that were compared."""
+    ended = move.run("run", "--no-verify", "--tasks", "1", "-o", "json")
+    assert ended.code == 2
+    assert ended.json[0]["error"]["field"] == "spec.sourceOnComplete"
+    assert foreign.info(*move.source).sealed is False
+
+
+def test_a_store_that_forbids_deleting_is_obeyed(move: Copy, foreign: ForeignClient) -> None:
+    """A StreamStore whose access has no Delete moves nothing from it."""
+    move.operations = ["Read", "Create", "Append"]
+    ended = move.run("plan")
+    assert ended.code == 2
+    assert "does not allow to Delete" in ended.err
+    assert foreign.info(*move.source).sealed is False
+
+
+def test_an_abandoned_move_keeps_its_source(move: Copy, foreign: ForeignClient) -> None:
+    """Before publishing it leaves a sealed source, and says so; after that, a whole target."""
+    drive(move, Publish, perform=False)
+    job = job_of(move)
+    (address,) = job.sources
+    with Stores(SETTINGS) as stores:
+        request, target = job.request, stores[job.target]
+        done = abandon(request, sources=[stores[address]], target=target)
+        assert "is sealed and stays so" in done
+        assert foreign.read(*move.source).events == EVENTS
+        drive(move, Publish, perform=True)
+        done = abandon(request, sources=[stores[address]], target=target)
+        assert done == "publishing had begun and was finished"
+        answer = ask(
+            request,
+            sources=[(address, stores[address])],
+            target=(job.target, target),
+            known=None,
+        )
+        assert answer.events == EVENTS
+    assert foreign.info(*move.source).sealed is True
+    assert foreign.read(*move.target).events == EVENTS

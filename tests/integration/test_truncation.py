@@ -1,0 +1,231 @@
+"""Sources that lose bytes while they are copied; the Java client truncates and reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from segment_hash import segment_report
+from sluice.core.steps import Amend, Publish, Transfer, Verify
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.report import Outcome
+from sluice.engine.settle import ask
+from sluice.engine.stream import Limits, StreamCopy
+from sluice.pipelines.program import Stores, plan_job
+from support.command import Copy
+from support.inline import (
+    SETTINGS,
+    assert_equal_segments,
+    begin,
+    job_of,
+    leftovers,
+    run_inline,
+    staging_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from sluice.core.steps import Step
+    from sluice.engine.report import StreamReport
+
+EVENT = 108
+"""Bytes of an event of the source."""
+EPOCH = 1 << 32
+
+
+@pytest.fixture
+def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
+    """Gives a copy of a stream of two segments and 400 events that records gaps."""
+    foreign.create(scope, "source", segments=2)
+    foreign.write(scope, "source", events=400, keys=8)
+    made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
+    made.on_truncation = "Record"
+    return made
+
+
+def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy:
+    """Do what a driver does that dies before it takes this step, or directly after."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        (address,) = job.sources
+        source, target = stores[address], stores[job.target]
+        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
+        driver.plan = driver.ledger.begin(driver.plan)
+        while True:
+            step = driver.look()
+            stop = isinstance(step, until)
+            if stop and not perform:
+                return driver
+            if isinstance(step, Transfer | Verify):
+                slices = driver.slices(step, Limits(), 1)
+                driver.absorb(step, InlineExecutor([source], target).run([slices]))
+            else:
+                driver.perform(step)
+            if stop:
+                return driver
+
+
+def assert_without(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient, report: StreamReport
+) -> None:
+    """The target is what the source is by now, as the Java client reads both."""
+    assert report.outcome is Outcome.COPIED, report.error
+    assert_equal_segments(copy, standalone, report)
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert copied.clean
+    assert (copied.events, copied.digest) == (original.events, original.digest)
+    assert staging_of(copy, standalone, [one.target for one in report.segments]) == []
+
+
+def lengths(copy: Copy, standalone: Standalone, *segments: int) -> list[int]:
+    """How long segments of the source are."""
+    server = standalone.segment_store
+    return [segment_report(*server, *copy.source, one)["length"] for one in segments]
+
+
+@pytest.mark.parametrize("step", [None, Transfer, Amend], ids=["planned", "staged", "amended"])
+def test_what_a_source_has_lost_is_left_out_and_named(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient, step: type[Step] | None
+) -> None:
+    """A gap is named by the run, by the map of positions, and to whoever verifies."""
+    drive(copy, Transfer) if step else begin(copy)
+    whole = lengths(copy, standalone, 0, 1)
+    foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})
+    if step is Amend:
+        drive(copy, Amend, perform=True)
+    report = run_inline(copy)
+    assert_without(copy, standalone, foreign, report)
+    assert [(one.source, one.start, one.end, one.lost) for one in report.segments] == [
+        (0, 10 * EVENT, whole[0], 10 * EVENT),
+        (1, 0, whole[1], 0),
+    ]
+    mapped = copy.run("position")
+    assert f"of segment 0, offsets 0 to {10 * EVENT:,} are not in the copy" in mapped.out
+    verified = copy.run("verify")
+    assert verified.code == 0, verified.out + verified.err
+
+
+def test_a_run_tells_of_the_gap(copy: Copy, standalone: Standalone, foreign: ForeignClient) -> None:
+    """`sluice run` says which bytes are missing, and a second run finds nothing to do."""
+    begin(copy)
+    foreign.truncate(*copy.source, offsets={0: 0, 1: 3 * EVENT})
+    ended = copy.run("run", "--tasks", "1", "-o", "json")
+    assert ended.code == 0, ended.err
+    assert f"offsets 0 to {3 * EVENT} (324 B) are not in the copy" in ended.err
+    assert [one["lost"] for one in ended.json[0]["segments"]] == [0, 3 * EVENT]
+    assert copy.run("run", "-o", "json").json[0]["outcome"] == "AlreadyComplete"
+    assert lengths(copy, standalone, 1)[0] > 3 * EVENT
+
+
+def test_truncated_again_and_again_is_one_gap(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """What was staged of a segment before the next truncation is dropped, and found nowhere."""
+    begin(copy)
+    for events in (5, 20, 40):
+        foreign.truncate(*copy.source, offsets={0: events * EVENT, 1: events * EVENT})
+        drive(copy, Transfer)
+    report = run_inline(copy)
+    assert_without(copy, standalone, foreign, report)
+    assert [one.lost for one in report.segments] == [40 * EVENT] * 2
+
+
+def test_segments_that_are_gone_leave_empty_ones(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A source truncated past a scale event keeps its later generations, and ids in the target."""
+    foreign.scale(*copy.source, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
+    foreign.write(*copy.source, events=300, keys=8, first=400)
+    begin(copy)
+    foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 2 * EVENT, 1: 7 * EVENT})
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    by_id = {one.source: one for one in report.segments}
+    assert by_id[0].start == by_id[0].end == by_id[0].lost > 0
+    assert by_id[EPOCH | 3].lost == 2 * EVENT
+    original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
+    assert copied.clean
+    assert (copied.events, copied.digest) == (original.events, original.digest)
+    assert staging_of(copy, standalone, [one.target for one in report.segments]) == []
+
+
+def test_a_source_that_went_on_without_the_planned_is_no_other(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """Truncated past all that was planned, the source is not taken for one made again."""
+    begin(copy)
+    foreign.scale(*copy.source, segments=[0, 1], ranges=[(0.0, 0.3), (0.3, 1.0)])
+    foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 0})
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.bytes == 0
+    assert all(one.lost for one in report.segments)
+    assert foreign.read(*copy.target).events == 0
+
+
+def test_what_is_verified_is_not_given_up(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """What a source loses after it was staged and hashed is in the target, without a gap."""
+    original = foreign.read(*copy.source)
+    drive(copy, Publish)
+    foreign.truncate(*copy.source)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.gaps == []
+    copied = foreign.read(*copy.target)
+    assert (copied.events, copied.digest) == (original.events, original.digest)
+    assert staging_of(copy, standalone) == []
+
+
+def test_a_truncation_inside_an_event_fails(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """A store truncates where it is told to; what then begins in an event is not published."""
+    begin(copy)
+    foreign.truncate(*copy.source, offsets={0: 10 * EVENT + 5, 1: 0})
+    report = run_inline(copy)
+    assert report.error is not None
+    assert report.error.reason == "SourceTruncated"
+    assert "inside an event" in report.error.message
+    assert (report.cleaned, leftovers(copy, standalone)) == (True, [])
+
+
+def test_without_the_consent_the_gap_is_refused(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """With onTruncation: Fail the copy ends with segment, offsets and bytes; nothing is left."""
+    copy.on_truncation = "Fail"
+    begin(copy)
+    foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})
+    report = run_inline(copy)
+    assert report.error is not None
+    assert report.error.reason == "SourceTruncated"
+    assert "offsets 0 to 1080 of segment 0 are gone, 1080 bytes" in report.error.message
+    assert "onTruncation: Record" in report.error.remedy
+    assert (report.cleaned, leftovers(copy, standalone)) == (True, [])
+
+
+def test_the_operator_finds_the_gap_in_the_target(copy: Copy, foreign: ForeignClient) -> None:
+    """A whole target with a gap is held against its plan; with Fail it would not be believed."""
+    begin(copy)
+    job = job_of(copy)
+    foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        assert run_inline(copy).outcome is Outcome.COPIED
+        (address,) = job.sources
+        for known in (planned.plan.streams[0], None):
+            answer = ask(
+                job.request,
+                sources=[(address, stores[address])],
+                target=(job.target, stores[job.target]),
+                known=known,
+            )
+            assert [tuple(gap) for gap in answer.gaps] == [(0, 0, 0, 10 * EVENT)]
