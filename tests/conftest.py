@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -16,6 +17,7 @@ from localstore.accounts import ADMIN, READER
 
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
+_CRDS = Path(__file__).parents[1] / "crds"
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +62,24 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
         kubernetes.down(_line(request))
     else:
         yield kubernetes
+
+
+@pytest.fixture(scope="module")
+def definitions(kube: localcluster.Cluster) -> Iterator[list[str]]:
+    """Gives the names of our definitions, applied; those that were not there before go again."""
+    found = kube.kubectl("get", "crds", "--output=name").split()
+    command = (
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        f"--filename={_CRDS}",
+        "--output=name",
+    )
+    names = kube.kubectl(*command).split()
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    yield names
+    if added := set(names) - set(found):
+        kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,10 @@ class Call:
     method: str
     request: bytes
 
+    def __str__(self) -> str:
+        """For people."""
+        return self.method
+
 
 class CallProxy(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no types
     """The proxy.

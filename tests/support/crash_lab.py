@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from localstore import Cluster, ForeignClient
 from support import witness
@@ -51,15 +51,16 @@ class CrashLab:
         self.foreign = ForeignClient(self.cluster.controller_uri)
         self.expected: list[dict[str, Any]] = []
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         """Start the store and write the source."""
-        for part in (self.cluster, self._calls, self.foreign):
-            self._stack.enter_context(part)
-        self._write()
-        self.expected = witness.hashes(self.cluster.segment_store, self.foreign, SOURCE)
-        return self
+        with self._stack.pop_all() as stack:
+            for part in (self.cluster, self._calls, self.foreign):
+                stack.enter_context(part)
+            self._write()
+            self.expected = witness.hashes(self.cluster.segment_store, self.foreign, SOURCE)
+            self._stack = stack.pop_all()
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
         """Stop it."""
         self._stack.close()
 

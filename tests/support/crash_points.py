@@ -18,39 +18,16 @@ from support.proxy import (
     MERGE_SEGMENTS,
     READ_SEGMENT,
     SEAL_SEGMENT,
-    SETUP_APPEND,
     STAGING,
     UPDATE_ATTRIBUTE,
     Frame,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from support.hold import Sign
 
 Place = Literal["journal", "staging", "target"]
-
-
-@dataclass(frozen=True)
-class Point:
-    """A point of the protocol: right before something that a frame or a call does.
-
-    Attributes:
-        step: the protocol's word for what is being done.
-        name: what would happen next.
-        told_by: whether a frame or a call about the target is what would do it.
-        number: which of these it is, counted from 1.
-        in_task: whether a task of Spark's does it.
-        hidden: whether the target is there, and no reader may find anything in it.
-    """
-
-    step: str
-    name: str
-    told_by: Callable[[Sign], bool]
-    number: int = 1
-    in_task: bool = False
-    hidden: bool = False
+Victim = Literal["driver", "executor", "operator", "controller", "segment store"]
 
 
 def place_of(segment: str) -> Place:
@@ -64,57 +41,146 @@ def place_of(segment: str) -> Place:
     return "staging" if STAGING in segment else "target"
 
 
-def frame(kind: int, place: Place, epoch: int | None = None) -> Callable[[Sign], bool]:
-    """Tells frames of a type, about segments made in an epoch. The controller sends some of them."""
+@dataclass(frozen=True)
+class Frames:
+    """Frames of a type. The controller sends some of them.
 
-    def told(sign: Sign) -> bool:
+    Attributes:
+        kind: the type.
+        place: what they are about.
+        of: how the name of the target's segment ends that they are about, or that is staged for.
+    """
+
+    kind: int
+    place: Place
+    of: str = ""
+
+    def __call__(self, sign: Sign) -> bool:
+        """Whether this is one."""
         return (
             isinstance(sign, Frame)
-            and sign.type == kind
-            and place_of(sign.segment) == place
-            and (epoch is None or sign.segment.endswith(f".#epoch.{epoch}"))
+            and sign.type == self.kind
+            and place_of(sign.segment) == self.place
+            and sign.segment.partition(STAGING)[0].endswith(self.of)
         )
 
-    return told
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls of one of the controller's methods."""
+
+    method: str
+
+    def __call__(self, sign: Sign) -> bool:
+        """Whether this is one."""
+        return isinstance(sign, Call) and sign.method == self.method
 
 
-def call(method: str) -> Callable[[Sign], bool]:
-    """Tells calls of one of the controller's methods."""
-    return lambda sign: isinstance(sign, Call) and sign.method == method
+@dataclass(frozen=True)
+class Point:
+    """A point of the protocol: right before something that a frame or a call does.
+
+    Attributes:
+        step: the protocol's word for what is being done.
+        name: what would happen next.
+        told_by: what would do it, of the frames or the calls about the target.
+        number: which of these it is, counted from 1.
+        in_task: whether a task of Spark's does it.
+        telling: whose death there `make test` runs; `make test-crash` runs all.
+    """
+
+    step: str
+    name: str
+    told_by: Frames | Calls
+    number: int = 1
+    in_task: bool = False
+    telling: tuple[Victim, ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the target is there, and no reader may find anything in it."""
+        return self.step in _HIDDEN
 
 
-RECORD = frame(CONDITIONAL_BLOCK_END, "journal")
-STITCH = frame(MERGE_SEGMENTS, "staging")
-FIRST, SPLIT, MERGED = 1, 2, 3
-"""Epochs of the target: that of its first generation, and those of the scale events after it."""
+_HIDDEN = {"Bind", "Stage", "Transfer", "Stitch", "Verify"}
+RECORD = Frames(CONDITIONAL_BLOCK_END, "journal")
+APPEND = Frames(APPEND_BLOCK_END, "staging")
+MADE, FIRST, SPLIT, MERGED = (f".#epoch.{number}" for number in range(4))
+"""Epochs of the target: as it was made, its first generation, and the scale events after it."""
 
 POINTS = (
-    Point("plan", "the plan is recorded", RECORD),
-    Point("Claim", "the controller is told to make the target", call("createStream")),
-    Point("Claim", "the target's segments are made", frame(CREATE_SEGMENT, "target", 0)),
-    Point("Shape", "the first generation's segments are made", frame(CREATE_SEGMENT, "target", FIRST)),
-    Point("Shape", "what the target was made with is dropped", frame(DELETE_SEGMENT, "target", 0)),
-    Point("Bind", "the target's segments are recorded", RECORD, 2, hidden=True),
-    Point("Stage", "the fourth staging segment is made", frame(CREATE_SEGMENT, "staging"), 4, hidden=True),
-    Point("Transfer", "the fence is asked where to go on", frame(SETUP_APPEND, "staging"), in_task=True, hidden=True),
-    Point("Transfer", "the first bytes are appended", frame(APPEND_BLOCK_END, "staging"), in_task=True, hidden=True),
-    Point("Transfer", "the tenth block is appended", frame(APPEND_BLOCK_END, "staging"), 10, in_task=True, hidden=True),
-    Point("Transfer", "digests are recorded", RECORD, 3, hidden=True),
-    Point("Stitch", "the first part is merged", STITCH, hidden=True),
-    Point("Stitch", "the second part is merged", STITCH, 2, hidden=True),
-    Point("Verify", "staged bytes are read, the tenth time", frame(READ_SEGMENT, "staging"), 10, in_task=True, hidden=True),
-    Point("Verify", "the first segment is marked", frame(UPDATE_ATTRIBUTE, "staging"), hidden=True),
-    Point("Verify", "the last segment is marked", frame(UPDATE_ATTRIBUTE, "staging"), 5, hidden=True),
-    Point("Publish", "the first staged segment is sealed", frame(SEAL_SEGMENT, "staging"), 3, hidden=True),
-    Point("Publish", "the first segment is merged", frame(MERGE_SEGMENTS, "target", FIRST), hidden=True),
-    Point("Publish", "the second segment is merged", frame(MERGE_SEGMENTS, "target", FIRST), 2),
-    Point("Scale", "a scale event makes its segments", frame(CREATE_SEGMENT, "target", SPLIT)),
-    Point("Scale", "a scale event ends segments", frame(SEAL_SEGMENT, "target", FIRST)),
-    Point("Publish", "the first segment after a scale event is merged", frame(MERGE_SEGMENTS, "target", SPLIT)),
-    Point("Scale", "the target may have fewer segments", call("updateStream")),
-    Point("Scale", "the controller is told to merge segments", call("scale"), 3),
-    Point("Settle", "the number of segments is fixed again", call("updateStream"), 2),
-    Point("Publish", "the last segment is merged", frame(MERGE_SEGMENTS, "target", MERGED)),
-    Point("Configure", "the target is said to be whole", call("updateStream"), 3),
-    Point("Forget", "the journal is deleted", frame(DELETE_SEGMENT, "journal")),
+    Point("plan", "the plan is recorded", RECORD, telling=("driver",)),
+    Point("Claim", "the target is made", Calls("createStream"), telling=("controller",)),
+    Point(
+        "Shape", "the first generation gets its segments", Frames(CREATE_SEGMENT, "target", FIRST)
+    ),
+    Point(
+        "Shape", "what the target was made with is dropped", Frames(DELETE_SEGMENT, "target", MADE)
+    ),
+    Point("Bind", "the target's segments are recorded", RECORD, 2),
+    Point("Stage", "the fourth staging segment is made", Frames(CREATE_SEGMENT, "staging"), 4),
+    Point("Transfer", "the first bytes are appended", APPEND, in_task=True, telling=("executor",)),
+    Point(
+        "Transfer",
+        "the tenth block is appended",
+        APPEND,
+        10,
+        in_task=True,
+        telling=("driver", "segment store"),
+    ),
+    Point(
+        "Stitch",
+        "the second part is merged",
+        Frames(MERGE_SEGMENTS, "staging"),
+        2,
+        telling=("driver",),
+    ),
+    Point(
+        "Verify",
+        "staged bytes are read, the tenth time",
+        Frames(READ_SEGMENT, "staging"),
+        10,
+        in_task=True,
+        telling=("executor",),
+    ),
+    Point("Verify", "the first segment is marked", Frames(UPDATE_ATTRIBUTE, "staging")),
+    Point(
+        "Publish",
+        "the first segment, sealed, is merged",
+        Frames(MERGE_SEGMENTS, "target", FIRST),
+        telling=("segment store",),
+    ),
+    Point(
+        "Publish",
+        "the second segment is sealed",
+        Frames(SEAL_SEGMENT, "staging", "/3" + FIRST),
+        telling=("driver",),
+    ),
+    Point("Scale", "a scale event makes its segments", Frames(CREATE_SEGMENT, "target", SPLIT)),
+    Point(
+        "Scale",
+        "a scale event ends segments",
+        Frames(SEAL_SEGMENT, "target", FIRST),
+        telling=("controller",),
+    ),
+    Point(
+        "Publish",
+        "the first segment after a scale event is merged",
+        Frames(MERGE_SEGMENTS, "target", SPLIT),
+        telling=("operator",),
+    ),
+    Point(
+        "Settle",
+        "the number of segments is fixed again",
+        Calls("updateStream"),
+        2,
+        telling=("controller",),
+    ),
+    Point("Publish", "the last segment is merged", Frames(MERGE_SEGMENTS, "target", MERGED)),
+    Point(
+        "Configure", "the target is said to be whole", Calls("updateStream"), 3, telling=("driver",)
+    ),
+    Point(
+        "Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal"), telling=("operator",)
+    ),
 )

@@ -25,10 +25,12 @@ class Hold:
 
     Attributes:
         reached: set when something is held up.
+        seen: what was held up first.
     """
 
     def __init__(self, condition: Callable[[Sign], bool], number: int = 1) -> None:
         self.reached = threading.Event()
+        self.seen: Sign | None = None
         self._condition = condition
         self._left = number
         self._lock = threading.Lock()
@@ -54,4 +56,7 @@ class Hold:
             return False
         with self._lock:
             self._left -= 1
-            return self._left <= 0
+            if self._left > 0:
+                return False
+            self.seen = self.seen or sign
+            return True

@@ -42,6 +42,11 @@ class Frame:
     type: int
     segment: str
 
+    def __str__(self) -> str:
+        """For people: the type, and the segment without the identity of what is staged."""
+        name, staged, _ = self.segment.partition(STAGING)
+        return f"type {self.type}, {name}{staged}"
+
 
 class FrameProxy:
     """The proxy. Listens at `port` from its making on; `upstream` is set before anybody connects.

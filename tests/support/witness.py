@@ -52,7 +52,8 @@ def assert_alike(
     source was truncated.
 
     Args:
-        expected, actual: reports on the segments of both.
+        expected: reports on the segments of the one.
+        actual: of the other.
         same_ids: whether ids are compared.
     """
     kept = ("length", "sha256", "chunks_sha256", "events", "broken_at", *["id"] * same_ids)
