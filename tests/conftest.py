@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 import localcluster
-from localstore import Cluster, ForeignClient, Standalone, User
+from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
 
 _scopes = itertools.count(1)
@@ -38,16 +38,6 @@ def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
         server.start()
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Gives a Pravega of four processes, whose data survive `kill` and `restart`."""
-    servers = Cluster()
-    with _announced(request, "a Pravega cluster of four processes"):
-        servers.start()
-    yield servers
-    servers.stop()
 
 
 @pytest.fixture(scope="session")

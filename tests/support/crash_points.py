@@ -108,6 +108,14 @@ APPEND = Frames(APPEND_BLOCK_END, "staging")
 MADE, FIRST, SPLIT, MERGED = (f".#epoch.{number}" for number in range(4))
 """Epochs of the target: as it was made, its first generation, and the scale events after it."""
 
+MIDWAY = Point(
+    "Transfer",
+    "the tenth block is appended",
+    APPEND,
+    10,
+    in_task=True,
+    telling=("driver", "segment store"),
+)
 POINTS = (
     Point("plan", "the plan is recorded", RECORD, telling=("driver",)),
     Point("Claim", "the target is made", Calls("createStream"), telling=("controller",)),
@@ -120,14 +128,7 @@ POINTS = (
     Point("Bind", "the target's segments are recorded", RECORD, 2),
     Point("Stage", "the fourth staging segment is made", Frames(CREATE_SEGMENT, "staging"), 4),
     Point("Transfer", "the first bytes are appended", APPEND, in_task=True, telling=("executor",)),
-    Point(
-        "Transfer",
-        "the tenth block is appended",
-        APPEND,
-        10,
-        in_task=True,
-        telling=("driver", "segment store"),
-    ),
+    MIDWAY,
     Point(
         "Stitch",
         "the second part is merged",

@@ -12,12 +12,14 @@ from support.operator_process import OperatorProcess
 from support.tenant import Tenant, rented
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from localcluster import Cluster
 
-_INSTALLED = ("deployment", "sluice-operator", f"--namespace={NAMESPACE}")
+_THERE = f"--namespace={NAMESPACE}"
+_INSTALLED = ("deployment", "sluice-operator", _THERE)
+_PODS = ("pods", "--selector=app.kubernetes.io/component=operator", _THERE)
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,19 @@ class Office:
 
 
 @contextmanager
-def opened(
-    kube: Cluster, folder: Path, store_uri: str, say: Callable[[str], None]
-) -> Iterator[Office]:
+def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[Office]:
     """An operator and its namespace, with a StreamStore `store`.
 
     Args:
         kube: the cluster.
         folder: for the operator's files.
         store_uri: the store's controller, as programs of this machine find it.
-        say: writes a line into the test's log.
     """
     name = folder.name
     with (
         _nobody_else(kube),
         OperatorProcess(folder, kube.kubeconfig, name, PROFILES) as operator,
-        rented(kube, None, say, name) as tenant,
+        rented(kube, None, print, name) as tenant,
     ):
         tenant.apply(tenant.store_resource(uri=store_uri))
         yield Office(tenant, operator)
@@ -59,6 +58,7 @@ def _nobody_else(kube: Cluster) -> Iterator[None]:
         return
     before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
     kube.kubectl("scale", *_INSTALLED, "--replicas=0")
+    kube.kubectl("wait", *_PODS, "--for=delete", "--timeout=60s", timeout=70)
     try:
         yield
     finally:

@@ -34,12 +34,10 @@ def assert_equal(
     foreign: ForeignClient,
     source: Stream,
     target: Stream,
-    *,
-    same_ids: bool = True,
 ) -> list[dict[str, Any]]:
     """As assert_alike, of two streams as they are."""
     actual = hashes(server, foreign, target)
-    assert_alike(hashes(server, foreign, source), actual, same_ids=same_ids)
+    assert_alike(hashes(server, foreign, source), actual)
     return actual
 
 

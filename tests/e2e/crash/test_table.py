@@ -24,7 +24,7 @@ from support.crash_table import REACHABLE, Cell, table
 from support.office import Office, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from localcluster import Cluster
     from support.crash_lab import CrashLab
@@ -68,11 +68,10 @@ def office(
     definitions: list[str],
     lab: CrashLab,
     tmp_path_factory: pytest.TempPathFactory,
-    say: Callable[[str], None],
 ) -> Iterator[Office]:
     """Gives an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-crash")
-    with opened(kube, folder, lab.uri, say) as made:
+    with opened(kube, folder, lab.uri) as made:
         yield made
 
 
