@@ -77,7 +77,7 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
     table = Table(
         title=f"Plan {plan.hash[:12]} ({state})",
-        caption=f"{size(plan.bytes)}, {counted} events, {plan.source.uri} -> {plan.target.uri}",
+        caption=f"{size(plan.bytes)}, {counted} events, {_uris(plan)} -> {plan.target.uri}",
         title_justify="left",
         caption_justify="left",
     )
@@ -89,8 +89,8 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
     for stream in plan.streams:
         for segment in stream.segments:
             table.add_row(
-                str(stream.source),
-                str(stream.target),
+                str(stream.source_of(segment).stream),
+                f"{stream.target} (append)" if stream.append else str(stream.target),
                 str(segment.id),
                 f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
                 *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
@@ -101,6 +101,11 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
                 str(len(segment.parts)),
             )
     return table
+
+
+def _uris(plan: Plan) -> str:
+    """Where a plan reads from."""
+    return ", ".join(dict.fromkeys(address.uri for address in plan.sources))
 
 
 def report_table(report: StreamReport, seconds: float) -> Table:
@@ -285,7 +290,7 @@ class LiveProgress:
 
     def step(self, copy: StreamCopy, step: Step) -> None:
         """See Listener."""
-        _log.debug("step", source=str(copy.plan.source), step=type(step).__name__)
+        _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         match step:
             case Transfer():
                 self._phase = "copying"
@@ -297,7 +302,7 @@ class LiveProgress:
     def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
         """See Listener."""
         err.print(
-            f"{copy.plan.source}: {error.reason}: {error} (trying again in {delay:.1f} s)",
+            f"{copy.plan.origin}: {error.reason}: {error} (trying again in {delay:.1f} s)",
             markup=False,
         )
 

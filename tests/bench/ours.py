@@ -14,7 +14,7 @@ from bench.lab import SCOPE
 from bench.model import BenchError, Run, Source
 from sluice.config import Settings
 from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import PART_BYTES, CopyRequest
+from sluice.core.planner import PART_BYTES, CopyRequest, SourceRequest
 from sluice.engine.report import Outcome
 from sluice.engine.stream import Limits
 from sluice.pipelines.application import local_spark
@@ -156,12 +156,12 @@ class Sluice:
         address = StoreAddress(uri=lab.uri)
         request = CopyRequest(
             copy_id=uuid4().hex,
-            source=StreamName(scope=SCOPE, stream=lab.source(source)),
+            sources=(SourceRequest(stream=StreamName(scope=SCOPE, stream=lab.source(source))),),
             target=StreamName(scope=SCOPE, stream=target),
             verify=self.verify,
             part_bytes=self.part_bytes,
         )
-        job = Job(name=target, request=request, source=address, target=address, limits=Limits())
+        job = Job(name=target, request=request, sources=(address,), target=address, limits=Limits())
         with Stores(_SETTINGS) as stores:
             plan = plan_job(job, stores).plan
         if plan is None:

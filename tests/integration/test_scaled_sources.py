@@ -36,7 +36,7 @@ def _written(
     """A source with 5,000 events before and after each scale event; how many there are."""
     foreign.create(*copy.source, segments=segments)
     with Stores(SETTINGS) as stores:  # the official client's policies would keep two segments
-        store = stores[job_of(copy).source]
+        store = stores[job_of(copy).sources[0]]
         policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
         name = StreamName(scope=copy.source[0], stream=copy.source[1])
         store.update_stream(name, StreamConfig(scaling=policy, tags=("team=a",)))

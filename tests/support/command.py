@@ -26,8 +26,9 @@ apiVersion: sluice.dev/v1alpha1
 kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
-  source: {{storeRef: {{name: local}}, scope: {source[0]}, stream: {source[1]}, ranges: {ranges}}}
-  target: {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}}}
+  {origin}
+  target:
+    {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}, onExists: {exists}}}
   limits: {limits}
 """
 
@@ -57,6 +58,9 @@ class Copy:
         target: scope and stream.
         limits: of the copy.
         ranges: of the source, as YAML has them.
+        exists: what is done where the target exists.
+        name: of the resource; the target's when left out.
+        more: sources after the first, with their ranges.
         environment: variables for the command.
     """
 
@@ -66,7 +70,19 @@ class Copy:
     target: tuple[str, str]
     limits: dict[str, object] = field(default_factory=dict)
     ranges: list[dict[str, object]] = field(default_factory=list)
+    more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    exists: str = "Fail"
+    name: str = ""
+
+    @property
+    def origin(self) -> str:
+        """What is copied, as YAML has it."""
+        sources = [
+            {"storeRef": {"name": "local"}, "scope": scope, "stream": stream, "ranges": ranges}
+            for (scope, stream), ranges in [(self.source, self.ranges), *self.more]
+        ]
+        return json.dumps({"sources": sources} if self.more else {"source": sources[0]})[1:-1]
 
     @property
     def file(self) -> Path:
@@ -75,11 +91,11 @@ class Copy:
         path.write_text(
             MANIFEST.format(
                 uri=self.uri,
-                name=self.target[1],
-                source=self.source,
+                name=self.name or self.target[1],
+                exists=self.exists,
+                origin=self.origin,
                 target=self.target,
                 limits=json.dumps(self.limits),
-                ranges=json.dumps(self.ranges),
             )
         )
         return path

@@ -74,7 +74,9 @@ def copy(*, status: StreamCopyStatus | None = None, **changes: Any) -> CopySeen:
 
 def world(**changes: Any) -> World:
     """A world in which both stores are ready and nothing else is there."""
-    return replace(World(now=NOW, source=STORE, target=STORE), **changes)
+    if "source" in changes:
+        changes["sources"] = (changes.pop("source"),)
+    return replace(World(now=NOW, sources=(STORE,), target=STORE), **changes)
 
 
 def job(attempt: int = 1, phase: JobPhase = JobPhase.RUNNING, **changes: Any) -> JobSeen:

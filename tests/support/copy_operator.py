@@ -128,7 +128,9 @@ class Operator:
         self.world = self._asked(
             World(
                 now=cluster.now,
-                source=self._store(there=cluster.source_there, up=ready or cluster.store.source),
+                sources=(
+                    self._store(there=cluster.source_there, up=ready or cluster.store.source),
+                ),
                 target=self._store(there=cluster.target_there, up=ready or cluster.store.target),
                 profile=None if cluster.profile_there else Trouble.of(ProfileNotFound("none")),
                 plan=None if self.known is None else copies.plan_seen(self.known),

@@ -11,7 +11,7 @@ from sluice.api.streamcopy import StreamCopySpec
 from sluice.config import Settings
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest
+from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.engine.planning import resolve
 from sluice.kube import manifests
 from sluice.kube.names import Child
@@ -91,18 +91,18 @@ class DriverJobs:
         """The plan of a copy, with the store's address as pods know it."""
         request = CopyRequest(
             copy_id=f"{abs(hash(target)):032x}"[-32:],
-            source=StreamName(scope=source[0], stream=source[1]),
+            sources=(SourceRequest(stream=StreamName(scope=source[0], stream=source[1])),),
             target=StreamName(scope=target[0], stream=target[1]),
             part_bytes=8 << 20,
         )
         store = connect(StoreAddress(uri=self.store.host_uri), Settings())
         try:
-            found = resolve(request, store, store)
+            found = resolve(request, [store], store)
         finally:
             store.close()
         assert found.plan is not None
         address = StoreAddress(uri=self.store.uri)
-        return Plan(source=address, target=address, streams=(found.plan,))
+        return Plan(sources=(address,), target=address, streams=(found.plan,))
 
     def start(
         self,
@@ -163,7 +163,7 @@ def _spec(plan: Plan, executors: int, bytes_per_second: int | None) -> StreamCop
     stream = plan.streams[0]
     return StreamCopySpec.model_validate(
         {
-            "source": {"storeRef": {"name": "store"}, **stream.source.model_dump()},
+            "source": {"storeRef": {"name": "store"}, **stream.sources[0].stream.model_dump()},
             "target": {"storeRef": {"name": "store"}, **stream.target.model_dump()},
             "limits": {"bytesPerSecond": bytes_per_second},
             "runtime": {"executors": executors},

@@ -48,12 +48,13 @@ def run_inline(copy: Copy) -> StreamReport:
         if planned.plan is None:
             assert planned.report is not None
             return planned.report
-        source, target = stores[job.source], stores[job.target]
+        (address,) = job.sources
+        source, target = stores[address], stores[job.target]
         runner = CopyRunner(
             planned.plan,
-            source=source,
+            sources=[source],
             target=target,
-            executor=InlineExecutor(source, target),
+            executor=InlineExecutor([source], target),
             patience=5,
         )
         (report,) = runner.run()

@@ -1,7 +1,7 @@
 """Plans for tests, made by hand: what a test does not name does not matter to it."""
 
 from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.plan import Plan, SegmentPlan, StreamPlan
+from sluice.core.plan import Plan, SegmentPlan, SourceStream, StreamPlan
 
 COPY = "ab" * 16
 SOURCE = StreamName(scope="in", stream="s")
@@ -35,7 +35,7 @@ def stream_plan(
     count = len(segments)
     return StreamPlan(
         copy_id=copy,
-        source=source,
+        sources=(SourceStream(stream=source),),
         target=target,
         segments=tuple(
             segment.model_copy(update={"keys": KeyRange(low=i / count, high=(i + 1) / count)})
@@ -48,4 +48,4 @@ def stream_plan(
 
 def whole_plan(*streams: StreamPlan) -> Plan:
     """A plan of these streams within one store."""
-    return Plan(source=ADDRESS, target=ADDRESS, streams=streams)
+    return Plan(sources=(ADDRESS,), target=ADDRESS, streams=streams)

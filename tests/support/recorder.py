@@ -206,7 +206,8 @@ class CopyRecorder(Recorder):
         name = plan_name(self.body["metadata"]["name"], self._uid)
         plan = PlanSeen(plan=self.plan, name=name) if begun else None
         usual: dict[str, Any] = {"now": self.now, "source": READY, "target": READY, "plan": plan}
-        return World(**usual | world)
+        given = usual | world
+        return World(sources=(given.pop("source"),), **given)
 
     def _write(self, decision: Decision) -> Decision:
         self.body["status"] = StreamCopyStatus.read(decision.status.dump()).dump()

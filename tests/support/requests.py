@@ -50,7 +50,7 @@ def request(
     plan = PLAN if size is None else whole_plan(stream_plan(segment_plan(size)))
     if login is not None:
         target = StoreAddress(uri="tcp://there:9090", secret=login)
-        plan = Plan(source=plan.source, target=target, streams=plan.streams)
+        plan = Plan(sources=plan.sources, target=target, streams=plan.streams)
     own = {"image": "localhost/sluice:dev", "executorNamespaces": ["team"]} | (operator or {})
     return JobRequest(
         child=Child(namespace="team", name=name, uid=uid),

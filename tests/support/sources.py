@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.plan import StreamPlan
-from sluice.core.planner import CopyRequest
+from sluice.core.planner import CopyRequest, Range, SourceRequest
 from sluice.core.steps import Step, Transfer, Verify
 from sluice.engine.copy import CopyRunner, Listener
 from sluice.engine.executor import Executor, InlineExecutor
@@ -26,7 +26,13 @@ from support.model import (
 from support.plans import COPY, SOURCE, TARGET, whole_plan
 
 CHUNK = 16
-REQUEST = CopyRequest(copy_id=COPY, source=SOURCE, target=TARGET)
+REQUEST = CopyRequest(copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET)
+
+
+def request_of(*ranges: Range) -> CopyRequest:
+    """A copy of these parts of the source."""
+    sources = (SourceRequest(stream=SOURCE, ranges=ranges),)
+    return REQUEST.model_copy(update={"sources": sources})
 
 
 def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
@@ -38,9 +44,11 @@ def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
     return data
 
 
-def put_source(world: World, *shapes: Sequence[int], name: StreamName = SOURCE) -> list[bytes]:
+def put_source(
+    world: World, *shapes: Sequence[int], name: StreamName = SOURCE, seed: int = 0
+) -> list[bytes]:
     """Put a stream into the world, a segment for each list of event sizes; gives their bytes."""
-    contents = [events_of(sizes, seed) for seed, sizes in enumerate(shapes)]
+    contents = [events_of(sizes, seed + number) for number, sizes in enumerate(shapes)]
     segments = []
     for i, data in enumerate(contents):
         world.time += 1
@@ -60,6 +68,7 @@ def put_scaled_source(
     moves: Sequence[tuple[str, int]],
     *,
     name: StreamName = SOURCE,
+    seed: int = 0,
 ) -> list[bytes]:
     """Put a stream into the world that was scaled, and perhaps truncated in between.
 
@@ -68,11 +77,12 @@ def put_scaled_source(
         shapes: event sizes of each segment, taken over and over; of the first ones made at once.
         moves: "split" or "merge" at a place among the segments that take events, or "truncate".
         name: of the stream.
+        seed: streams of different ones have no event in common.
 
     Returns:
         The bytes of each readable segment, as scale events made them.
     """
-    put_source(world, *shapes[:2], name=name)
+    put_source(world, *shapes[:2], name=name, seed=seed)
     world.numbers[name] = len(world.streams[name].segments)
     stream = world.streams[name]
     for move, place in moves:
@@ -94,14 +104,14 @@ def put_scaled_source(
             for number, segment in enumerate(stream.made[-1]):
                 sizes = shapes[(segment.id + number) % len(shapes)]
                 there = world.segments[segment_name(name, segment.id)]
-                there.data += events_of(sizes, segment.id)
+                there.data += events_of(sizes, seed + segment.id)
                 there.attributes[EVENT_COUNT] = len(sizes)
     return world.bytes_of(name)
 
 
 def planned(store: ModelStore, request: CopyRequest = REQUEST) -> StreamPlan:
     """The plan that a driver of this copy works on."""
-    plan = resolve(request, store, store).plan
+    plan = resolve(request, [store], store).plan
     assert plan is not None
     return plan
 
@@ -162,9 +172,9 @@ def copy_all(
     """Run these plans to their end in this thread."""
     runner = CopyRunner(
         whole_plan(*plans),
-        source=store,
+        sources=[store],
         target=target or store,
-        executor=executor or InlineExecutor(store, target or store),
+        executor=executor or InlineExecutor([store], target or store),
         limits=lambda: Limits(slice_bytes=2 * CHUNK),
         clock=clock or ManualClock(),
         listener=listener,
@@ -180,13 +190,13 @@ BEFORE_PUBLISHING = 6
 def drive(world: World, steps: int) -> StreamCopy:
     """A driver that did so many steps and died; a look comes before each."""
     store = ModelStore(world)
-    copy = StreamCopy(split(planned(store)), 0, store, store)
+    copy = StreamCopy(split(planned(store)), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     for _ in range(steps):
         step = copy.look()
         if isinstance(step, Transfer | Verify):
             work = copy.slices(step, Limits(), 1)
-            copy.absorb(step, InlineExecutor(store, store).run([work]))
+            copy.absorb(step, InlineExecutor([store], store).run([work]))
         else:
             copy.perform(step)
     return copy

@@ -48,7 +48,7 @@ def copy_verified(
 ) -> Verification:
     """A copy's target, compared with its source."""
     first, second = subject(world, SOURCE), subject(world, TARGET, block=7)
-    whole = request.ranges == (WHOLE,)
+    whole = request.sources[0].ranges == (WHOLE,)
     return compare(match_copy(COPY, "orders", first, second, whole=whole), exact=exact)
 
 

@@ -117,7 +117,7 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
 def test_the_highest_exit_code_counts(errors: list[SluiceError | None], expected: int) -> None:
     """Of several copies the worst failure decides; copies that went well do not."""
     plan = stream_plan(segment_plan(1))
-    copied = StreamReport(copy_id=COPY, source=SOURCE, target=TARGET, outcome=Outcome.COPIED)
+    copied = StreamReport(copy_id=COPY, source=str(SOURCE), target=TARGET, outcome=Outcome.COPIED)
     reports = [StreamReport.failed(plan, error) if error else copied for error in errors]
     assert copying._exit_code(reports) == expected
 

@@ -69,7 +69,7 @@ def report(**changes: object) -> StreamReport:
     segment = SegmentReport(source=7, target=8, start=10, end=1034, events=12345, digest="5e" * 32)
     done = StreamReport(
         copy_id=COPY,
-        source=LONG,
+        source=str(LONG),
         target=TARGET,
         outcome=Outcome.COPIED,
         digest="d1" * 32,
@@ -101,6 +101,14 @@ def test_a_plan_shows_whole_names() -> None:
     expected = (str(LONG), "out/t", "0.000-1.000", "1,048,576", "2.0 MiB", "9 events", "not begun")
     for shown in (*expected, "tcp://model:1 -> tcp://model:1"):
         assert shown in text
+
+
+def test_a_plan_says_where_it_appends() -> None:
+    """Before anything moves, one sees whether the target is to be made."""
+    plan = stream_plan(segment_plan(3))
+    appending = plan.model_copy(update={"append": True})
+    assert "(append)" not in drawn(console.plan_table(whole_plan(plan), recorded=False))
+    assert "(append)" in drawn(console.plan_table(whole_plan(appending), recorded=False))
 
 
 def test_names_survive_a_narrow_page() -> None:
@@ -153,7 +161,7 @@ def test_a_complete_copy_says_that_there_is_nothing_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A copy that was complete before is shown with its digest."""
-    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=SOURCE), 0)
+    console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=str(SOURCE)), 0)
     assert "in/s -> out/t: already copied, nothing to do" in capsys.readouterr().err
 
 

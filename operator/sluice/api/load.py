@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import ValidationError
@@ -13,6 +13,9 @@ from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KINDS: dict[str, type[EphemeralStream | StreamCopy | StreamStore]] = {
     "EphemeralStream": EphemeralStream,
@@ -112,7 +115,7 @@ def _add(resources: Resources, document: Any, number: int) -> None:
 def invalid(error: ValidationError, where: str) -> InvalidSpec:
     """All that is wrong with a resource, led by the first field; `where` says which it is."""
     found = error.errors(include_url=False, include_input=False)
-    fields = [".".join(str(part) for part in problem["loc"]) for problem in found]
+    fields = [_path(problem["loc"]) for problem in found]
     messages = [
         "there is no such field"
         if problem["type"] == "extra_forbidden"
@@ -124,3 +127,9 @@ def invalid(error: ValidationError, where: str) -> InvalidSpec:
         f"{messages[0]} ({where})" + "".join(f"; {name}: {message}" for name, message in more),
         field=fields[0],
     )
+
+
+def _path(places: Iterable[str | int]) -> str:
+    """A field as Kubernetes writes it: `spec.sources[1].stream`."""
+    parts = [f"[{place}]" if isinstance(place, int) else f".{place}" for place in places]
+    return "".join(parts).removeprefix(".")

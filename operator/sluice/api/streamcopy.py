@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StoreName, StreamNameText
 from sluice.api.quantities import Bytes, MilliCpu
 from sluice.api.ranges import MOST_RANGES, Range
-from sluice.api.rules import Rule, frozen, immutable, rules
+from sluice.api.rules import Rule, exactly_one, frozen, immutable, rules
 
 DEFAULT_BACKOFF_LIMIT: Final = 6
 DEFAULT_PROFILE: Final = "default"
 
+MOST_SOURCES: Final = 64
+
+_WHAT = "origin of the bytes"
 _ANOTHER = "make another copy, under another name"
 _ONTO_ITSELF = (
     "the target is the source: a stream cannot be copied onto itself, "
@@ -41,14 +44,15 @@ class Source(ApiModel):
 
 
 class Target(ApiModel):
-    """The stream to make."""
+    """The stream to make, or to append to."""
 
     store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
     scope: ScopeName = Field(description="Its scope, which has to exist.")
     stream: StreamNameText = Field(description="Its name.")
-    on_exists: Literal["Fail"] = Field(
+    on_exists: Literal["Fail", "Append"] = Field(
         default="Fail",
-        description="What to do if the stream exists and is not this copy's own.",
+        description="What to do if the stream exists and is not this copy's own: refuse it, or "
+        "append to it, once.",
         json_schema_extra=frozen(),
     )
 
@@ -149,24 +153,50 @@ class RuntimeSpec(ApiModel):
         return executor
 
 
+_SAME = (
+    "{0}.storeRef.name != self.target.storeRef.name"
+    " || {0}.scope != self.target.scope || {0}.stream != self.target.stream"
+)
+
+
 class StreamCopySpec(ApiModel):
     """What is copied where."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
+            exactly_one(_WHAT, "source", "sources"),
             Rule(
-                "self.source.storeRef.name != self.target.storeRef.name"
-                " || self.source.scope != self.target.scope"
-                " || self.source.stream != self.target.stream",
+                "!has(self.source) || " + _SAME.format("self.source"), _ONTO_ITSELF, path=".target"
+            ),
+            Rule(
+                f"!has(self.sources) || self.sources.all(one, {_SAME.format('one')})",
                 _ONTO_ITSELF,
                 path=".target",
-            )
+            ),
+            Rule(
+                "has(self.source) == has(oldSelf.source)",
+                f"the source cannot be changed: {_ANOTHER}",
+                path=".source",
+                reason="FieldValueForbidden",
+            ),
         )
     )
 
-    source: Source = Field(
+    source: Source | None = Field(
+        default=None,
         description="The stream to copy. Cannot be changed.",
         json_schema_extra=immutable("the source", _ANOTHER),
+    )
+    sources: Annotated[tuple[Source, ...], Field(min_length=1, max_length=MOST_SOURCES)] | None = (
+        Field(
+            default=None,
+            description="Streams to copy into one, one after the other in this order. "
+            "Cannot be changed.",
+            json_schema_extra={
+                "x-kubernetes-list-type": "atomic",
+                **immutable("the sources", _ANOTHER),
+            },
+        )
     )
     target: Target = Field(
         description="The stream to make. Cannot be changed.",
@@ -196,23 +226,32 @@ class StreamCopySpec(ApiModel):
     @field_validator("target", mode="after")
     @classmethod
     def _target_is_not_source(cls, target: Target, info: ValidationInfo) -> Target:
-        source = info.data.get("source")
-        if source is not None and (source.store_ref, source.scope, source.stream) == (
-            target.store_ref,
-            target.scope,
-            target.stream,
-        ):
+        given = (info.data.get("source"), *(info.data.get("sources") or ()))
+        place = (target.store_ref, target.scope, target.stream)
+        if any(one and (one.store_ref, one.scope, one.stream) == place for one in given):
             raise ValueError(_ONTO_ITSELF)
         return target
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.source is None) == (self.sources is None):
+            raise ValueError(f"exactly one {_WHAT} is needed: source, sources")
+        return self
+
+    @property
+    def origins(self) -> tuple[tuple[str, Source], ...]:
+        """What is copied, in order, each with the field that names it."""
+        if self.source is not None:
+            return (("spec.source", self.source),)
+        return tuple((f"spec.sources[{i}]", one) for i, one in enumerate(self.sources or ()))
 
     def identity(self) -> dict[str, Any]:
         """The part of the spec that makes it this copy and no other.
 
         Defaults are left out, so that a field that a later version adds changes no copy's identity.
         """
-        return self.model_dump(
-            mode="json", by_alias=True, include={"source", "target"}, exclude_defaults=True
-        )
+        parts = {"source", "sources", "target"}
+        return self.model_dump(mode="json", by_alias=True, include=parts, exclude_defaults=True)
 
 
 class StreamCopy(Resource):

@@ -56,17 +56,19 @@ def _translated(job: Job, text: str, mapped: list[Mapped], store: Store) -> dict
         stream, cut = store.read_cut(text)
     except InvalidSpec as error:
         raise InvalidSpec(error.message, field="--cut", remedy=error.remedy) from None
-    if stream != job.request.source:
+    places = [i for i, source in enumerate(job.request.sources) if source.stream == stream]
+    if not places:
         raise InvalidSpec(
-            f"this is a cut of {stream}, and the source is {job.request.source}", field="--cut"
+            f"this is a cut of {stream}, and the copy is of {job.request.origin}", field="--cut"
         )
-    return translate(cut, mapped)
+    return translate(cut, [one for one in mapped if one.stream == places[0]])
 
 
 def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
     if output == "json":
         entries = [
             {
+                "source": str(job.request.sources[one.stream].stream),
                 "segment": one.source,
                 "from": one.start,
                 "to": one.end,
@@ -77,17 +79,18 @@ def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:
         ]
         print_json(
             {
-                "source": str(job.request.source),
                 "target": str(job.request.target),
                 "segments": entries,
             }
         )
         return
-    table = Table(title=f"{job.request.source} -> {job.request.target}", title_justify="left")
+    table = Table(title=f"{job.request.origin} -> {job.request.target}", title_justify="left")
+    table.add_column("Source", overflow="fold")
     for column in ("Segment", "From", "To", "Target segment", "Shift"):
         table.add_column(column, justify="right")
     for one in mapped:
-        table.add_row(*map(str, (one.source, one.start, one.end, one.target, one.shift)))
+        source = job.request.sources[one.stream].stream
+        table.add_row(*map(str, (source, one.source, one.start, one.end, one.target, one.shift)))
     console.out.print(table)
 
 

@@ -189,12 +189,19 @@ def _matched(
 def _of_copy(job: Job, stores: Stores) -> Matched:
     """A copy's target, held against its source."""
     request = job.request
+    if len(request.sources) > 1:
+        raise InvalidSpec(
+            "a copy of several sources cannot be compared as a whole",
+            field="spec.sources",
+            remedy="Compare each source with its part of the target; `sluice position` names it.",
+        )
+    (source,), (address,) = request.sources, job.sources
     return match_copy(
         request.copy_id,
         job.name,
-        Subject(stores[job.source], job.source.uri, request.source),
+        Subject(stores[address], address.uri, source.stream),
         Subject(stores[job.target], job.target.uri, request.target),
-        whole=request.ranges == (Range(),),
+        whole=source.ranges == (Range(),),
     )
 
 

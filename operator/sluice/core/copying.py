@@ -13,7 +13,6 @@ the order in which the source was scaled, without a byte being moved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -49,74 +48,10 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.model import Segment, SegmentInfo
+    from sluice.core.model import Segment
+    from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
     from sluice.core.plan import Part, SegmentPlan, StreamPlan
     from sluice.core.steps import Step
-
-
-@dataclass(frozen=True, slots=True)
-class SeenTarget:
-    """The target stream, as the catalog says.
-
-    Attributes:
-        tags: its tags.
-        segments: ids of the segments that take events, in key order.
-        head: the oldest segments that are readable, in key order.
-        restless: whether the store may scale it by itself.
-    """
-
-    tags: tuple[str, ...]
-    segments: tuple[int, ...]
-    head: tuple[Segment, ...]
-    restless: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSource:
-    """One source segment: its information and creation time; None when it does not exist."""
-
-    info: SegmentInfo
-    created: int
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSegment:
-    """The staging of one segment of the plan, and its target.
-
-    Attributes:
-        parts: each part's staging segment as it is, None where there is none.
-        stitched: length of the first part's segment after the last part merged into it.
-        verified: length at which the whole staging segment was verified.
-        published: bytes published into the target segment, or identity.ABORTED.
-        target: the target segment as it is, None where there is none.
-    """
-
-    parts: tuple[SegmentInfo | None, ...]
-    stitched: int | None
-    verified: int | None
-    published: int | None
-    target: SegmentInfo | None
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What the stores hold of one copy.
-
-    Attributes:
-        journal: what was written down; None before the plan is recorded and after the end.
-        target: the target stream, None when there is none.
-        segments: in the plan's order; empty while the target is not bound. Looked at before the
-            target, or again where that had gone on.
-        sources: in the plan's order; None when nothing has to be read from the source any more.
-        renewed: whether there is a source stream that has none of the plan's segments.
-    """
-
-    journal: Journal | None
-    target: SeenTarget | None
-    segments: tuple[SeenSegment, ...] = ()
-    sources: tuple[SeenSource | None, ...] | None = None
-    renewed: bool = False
 
 
 def seams(segment: SegmentPlan) -> tuple[int, ...]:
@@ -169,7 +104,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
         if digest is not None:
             return _tidy(seen, digest)
     if seen.journal is None:
-        raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
+        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     bound = seen.journal.target
     if bound is None:
         return _make(plan, seen.target)
@@ -237,7 +172,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     """
     pairs = list(enumerate(zip(plan.segments, seen.segments, strict=True)))
     if any(state.published == identity.ABORTED for _, (_, state) in pairs):
-        raise CopyAborted(f"the copy of {plan.source} to {plan.target} was aborted while it ran")
+        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     unpublished = [(i, segment, state) for i, (segment, state) in pairs if state.published is None]
     if not unpublished:
         _check_published(plan, seen)
@@ -256,14 +191,14 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         if segment.length and state.verified != segment.length
     ]
     if unverified:
-        return _stage(plan, seen, unverified)
+        return stage(plan, seen, unverified)
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
     if seen.target is not None and seen.target.restless:
         return Settle()
     return Publish(ready) if ready else Scale(at + 1)
 
 
-def _stage(
+def stage(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
 ) -> Step:
     """The next step for segments whose staged bytes are not verified yet."""
@@ -316,37 +251,44 @@ def _check_source(
         needed = first_needed(segment, state, digests.get(i, {}), verify=plan.verify)
         if needed is None:
             continue
+        name = plan.source_of(segment).stream
         if seen.sources is None:
-            raise StoreUnavailable(f"{plan.source} was not observed")
-        if not any(seen.sources) and not seen.renewed:
+            raise StoreUnavailable(f"{name} was not observed")
+        known = [
+            source
+            for source, other in zip(seen.sources, plan.segments, strict=True)
+            if other.source == segment.source and source is not None
+        ]
+        if not known and segment.source not in seen.renewed:
             raise SourceNotFound(
-                f"{plan.source} is gone: it was deleted before its copy was staged",
+                f"{name} is gone: it was deleted before its copy was staged",
                 field="spec.source.stream",
                 remedy="Abort the copy, or restore the source first.",
             )
         source = seen.sources[i]
-        if source is None and _has_any(plan, seen.sources):
+        if source is None and _is_the_same(plan, seen.sources, segment.source):
             raise SourceTruncated(
-                f"{plan.source} was truncated: segment {segment.id} is gone, and the copy needs it "
+                f"{name} was truncated: segment {segment.id} is gone, and the copy needs it "
                 f"from {needed} on"
             )
         if source is None or source.created != segment.created:
             raise SourceReplaced(
-                f"{plan.source} was deleted and made again: segment {segment.id} is not the one "
+                f"{name} was deleted and made again: segment {segment.id} is not the one "
                 "whose bounds were taken"
             )
         if source.info.start > needed:
             raise SourceTruncated(
-                f"{plan.source} was truncated: segment {segment.id} begins at "
+                f"{name} was truncated: segment {segment.id} begins at "
                 f"{source.info.start}, and the copy needs it from {needed} on"
             )
 
 
-def _has_any(plan: StreamPlan, sources: Sequence[SeenSource | None]) -> bool:
-    """Whether the source is the one that was planned, by any of its segments."""
+def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number: int) -> bool:
+    """Whether a source is the one that was planned, by any of its segments."""
     return any(
         source is not None and source.created == segment.created
         for source, segment in zip(sources, plan.segments, strict=True)
+        if segment.source == number
     )
 
 

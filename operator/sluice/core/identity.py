@@ -23,6 +23,12 @@ TAG_COPY = "sluice.dev/copy="
 TAG_COMPLETE = "sluice.dev/complete="
 """Followed by the copy's digest, on a target that is published whole."""
 
+TAG_APPENDING = "sluice.dev/appending="
+"""Followed by the copy id and the scaling policy that a stream has when nobody appends to it.
+
+It stands on the stream as long as the policy is another one, so whoever finds it can set it right.
+"""
+
 ABORTED = -1
 """Value of the publish attribute that shuts a target segment to its copy for good."""
 
@@ -44,15 +50,16 @@ def _key(copy: str, *parts: object) -> str:
     return hashlib.sha256("/".join((copy, *map(str, parts))).encode()).hexdigest()[:32]
 
 
-def staging_key(copy: str, segment: int, part: int) -> str:
+def staging_key(copy: str, segment: int, part: int, salt: str = "") -> str:
     """The key of a staging segment: 32 hexadecimal digits.
 
     Args:
         copy: the copy id.
         segment: the segment's place in the plan, from 0, which is its place in the target.
         part: the part's number within the segment, from 0.
+        salt: of an append, whose target's segments may serve several attempts.
     """
-    return _key(copy, "staging", segment, part)
+    return _key(copy, "staging", segment, part, *([salt] if salt else []))
 
 
 def journal_key(copy: str, generation: int = 0) -> str:
@@ -65,6 +72,16 @@ def journal_key(copy: str, generation: int = 0) -> str:
     return _key(copy, "journal", generation)
 
 
+def receipt_key(copy: str, number: int = 0) -> str:
+    """The key of the segment that says that an append is done: 32 hexadecimal digits."""
+    return _key(copy, "receipt", number)
+
+
+def turns_key() -> str:
+    """The key of the log that says which copy scales a stream: 32 hexadecimal digits."""
+    return _key("", "turns")
+
+
 def writer_id(copy: str, staging: str) -> UUID:
     """The writer id that fences appends to one staging segment, by the segment's key."""
     return uuid5(UUID(copy), staging)
@@ -75,12 +92,14 @@ def publish_attribute(copy: str) -> UUID:
     return uuid5(UUID(copy), "publish")
 
 
-def origin_attributes(copy: str) -> tuple[UUID, UUID]:
-    """Attributes of a target segment: the source segment's id, and the first offset copied of it.
+def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
+    """Attributes of a target segment that say what was copied to it.
 
-    With the publish attribute they tell which position of the source is which of the target.
+    They are the place of its stream among the sources, the source segment's id, and the first
+    offset copied. With the publish attribute they tell which position of a source is which of the
+    target.
     """
-    return uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
+    return uuid5(UUID(copy), "source"), uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
 
 
 def stitch_attribute(copy: str) -> UUID:
@@ -110,3 +129,9 @@ def completed(tags: tuple[str, ...], copy: str) -> str | None:
     return next(
         (tag.removeprefix(TAG_COMPLETE) for tag in tags if tag.startswith(TAG_COMPLETE)), None
     )
+
+
+def is_unfinished(tags: tuple[str, ...]) -> bool:
+    """Whether a stream with these tags is a target that some copy is still making."""
+    made = any(tag.startswith(TAG_COPY) for tag in tags)
+    return made and not any(tag.startswith(TAG_COMPLETE) for tag in tags)

@@ -12,7 +12,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sluice.core import rolling
 from sluice.core.plan import StreamPlan
+from sluice.core.rolling import Roll
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
@@ -31,12 +33,15 @@ class Journal:
         target: ids of the target's segments, in the plan's order, once the target is claimed.
         digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
         events: per segment of the plan, the exact number of events where it had to be counted.
+        roll: how far an append has come; the target's segments are then those beside which is
+            staged.
     """
 
     plan: StreamPlan
     target: tuple[int, ...] | None = None
     digests: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
     events: Mapping[int, int] = field(default_factory=dict)
+    roll: Roll = field(default_factory=Roll)
 
 
 def frame(record: Mapping[str, Any]) -> bytes:
@@ -123,7 +128,7 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     """
     try:
         return _fold(records)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
 
@@ -132,6 +137,7 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
     target: tuple[int, ...] | None = None
     digests: dict[int, dict[int, bytes]] = {}
     events: dict[int, int] = {}
+    roll = Roll()
     for record in records:
         match record:
             case {"record": "plan", "plan": body} if plan is None:
@@ -149,12 +155,14 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
                     chunks[_number(first) + i] = raw[i * _DIGEST : (i + 1) * _DIGEST]
             case {"record": "events", "segment": segment, "events": count} if plan is not None:
                 events[_number(segment)] = _number(count)
+            case {"record": kind} if kind in rolling.RECORDS and plan is not None and plan.append:
+                roll, target = rolling.after(roll, target, record)
             case _:
                 raise JournalDamaged(
                     f"the copy's journal has a record that this version does not know: {record}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
-    return None if plan is None else Journal(plan, target, digests, events)
+    return None if plan is None else Journal(plan, target, digests, events, roll)
 
 
 def _number(value: object) -> int:

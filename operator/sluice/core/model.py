@@ -132,6 +132,22 @@ class SegmentInfo(Frozen):
     sealed: bool
 
 
+class TransactionState(StrEnum):
+    """What becomes of a transaction. The store forgets it a day or so after its end."""
+
+    OPEN = "open"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    ABORTING = "aborting"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether something is decided that is not done yet."""
+        return self in {TransactionState.COMMITTING, TransactionState.ABORTING}
+
+
 class Health(Frozen):
     """A store's answer to the question whether it is there.
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sluice.core.model import Frozen, KeyRange, StoreAddress, StreamConfig, StreamName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Part(NamedTuple):
@@ -28,14 +31,28 @@ class Part(NamedTuple):
         return self.end - self.start
 
 
+class SourceStream(Frozen):
+    """A stream to copy from.
+
+    Attributes:
+        stream: its name.
+        store: the store's place among those that the plan reads from.
+    """
+
+    stream: StreamName
+    store: int = 0
+
+
 class SegmentPlan(Frozen):
     """What is copied of one source segment: the bytes [start, end).
 
     Attributes:
-        id: the segment's id in the source.
+        source: the place of its stream among the sources.
+        id: the segment's id there.
         keys: the keys it takes; the target has a segment with the same range.
         generation: which scale event of the source made it, from 1; 0 for those that the copy
-            begins with. Another range goes on counting with the segments that it begins with.
+            begins with. Another range, or another source, goes on counting with the segments that
+            it begins with.
         range: which of the ranges that were asked for begins or ends within it; None where it is
             copied from its first readable byte to its end.
         start: first offset copied.
@@ -46,6 +63,7 @@ class SegmentPlan(Frozen):
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
     """
 
+    source: int = 0
     id: int
     keys: KeyRange
     generation: int = 0
@@ -75,20 +93,31 @@ class StreamPlan(Frozen):
 
     Attributes:
         copy_id: the copy's identity, 32 hexadecimal digits.
-        source: the stream to copy.
-        target: the stream to make.
-        segments: the target gets one segment for each. Sorted by generation; within the first one
-            by key range, within the others as the store numbered them.
+        sources: the streams to copy, one after the other.
+        target: the stream to make, or to append to.
+        append: whether the target is there, is somebody's, and is appended to.
+        segments: a target that is made gets one segment for each. Sorted by generation; within the
+            first one by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
     """
 
     copy_id: str
-    source: StreamName
+    sources: tuple[SourceStream, ...]
     target: StreamName
     segments: tuple[SegmentPlan, ...]
     config: StreamConfig
     verify: bool = True
+    append: bool = False
+
+    @property
+    def origin(self) -> str:
+        """What is copied, for people."""
+        return origin([source.stream for source in self.sources])
+
+    def source_of(self, segment: SegmentPlan) -> SourceStream:
+        """The source that a segment is of."""
+        return self.sources[segment.source]
 
     @property
     def bytes(self) -> int:
@@ -121,6 +150,15 @@ class StreamPlan(Frozen):
             states.append(now)
         return tuple(states)
 
+    @cached_property
+    def filled(self) -> tuple[int, ...]:
+        """The generations that hold bytes: what an append is made of."""
+        return tuple(
+            number
+            for number, made in enumerate(self.generations)
+            if any(self.segments[i].length for i in made)
+        )
+
     def _overlap(self, one: int, other: int) -> bool:
         return self.segments[one].keys.overlaps(self.segments[other].keys)
 
@@ -130,18 +168,23 @@ class StreamPlan(Frozen):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
+def origin(streams: Sequence[StreamName]) -> str:
+    """Streams that are copied into one, for people: the first, and how many follow."""
+    return f"{streams[0]} and {len(streams) - 1} more" if len(streams) > 1 else str(streams[0])
+
+
 class Plan(Frozen):
-    """Copies that run together: streams of one store to streams of one store.
+    """Copies that run together, to streams of one store.
 
     Attributes:
         version: of this format.
-        source: the store to read from.
+        sources: the stores to read from.
         target: the store to write to.
         streams: one (StreamCopy) or many.
     """
 
     version: Literal[1] = 1
-    source: StoreAddress
+    sources: tuple[StoreAddress, ...]
     target: StoreAddress
     streams: tuple[StreamPlan, ...]
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sluice.core.digest import CHUNK
 from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
-from sluice.core.plan import SegmentPlan, StreamPlan
+from sluice.core.plan import SegmentPlan, SourceStream, StreamPlan, origin
 from sluice.errors import SourceUnsupported
 
 if TYPE_CHECKING:
@@ -45,29 +45,51 @@ class Range(Frozen):
     end: Position = Position()
 
 
+class SourceRequest(Frozen):
+    """A stream to copy, or parts of it.
+
+    Attributes:
+        stream: its name.
+        store: the store's place among those that the copy reads from.
+        ranges: what of the stream, one after the other.
+        field: of the spec, for errors.
+    """
+
+    stream: StreamName
+    store: int = 0
+    ranges: tuple[Range, ...] = (Range(),)
+    field: str = "spec.source"
+
+
 class CopyRequest(Frozen):
     """What somebody wants copied, with names resolved and nothing observed yet.
 
     Attributes:
         copy_id: the copy's identity, 32 hexadecimal digits.
-        source: the stream to copy.
+        sources: what to copy, one after the other.
         target: the stream to make.
-        ranges: what of the source, one after the other.
+        append: whether it is appended to where it is there and somebody's.
         verify: see StreamPlan.
         part_bytes: segments longer than this are divided into parts.
     """
 
     copy_id: str
-    source: StreamName
+    sources: tuple[SourceRequest, ...]
     target: StreamName
-    ranges: tuple[Range, ...] = (Range(),)
     verify: bool = True
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
+    append: bool = False
+
+    @property
+    def origin(self) -> str:
+        """What is copied, for people."""
+        return origin([source.stream for source in self.sources])
 
 
 class SeenSegment(NamedTuple):
     """A source segment at the moment the bounds are taken; see SegmentPlan for the fields."""
 
+    source: int
     id: int
     keys: KeyRange
     generation: int
@@ -90,14 +112,19 @@ def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
 
 
 def plan_stream(
-    request: CopyRequest, *, config: StreamConfig, seen: Sequence[SeenSegment]
+    request: CopyRequest,
+    *,
+    config: StreamConfig,
+    seen: Sequence[SeenSegment],
+    append: bool = False,
 ) -> StreamPlan:
-    """The plan for a new target.
+    """The plan for a new target, or for one that is there and is appended to.
 
     Args:
         request: what is wanted.
-        config: the source's configuration.
-        seen: the source's segments, with bounds, in the order in which the store made them.
+        config: the first source's configuration.
+        seen: the sources' segments, with bounds, in the order in which the store made them.
+        append: whether the target is there.
 
     Raises:
         SourceUnsupported: a generation does not take the keys of those that it follows on, so that
@@ -107,7 +134,9 @@ def plan_stream(
     segments.sort(key=lambda segment: (segment.generation, segment.generation and segment.id))
     plan = StreamPlan(
         copy_id=request.copy_id,
-        source=request.source,
+        sources=tuple(
+            SourceStream(stream=source.stream, store=source.store) for source in request.sources
+        ),
         target=request.target,
         segments=tuple(
             SegmentPlan(
@@ -117,12 +146,13 @@ def plan_stream(
         ),
         config=config,
         verify=request.verify,
+        append=append,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:
             raise SourceUnsupported(
-                f"the segments of {request.source} after its scale event {number} have gaps or "
-                "share keys, so no stream can be scaled in the same way",
+                f"after scale event {number} the segments of {plan.origin} have gaps or share "
+                "keys, so no stream can be scaled in the same way",
                 field="spec.source.stream",
                 remedy="Nothing was made. Please report this with what the store says of the "
                 "stream's epochs.",

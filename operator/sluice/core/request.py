@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import PART_BYTES, CopyRequest, Position, Range
+from sluice.core.planner import PART_BYTES, CopyRequest, Position, Range, SourceRequest
 
 if TYPE_CHECKING:
     from sluice.api.ranges import Bound
     from sluice.api.ranges import Range as RangeSpec
-    from sluice.api.streamcopy import StreamCopy
+    from sluice.api.streamcopy import StreamCopy, StreamCopySpec
     from sluice.api.streamstore import StreamStore
 
 
@@ -27,6 +27,7 @@ def copy_request(
         verify: whether staged bytes are compared before they are published.
     """
     spec = copy.spec
+    stores = source_stores(spec)
     return CopyRequest(
         copy_id=identity.copy_id(
             cluster=cluster,
@@ -34,12 +35,25 @@ def copy_request(
             name=copy.metadata.name,
             identity=spec.identity(),
         ),
-        source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
+        sources=tuple(
+            SourceRequest(
+                stream=StreamName(scope=source.scope, stream=source.stream),
+                store=stores.index(source.store_ref.name),
+                ranges=tuple(_range(one) for one in source.ranges) or (Range(),),
+                field=field,
+            )
+            for field, source in spec.origins
+        ),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
-        ranges=tuple(_range(one) for one in spec.source.ranges) or (Range(),),
         verify=verify,
         part_bytes=part_bytes,
+        append=spec.target.on_exists == "Append",
     )
+
+
+def source_stores(spec: StreamCopySpec) -> tuple[str, ...]:
+    """The StreamStores that a copy reads from, each once, in the order of its plan."""
+    return tuple(dict.fromkeys(source.store_ref.name for _, source in spec.origins))
 
 
 def _range(spec: RangeSpec) -> Range:

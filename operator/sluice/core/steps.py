@@ -1,4 +1,4 @@
-"""The steps of a copy; `core.copying` decides which comes next, `engine.stream` carries it out."""
+"""The steps of a copy: `core.copying` and `core.appending` decide which comes next."""
 
 from __future__ import annotations
 
@@ -109,6 +109,101 @@ class Done:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Foresee:
+    """Write down beside which segments is staged, before these are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Take the turn at scaling the target, which other copies may append to as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """Let other copies have their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write down the key ranges of the target that is appended to, to give them back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loosen:
+    """Let the target have few segments for a moment; its policy is noted on it in the same step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """Scale the target to the key ranges of a generation.
+
+    Attributes:
+        generation: which one.
+        segments: ids of those that take events, all of which are replaced.
+    """
+
+    generation: int
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the transaction of a generation, whose key ranges the target has."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Scale the target to the key ranges that it had; `segments` take events, and are replaced."""
+
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tighten:
+    """Give the target back the policy that is noted on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Begin another attempt: stage where it fits the transactions, if they are kept."""
+
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Merge staged segments into those of the transactions: segments of the plan, in order."""
+
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Write down that the transactions are to be committed, after which no abort is possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit the transactions of these generations, in order."""
+
+    generations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Write down that these generations are committed."""
+
+    generations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certify:
+    """Leave a receipt: all is appended, so that it is not done again."""
+
+
 Step = (
     Claim
     | Shape
@@ -124,4 +219,19 @@ Step = (
     | Sweep
     | Forget
     | Done
+    | Foresee
+    | Take
+    | Give
+    | Remember
+    | Loosen
+    | Reshape
+    | Open
+    | Return
+    | Tighten
+    | Restart
+    | Join
+    | Decide
+    | Commit
+    | Note
+    | Certify
 )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from sluice.core import identity
 from sluice.core.planner import MAX_PARTS
+from sluice.engine import appends, rolls
+from sluice.engine.clearing import clear_names
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import staging_names
 from sluice.errors import (
@@ -24,7 +26,6 @@ from sluice.stores.base import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from sluice.core.model import StreamName
     from sluice.stores.base import Store, Stream
@@ -48,6 +49,8 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     """
     ledger = Ledger(store, copy_id, target)
     journal = ledger.load()
+    if journal is not None and journal.plan.append:
+        return appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
     ours = stream is not None and identity.is_ours(stream.config.tags, copy_id)
     segments = () if stream is None else _first(stream)
@@ -61,10 +64,11 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         clear(copy_id, target, bound, store)
     if ours:
         _delete_target(store, copy_id, target, segments)
+    tightened = not ours and rolls.tighten(copy_id, target, store)
     now = ledger.load()
     if (now and now.plan) == (journal and journal.plan):  # else another copy has begun meanwhile
         ledger.delete()
-    return ours or journal is not None
+    return ours or tightened or journal is not None
 
 
 def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
@@ -73,6 +77,10 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     Returns:
         Whether there was one.
     """
+    ledger = Ledger(store, copy_id, target)
+    journal = ledger.load()
+    if journal is not None and journal.plan.append:
+        return journal.roll.aborted and appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
     if stream is None or not identity.is_ours(stream.config.tags, copy_id):
         return False
@@ -86,12 +94,16 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
 def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     """Delete segments that late drivers made for a target that was whole by then.
 
+    A stream that was appended to is given its policy back, should a late driver have taken it.
+
     Returns:
         How many there were.
     """
     stream = store.describe(target)
     if stream is None:
         return 0
+    if not identity.is_ours(stream.config.tags, copy_id):
+        return int(rolls.tighten(copy_id, target, store))
     segments = [segment.id for made in store.generations(target) for segment in made]
     left = clear(copy_id, target, segments, store)
     ledger = Ledger(store, copy_id, target)
@@ -113,11 +125,7 @@ def clear(copy_id: str, target: StreamName, segments: Sequence[int], store: Stor
     Returns:
         How many segments there were.
     """
-    names = _any_staging(copy_id, target, segments, store)
-    attribute = identity.stitch_attribute(copy_id)
-    for first in (parts[0] for parts in names):
-        _fence(store, first, attribute)
-    return _delete(store, [name for parts in names for name in parts])
+    return clear_names(copy_id, _any_staging(copy_id, target, segments, store), store)
 
 
 def has_staging(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> bool:
@@ -134,19 +142,6 @@ def _any_staging(
         staging_names(store, copy_id, target, segment=segment, index=index, parts=MAX_PARTS)
         for index, segment in enumerate(segments)
     ]
-
-
-def _fence(store: Store, name: str, attribute: UUID) -> None:
-    """Let no more parts be merged into a segment. One that is gone or sealed takes none anyway."""
-    while True:
-        (value,) = store.attributes([(name, attribute)])
-        try:
-            if value == identity.ABORTED or store.set_attribute(
-                name, Condition(attribute, value, identity.ABORTED)
-            ):
-                return
-        except (NoSuchSegment, SegmentSealed):
-            return
 
 
 def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int]) -> None:
@@ -185,11 +180,3 @@ def _delete_target(store: Store, copy_id: str, target: StreamName, segments: Seq
         store.delete_stream(target)
     except (StreamNotFound, StreamNotSealed):
         return
-
-
-def _delete(store: Store, names: Sequence[str]) -> int:
-    """Delete those of the segments that exist."""
-    there = [name for name, info in zip(names, store.infos(names), strict=True) if info]
-    for name in there:
-        store.delete(name)
-    return len(there)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.model import SegmentInfo, StreamName
-    from sluice.core.planner import Position, Range
+    from sluice.core.planner import CopyRequest, Position, SourceRequest
     from sluice.core.ranges import Stretch
     from sluice.stores.base import Store
 
@@ -31,8 +31,25 @@ class _Wanted(NamedTuple):
     range: int
 
 
-def bounds_of(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:
-    """The segments of ranges of a stream, with bounds, by ranges and generations.
+def take_bounds(request: CopyRequest, stores: Sequence[Store]) -> list[SeenSegment]:
+    """The segments that a request is of, with bounds, by sources, ranges and generations.
+
+    Raises:
+        InvalidSpec: a range is none of its stream.
+        SourceReplaced: a stream was deleted, or truncated again and again, meanwhile.
+    """
+    found: list[SeenSegment] = []
+    for number, source in enumerate(request.sources):
+        first = found[-1].generation + 1 if found else 0
+        found += [
+            segment._replace(source=number, generation=first + segment.generation)
+            for segment in bounds_of(source, stores[source.store])
+        ]
+    return found
+
+
+def bounds_of(source: SourceRequest, store: Store) -> list[SeenSegment]:
+    """The segments of one source, with bounds, by ranges and generations.
 
     Raises:
         InvalidSpec: a range is none of the stream.
@@ -40,15 +57,15 @@ def bounds_of(name: StreamName, ranges: Sequence[Range], store: Store) -> list[S
     """
     for _ in range(HEAD_TRIES - 1):
         try:
-            return _look(name, ranges, store)
+            return _look(source, store)
         except SourceReplaced:
             # It may only have been truncated past a segment, as its retention does.
-            if store.describe(name) is None:
+            if store.describe(source.stream) is None:
                 raise
-    return _look(name, ranges, store)
+    return _look(source, store)
 
 
-def _look(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenSegment]:
+def _look(request: SourceRequest, store: Store) -> list[SeenSegment]:
     """One look at the segments: their bounds, and the exact number of events in them.
 
     The store cannot always tell how many events there are, and may not count those that came by a
@@ -59,38 +76,38 @@ def _look(name: StreamName, ranges: Sequence[Range], store: Store) -> list[SeenS
 
     What is written after a scale event that comes meanwhile is behind the bounds.
     """
-    wanted = _wanted(name, ranges, store)
-    names = [store.segment_name(name, one.stretch.segment.id) for one in wanted]
-    infos = _infos(name, names, store)
+    wanted = _wanted(request, store)
+    names = [store.segment_name(request.stream, one.stretch.segment.id) for one in wanted]
+    infos = _infos(request.stream, names, store)
     events: dict[int, int | None] = {}
     for _ in range(COUNT_TRIES):
         moving = [i for i in range(len(names)) if i not in events]
         if not moving:
             break
         counts = store.attributes([(names[i], store.event_count) for i in moving])
-        after = _infos(name, [names[i] for i in moving], store)
+        after = _infos(request.stream, [names[i] for i in moving], store)
         for i, count, info in zip(moving, counts, after, strict=True):
             if info.length == infos[i].length:
                 events[i] = count
             infos[i] = info
     created = store.attributes([(segment, store.creation_time) for segment in names])
     return [
-        _seen(one, info, when or 0, events.get(i))
+        _seen(one, info, when or 0, events.get(i), field=request.field)
         for i, (one, info, when) in enumerate(zip(wanted, infos, created, strict=True))
     ]
 
 
-def _wanted(name: StreamName, ranges: Sequence[Range], store: Store) -> list[_Wanted]:
+def _wanted(request: SourceRequest, store: Store) -> list[_Wanted]:
     """The stretches of all ranges, in order; generations count through."""
     try:
-        generations = store.generations(name)
+        generations = store.generations(request.stream)
     except StreamNotFound:
-        raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
+        raise SourceReplaced(f"{request.stream} was deleted while bounds were taken") from None
     found: list[_Wanted] = []
-    for number, asked in enumerate(ranges):
-        field = f"spec.source.ranges[{number}]"
-        begin = _cut(name, asked.begin, store, f"{field}.from")
-        end = _cut(name, asked.end, store, f"{field}.to")
+    for number, asked in enumerate(request.ranges):
+        field = f"{request.field}.ranges[{number}]"
+        begin = _cut(request.stream, asked.begin, store, f"{field}.from")
+        end = _cut(request.stream, asked.end, store, f"{field}.to")
         first = found[-1].generation + 1 if found else 0
         found += [
             _Wanted(stretch, first + stretch.generation, number)
@@ -118,7 +135,9 @@ def _cut(name: StreamName, position: Position, store: Store, field: str) -> dict
     return offsets
 
 
-def _seen(one: _Wanted, info: SegmentInfo, created: int, events: int | None) -> SeenSegment:
+def _seen(
+    one: _Wanted, info: SegmentInfo, created: int, events: int | None, *, field: str
+) -> SeenSegment:
     """A segment with the bounds that are asked for, if it has such bytes."""
     segment, asked = one.stretch.segment, (one.stretch.start, one.stretch.end)
     for offset, side in zip(asked, ("from", "to"), strict=True):
@@ -128,7 +147,7 @@ def _seen(one: _Wanted, info: SegmentInfo, created: int, events: int | None) -> 
         raise InvalidSpec(
             f"offset {offset} of segment {segment.id} is not there: the segment {what} "
             f"{info.start if offset < info.start else info.length}",
-            field=f"spec.source.ranges[{one.range}].{side}",
+            field=f"{field}.ranges[{one.range}].{side}",
             remedy="Give a cut of what the stream holds now.",
         )
     start = info.start if one.stretch.start is None else one.stretch.start
@@ -139,6 +158,7 @@ def _seen(one: _Wanted, info: SegmentInfo, created: int, events: int | None) -> 
     elif start > 0 or end < info.length:
         events = None
     return SeenSegment(
+        source=0,
         id=segment.id,
         keys=segment.keys,
         generation=one.generation,

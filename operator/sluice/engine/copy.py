@@ -11,7 +11,7 @@ from sluice.core.retry import Patience
 from sluice.core.rounds import share_out, take
 from sluice.core.steps import Done, Transfer, Verify
 from sluice.engine.abort import abort
-from sluice.engine.planning import check_target
+from sluice.engine.planning import check_plan
 from sluice.engine.report import StreamReport
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import (
@@ -19,6 +19,7 @@ from sluice.errors import (
     ConditionFailed,
     CopyAborted,
     NoSuchSegment,
+    OutcomeUnknown,
     SegmentSealed,
     SegmentTruncated,
     SluiceError,
@@ -26,7 +27,7 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sluice.core.plan import Plan
     from sluice.core.steps import Step
@@ -39,6 +40,9 @@ MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 
 CLEANED = (Category.SPEC, Category.INTEGRITY)
 """Failures of these categories take their staging and their unpublished target with them."""
+
+KEPT = (CopyAborted, OutcomeUnknown)
+"""Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
 
 ROUND_SLICES = 2
 """Slices of full size for each slot in a round."""
@@ -99,7 +103,7 @@ class CopyRunner:
 
     Args:
         plan: what to copy.
-        source: the store to read from.
+        sources: the stores to read from, as the plan numbers them.
         target: the store to write to.
         executor: where slices run.
         limits: asked before every round.
@@ -116,7 +120,7 @@ class CopyRunner:
         self,
         plan: Plan,
         *,
-        source: Store,
+        sources: Sequence[Store],
         target: Store,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,
@@ -124,14 +128,13 @@ class CopyRunner:
         clock: Clock = time,
         patience: float | None = None,
     ) -> None:
-        self._source = source
         self._target = target
         self._executor = executor
         self._limits = limits
         self._listener = listener or Silent()
         self._clock = clock
         self._runs = [
-            _Run(StreamCopy(stream, number, source, target), Patience(patience))
+            _Run(StreamCopy(stream, number, sources, target), Patience(patience))
             for number, stream in enumerate(plan.streams)
         ]
 
@@ -185,7 +188,7 @@ class CopyRunner:
     def _begin(self, run: _Run) -> None:
         """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
         copy = run.copy
-        digest = check_target(copy.plan.copy_id, copy.plan.target, self._target)
+        digest = check_plan(copy.plan, self._target)
         if digest is None:
             copy.plan = copy.ledger.begin(copy.plan)
         run.began = True
@@ -249,7 +252,7 @@ class CopyRunner:
         """
         plan = run.copy.plan
         cleaned = False
-        if run.began and error.category in CLEANED and not isinstance(error, CopyAborted):
+        if run.began and error.category in CLEANED and not isinstance(error, KEPT):
             try:
                 abort(plan.copy_id, plan.target, self._target)
                 cleaned = True

@@ -38,10 +38,14 @@ class Executor(Protocol):
 class InlineExecutor:
     """Runs every task in the calling thread."""
 
-    source: Store
+    sources: Sequence[Store]
     target: Store
     slots: int = 1
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
         """See Executor."""
-        return [run_slice(work, self.source, self.target) for task in tasks for work in task]
+        return [
+            run_slice(work, self.sources[work.store], self.target)
+            for task in tasks
+            for work in task
+        ]

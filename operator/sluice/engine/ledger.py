@@ -56,6 +56,10 @@ class Ledger:
             self._folded = (len(self._records), journal.fold(self._records))
         return self._folded[1]
 
+    def is_there(self) -> bool:
+        """Whether there is a journal, though nothing may be in it yet."""
+        return any(self._store.infos(self._names))
+
     def load(self) -> Journal | None:
         """What the store holds now; None when nothing was written down or it was deleted."""
         infos = self._store.infos(self._names)

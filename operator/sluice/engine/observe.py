@@ -10,15 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core import identity
-from sluice.core.copying import (
-    Observed,
-    SeenSegment,
-    SeenSource,
-    SeenTarget,
-    generation_of,
-    is_behind,
-)
+from sluice.core.copying import generation_of, is_behind
 from sluice.core.model import ScaleType
+from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,14 +53,14 @@ def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[lis
 
 
 def observe(
-    plan: StreamPlan, ledger: Ledger, source: Store, target: Store, *, tries: int = TRIES
+    plan: StreamPlan, ledger: Ledger, stores: Sequence[Store], target: Store, *, tries: int = TRIES
 ) -> Observed:
     """One observation, in the order that the module's text explains.
 
     Args:
         plan: the plan.
         ledger: its journal.
-        source: where the source is.
+        stores: where the sources are.
         target: where the target is.
         tries: how often it is looked again because another driver went on meanwhile.
     """
@@ -82,7 +76,7 @@ def observe(
         if journal is not None and journal.target != bound:
             # Another driver has made and bound it since: a look at the old state and the new one
             # would say that it was deleted.
-            return observe(plan, ledger, source, target, tries=tries)
+            return observe(plan, ledger, stores, target, tries=tries)
         if journal is None:
             described = target.describe(plan.target)
     seen_target = None
@@ -96,21 +90,19 @@ def observe(
         bound = None if journal is None else journal.target
         at = None if bound is None else generation_of(plan, bound, seen_target.segments)
         if at is not None and tries and is_behind(plan, segments, at):
-            return observe(plan, ledger, source, target, tries=tries - 1)
+            return observe(plan, ledger, stores, target, tries=tries - 1)
     sources = None
     if any(
         state.published is None and state.verified is None and segment.length
         for state, segment in zip(segments, plan.segments, strict=False)
     ):
-        sources = _sources(plan, source)
-    # Stores may number the segments of a stream that is made again on from where it was deleted.
-    gone = sources is not None and not any(sources)
+        sources = observe_sources(plan, stores)
     return Observed(
         journal=journal,
         target=seen_target,
         segments=segments,
         sources=sources,
-        renewed=gone and source.describe(plan.source) is not None,
+        renewed=frozenset() if sources is None else renewed_sources(plan, sources, stores),
     )
 
 
@@ -118,8 +110,21 @@ def observe_segments(
     plan: StreamPlan, bound: Sequence[int], store: Store
 ) -> tuple[SeenSegment, ...]:
     """Staging and target of each segment of the plan."""
-    names = part_names(store, plan, bound)
     targets = [store.segment_name(plan.target, segment) for segment in bound]
+    return observe_staged(plan, part_names(store, plan, bound), targets, store)
+
+
+def observe_staged(
+    plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: Store
+) -> tuple[SeenSegment, ...]:
+    """Each segment of the plan, by the names of its parts and of what they are published into.
+
+    Args:
+        plan: the plan.
+        names: of staging segments: one list a segment of the plan.
+        targets: what they are merged into at last.
+        store: the target store.
+    """
     infos = iter(store.infos([*targets, *(name for parts in names for name in parts)]))
     target_infos = [next(infos) for _ in targets]
     part_infos = [tuple(next(infos) for _ in parts) for parts in names]
@@ -144,12 +149,38 @@ def observe_segments(
     )
 
 
-def _sources(plan: StreamPlan, store: Store) -> tuple[SeenSource | None, ...]:
-    """The source's segments as they are now."""
-    names = [store.segment_name(plan.source, segment.id) for segment in plan.segments]
-    infos = store.infos(names)
-    created = store.attributes([(name, store.creation_time) for name in names])
-    return tuple(
-        None if info is None else SeenSource(info, when or 0)
-        for info, when in zip(infos, created, strict=True)
+def observe_sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSource | None, ...]:
+    """The sources' segments as they are now; each store is asked once for all of its own."""
+    found: list[SeenSource | None] = [None] * len(plan.segments)
+    for number, store in enumerate(stores):
+        places = [
+            i for i, segment in enumerate(plan.segments) if plan.source_of(segment).store == number
+        ]
+        names = [
+            store.segment_name(plan.source_of(plan.segments[i]).stream, plan.segments[i].id)
+            for i in places
+        ]
+        infos = store.infos(names)
+        created = store.attributes([(name, store.creation_time) for name in names])
+        for place, info, when in zip(places, infos, created, strict=True):
+            found[place] = None if info is None else SeenSource(info, when or 0)
+    return tuple(found)
+
+
+def renewed_sources(
+    plan: StreamPlan, sources: Sequence[SeenSource | None], stores: Sequence[Store]
+) -> frozenset[int]:
+    """The sources that are there, and have none of the plan's segments.
+
+    Stores may number the segments of a stream that is made again on from where it was deleted.
+    """
+    there = {
+        segment.source
+        for segment, source in zip(plan.segments, sources, strict=True)
+        if source is not None
+    }
+    return frozenset(
+        number
+        for number, source in enumerate(plan.sources)
+        if number not in there and stores[source.store].describe(source.stream) is not None
     )

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.planner import plan_stream
-from sluice.engine.bounds import bounds_of
+from sluice.engine import receipts
+from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
-from sluice.errors import SourceNotFound, TargetExists, TargetScopeNotFound
+from sluice.errors import SourceNotFound, StoreBusy, TargetExists, TargetScopeNotFound, TargetSealed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
+    from sluice.engine.receipts import Receipt
     from sluice.stores.base import Store
 
 
@@ -24,29 +28,76 @@ class Resolved(NamedTuple):
         plan: what is to be copied; None when the copy is complete and nothing is left to tidy.
         recorded: whether a driver has begun to carry out the plan.
         digest: the digest under which the copy is complete.
+        receipt: of a copy that has appended.
     """
 
     plan: StreamPlan | None
     recorded: bool = False
     digest: str | None = None
+    receipt: Receipt | None = None
 
 
-def resolve(request: CopyRequest, source: Store, target: Store) -> Resolved:
+def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Resolved:
     """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
 
     Raises:
-        TargetExists, TargetScopeNotFound, SourceNotFound, SourceUnsupported, SourceReplaced: as
-            `check_target` and `make_plan` do.
+        StoreBusy, TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound,
+        SourceUnsupported, SourceReplaced: as `check_target` and `make_plan` do.
     """
     # The journal before the target: a copy says that it is whole before it deletes its journal.
     journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is not None and journal.plan.append:
+        return Resolved(journal.plan, recorded=True)
+    if request.append and journal is None and is_others(request.copy_id, request.target, target):
+        receipt = receipts.find(request.copy_id, request.target, target)
+        if receipt is not None:
+            return Resolved(None, digest=receipt.digest, receipt=receipt)
+        return Resolved(make_plan(request, sources, append=True))
     digest = check_target(request.copy_id, request.target, target)
     unfinished = journal is not None and journal.target is not None
     if digest is not None and not unfinished:
         return Resolved(None, digest=digest)
     if journal is not None:
         return Resolved(journal.plan, recorded=True)
-    return Resolved(make_plan(request, source))
+    return Resolved(make_plan(request, sources))
+
+
+def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
+    """Whether the target is there, and this copy did not make it.
+
+    Raises:
+        StoreBusy: another copy is making it, and would take what comes from others for damage.
+    """
+    there = target.describe(name)
+    if there is None or identity.is_ours(there.config.tags, copy_id):
+        return False
+    if identity.is_unfinished(there.config.tags):
+        raise StoreBusy(
+            f"{name} is being made by another copy",
+            remedy="Nothing: this copy is appended when that one is done.",
+        )
+    return True
+
+
+def check_plan(plan: StreamPlan, target: Store) -> str | None:
+    """Whether a plan may be begun: None if so, or the digest under which it is finished.
+
+    Raises:
+        TargetSealed: it cannot be appended to. One that was begun is cleared away first.
+        TargetExists, TargetScopeNotFound: as `check_target`.
+    """
+    if not plan.append:
+        return check_target(plan.copy_id, plan.target, target)
+    receipt = receipts.find(plan.copy_id, plan.target, target)
+    if receipt is not None:
+        return receipt.digest
+    there = target.describe(plan.target)
+    begun = Ledger(target, plan.copy_id, plan.target).is_there()
+    if there is not None and there.sealed and not begun:
+        raise TargetSealed(
+            f"{plan.target} is sealed, so nothing is appended to it", field="spec.target.stream"
+        )
+    return None
 
 
 def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
@@ -71,19 +122,23 @@ def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
     return identity.completed(there.config.tags, copy_id)
 
 
-def make_plan(request: CopyRequest, source: Store) -> StreamPlan:
-    """The plan for what the source holds now. Nothing is changed.
+def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = False) -> StreamPlan:
+    """The plan for what the sources hold now. Nothing is changed.
+
+    A target that is made is configured as the first source is.
 
     Raises:
         SourceNotFound: there is no such stream.
         SourceUnsupported: it was scaled in a way that no stream can be.
         InvalidSpec: a range is none of the stream.
     """
-    stream = source.describe(request.source)
-    if stream is None:
-        raise SourceNotFound(
-            f"stream {request.source} does not exist in the source store",
-            field="spec.source.stream",
-        )
-    seen = bounds_of(request.source, request.ranges, source)
-    return plan_stream(request, config=stream.config, seen=seen)
+    configs = []
+    for source in request.sources:
+        stream = stores[source.store].describe(source.stream)
+        if stream is None:
+            raise SourceNotFound(
+                f"stream {source.stream} does not exist in the source store",
+                field=f"{source.field}.stream",
+            )
+        configs.append(stream.config)
+    return plan_stream(request, config=configs[0], seen=take_bounds(request, stores), append=append)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.model import break_in
+from sluice.engine import receipts
 from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Mapped(NamedTuple):
     """Bytes of a source segment, and where they are in the target.
 
     Attributes:
+        stream: the place of its stream among the sources.
         source: the source segment's id.
         start: first offset copied.
         end: offset after the last byte copied.
@@ -31,6 +33,7 @@ class Mapped(NamedTuple):
         keys: that the target segment takes.
     """
 
+    stream: int
     source: int
     start: int
     end: int
@@ -50,10 +53,17 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
         StreamNotFound: there is no target.
         InvalidSpec: the target is not whole, or another copy's.
     """
-    stream = store.describe(target)
-    if stream is None:
+    there = store.describe(target)
+    if there is None:
         raise StreamNotFound(f"there is no stream {target}")
-    if identity.completed(stream.config.tags, copy_id) is None:
+    if receipts.find(copy_id, target, store) is not None:
+        raise InvalidSpec(
+            f"{target} was appended to by this copy, so it is not known where its bytes are",
+            field="spec.target.onExists",
+            remedy="Positions are known, and a copy can be verified later, where it has made its "
+            "target. What was staged was verified before it was appended.",
+        )
+    if identity.completed(there.config.tags, copy_id) is None:
         raise InvalidSpec(
             f"{target} is not the whole target of this copy",
             field="spec.target",
@@ -69,9 +79,10 @@ def position_map(copy_id: str, target: StreamName, store: Store) -> list[Mapped]
     values = iter(store.attributes(asked))
     found = []
     for segment in segments:
-        source, start, length = next(values), next(values), next(values)
-        if source is not None and start is not None and length is not None:
-            found.append(Mapped(source, start, start + length, segment.id, segment.keys))
+        stream, source, start, length = (next(values) for _ in attributes)
+        if stream is None or source is None or start is None or length is None:
+            continue
+        found.append(Mapped(stream, source, start, start + length, segment.id, segment.keys))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.copying import staged
 from sluice.core.progress import Progress
+from sluice.engine import appends
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe_segments
 
@@ -42,6 +43,8 @@ class Watch:
     def _stream(self, plan: StreamPlan, ledger: Ledger) -> tuple[int, bool]:
         """Bytes of one stream that are in the target store, and whether it is published."""
         journal = ledger.load()
+        if plan.append:
+            return appends.progress(plan, ledger, self._target)
         if journal is None:
             stream = self._target.describe(plan.target)
             tags = () if stream is None else stream.config.tags

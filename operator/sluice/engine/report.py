@@ -42,7 +42,7 @@ class StreamReport(Frozen):
 
     Attributes:
         copy_id: the copy's identity.
-        source: the stream read.
+        source: the stream read, or the first of them and how many follow.
         target: the stream made.
         outcome: how it ended.
         digest: SHA-256 over the segments' digests; `unverified` without verification.
@@ -53,7 +53,7 @@ class StreamReport(Frozen):
     """
 
     copy_id: str
-    source: StreamName
+    source: str
     target: StreamName
     outcome: Outcome
     digest: str | None = None
@@ -68,7 +68,7 @@ class StreamReport(Frozen):
         """The report of a copy that failed for good."""
         return cls(
             copy_id=plan.copy_id,
-            source=plan.source,
+            source=plan.origin,
             target=plan.target,
             outcome=Outcome.FAILED,
             error=Trouble.of(error),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.world import Answer
+    from sluice.engine.receipts import Receipt
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
@@ -36,7 +37,7 @@ PUBLISH_PATIENCE = 20.0
 def ask(
     request: CopyRequest,
     *,
-    source: tuple[StoreAddress, Store],
+    sources: Sequence[tuple[StoreAddress, Store]],
     target: tuple[StoreAddress, Store],
     known: StreamPlan | None,
 ) -> Answer:
@@ -44,7 +45,7 @@ def ask(
 
     Args:
         request: what is wanted.
-        source: the source store and its address.
+        sources: the stores to read from, each with its address.
         target: the target store and its address.
         known: the plan that was written down, to compare a whole target with.
 
@@ -52,14 +53,25 @@ def ask(
         SpecError, BackendError, IntegrityError: as `resolve`; TargetReplaced also where the target
             says that it is whole and is not what the plan asked for.
     """
-    found = resolve(request, source[1], target[1])
+    found = resolve(request, [store for _, store in sources], target[1])
     if found.plan is not None:
-        plan = Plan(source=source[0], target=target[0], streams=(found.plan,))
+        addresses = tuple(address for address, _ in sources)
+        plan = Plan(sources=addresses, target=target[0], streams=(found.plan,))
         return Planned(plan=plan, recorded=found.recorded)
     digest = found.digest or UNVERIFIED
+    if found.receipt is not None:
+        return _appended(found.receipt, known)
     if known is None:
         return _facts(request, target[1], digest)
     return _compared(known, target[1], digest)
+
+
+def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
+    """What was appended to a stream that lives on, so that only the receipt tells."""
+    segments = None if known is None else len(known.segments)
+    return Complete(
+        digest=receipt.digest, bytes=receipt.bytes, events=receipt.events, segments=segments
+    )
 
 
 def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
@@ -112,14 +124,14 @@ def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
     return Complete(digest=digest, bytes=sum(published), events=events, segments=len(names))
 
 
-def abandon(request: CopyRequest, *, source: Store | None, target: Store) -> str:
+def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
     """Leave nothing unpublished of a copy: end it, or finish it where publishing has begun.
 
     Safe to repeat. No driver of the copy must run.
 
     Args:
         request: the copy.
-        source: the source store; it is only looked at.
+        sources: the stores to read from, if they can be reached; they are only looked at.
         target: the target store.
 
     Returns:
@@ -130,9 +142,11 @@ def abandon(request: CopyRequest, *, source: Store | None, target: Store) -> str
         if abort(request.copy_id, request.target, target):
             return "what was staged was dropped"
     except AbortRefused:
-        _finish(request, source=source or target, target=target)
+        _finish(request, sources=sources, target=target)
         return "publishing had begun and was finished"
-    swept = sweep(request.copy_id, request.target, target) if _ours(request, target) else 0
+    swept = 0
+    if request.append or _ours(request, target):
+        swept = sweep(request.copy_id, request.target, target)
     return f"{swept} left-over segments were dropped" if swept else "nothing was left"
 
 
@@ -151,15 +165,20 @@ class _NoSlices:
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
-def _finish(request: CopyRequest, *, source: Store, target: Store) -> None:
+def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> None:
     """Publish what is left to publish."""
     journal = Ledger(target, request.copy_id, request.target).load()
     if journal is None:
         return
     nowhere = StoreAddress(uri="tcp://unused:0")
-    plan = Plan(source=nowhere, target=nowhere, streams=(journal.plan,))
+    count = 1 + max(source.store for source in journal.plan.sources)
+    plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
     runner = CopyRunner(
-        plan, source=source, target=target, executor=_NoSlices(), patience=PUBLISH_PATIENCE
+        plan,
+        sources=sources or [target] * count,
+        target=target,
+        executor=_NoSlices(),
+        patience=PUBLISH_PATIENCE,
     )
     for report in runner.run():
         if report.error is not None:

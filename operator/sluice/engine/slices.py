@@ -35,6 +35,7 @@ class CopySlice:
     Attributes:
         stream: the stream's place in the plan.
         segment: the segment's place in its stream's plan.
+        store: the place of the store to read from.
         source: full name of the segment to read.
         staging: full name of the staging segment to append to.
         writer: the writer id that fences the staging segment.
@@ -49,6 +50,7 @@ class CopySlice:
 
     stream: int
     segment: int
+    store: int = 0
     source: str
     staging: str
     writer: UUID
@@ -73,6 +75,7 @@ class VerifySlice:
     Attributes:
         stream: the stream's place in the plan.
         segment: the segment's place in its stream's plan.
+        store: the place of the store to read from.
         source: full name of the source segment, read only where a digest is not known.
         staging: full name of the whole staging segment.
         origin: source offset of the staging segment's first byte.
@@ -87,6 +90,7 @@ class VerifySlice:
 
     stream: int
     segment: int
+    store: int = 0
     source: str
     staging: str
     origin: int

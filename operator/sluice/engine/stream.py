@@ -10,15 +10,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.core import identity, journal
+from sluice.core import appending, identity, journal
 from sluice.core.copying import next_step, seams
 from sluice.core.digest import chunks, combine
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
     Bind,
+    Certify,
     Claim,
     Configure,
-    Done,
     Forget,
     Publish,
     Scale,
@@ -30,7 +30,7 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import targets
+from sluice.engine import appends, foresight, targets
 from sluice.engine.abort import abort, has_staging
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
@@ -42,7 +42,7 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.copying import Observed
+    from sluice.core.observed import Observed
     from sluice.core.plan import Part, StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.slices import Slice, SliceResult
@@ -75,16 +75,18 @@ class StreamCopy:
     Args:
         plan: what to copy; the recorded plan takes its place if there is another.
         number: the stream's place in the whole plan.
-        source: the store to read from.
+        sources: the stores to read from.
         target: the store to write to.
     """
 
-    def __init__(self, plan: StreamPlan, number: int, source: Store, target: Store) -> None:
+    def __init__(
+        self, plan: StreamPlan, number: int, sources: Sequence[Store], target: Store
+    ) -> None:
         self.plan = plan
         self.number = number
         self.seen: Observed | None = None
         self.ledger = Ledger(target, plan.copy_id, plan.target)
-        self._source = source
+        self._sources = sources
         self._target = target
         # Bytes verified by this driver, by segment and the slice's start; only the mark lasts.
         self._checked: defaultdict[int, dict[int, int]] = defaultdict(dict)
@@ -93,11 +95,26 @@ class StreamCopy:
 
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` does."""
-        self.seen = observe(self.plan, self.ledger, self._source, self._target)
+        if self.plan.append:
+            self.seen = appends.observe(self.plan, self.ledger, self._sources, self._target)
+            return appending.next_step(self.plan, self.seen)
+        self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         return next_step(self.plan, self.seen)
 
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
+        if self.plan.append and not isinstance(step, Stitch):
+            if isinstance(step, Forget) and self._journal().target is not None:
+                self._segments = self._report_segments()
+            appends.perform(
+                self.plan,
+                self.ledger,
+                self._target,
+                step,
+                digest=self.digest() if isinstance(step, Certify) else UNVERIFIED,
+                events=self._counted,
+            )
+            return
         match step:
             case Claim():
                 self._made = targets.claim(self.plan, self._target)
@@ -126,7 +143,7 @@ class StreamCopy:
                 if self._journal().target is not None:  # else a late driver's, begun for nothing
                     self._segments = self._report_segments()
                 self.ledger.delete()
-            case Transfer() | Verify() | Done():
+            case _:
                 raise TypeError(f"{step} moves bytes or is no step to perform")
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
@@ -190,7 +207,7 @@ class StreamCopy:
         """The report of a copy that is whole; without segments if it was when this driver came."""
         return StreamReport(
             copy_id=self.plan.copy_id,
-            source=self.plan.source,
+            source=self.plan.origin,
             target=self.plan.target,
             outcome=Outcome.ALREADY_COMPLETE if self._segments is None else Outcome.COPIED,
             digest=digest,
@@ -267,8 +284,8 @@ class StreamCopy:
         segment = plan.segments[index]
         condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
         target = self._target.segment_name(plan.target, self._bound()[index])
-        origin, start = identity.origin_attributes(plan.copy_id)
-        notes = ((origin, segment.id), (start, segment.start))
+        attributes = identity.origin_attributes(plan.copy_id)
+        notes = tuple(zip(attributes, (segment.source, segment.id, segment.start), strict=True))
         if segment.length == 0:
             for attribute, value in notes:
                 self._target.set_attribute(target, Condition(attribute, None, value))
@@ -283,12 +300,13 @@ class StreamCopy:
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
-        key = identity.staging_key(plan.copy_id, index, part.number)
+        key = self._key(index, part.number)
         rate = limits.bytes_per_second
         return CopySlice(
             stream=self.number,
             segment=index,
-            source=self._source.segment_name(plan.source, plan.segments[index].id),
+            store=plan.source_of(plan.segments[index]).store,
+            source=self._source_name(index),
             staging=self._staging(index, part.number),
             writer=identity.writer_id(plan.copy_id, key),
             origin=part.start,
@@ -314,7 +332,8 @@ class StreamCopy:
         return VerifySlice(
             stream=self.number,
             segment=index,
-            source=self._source.segment_name(plan.source, segment.id),
+            store=plan.source_of(segment).store,
+            source=self._source_name(index),
             staging=self._staging(index, 0),
             origin=segment.start,
             start=segment.start,
@@ -327,6 +346,12 @@ class StreamCopy:
         )
 
     # -- names and values
+
+    def _source_name(self, index: int) -> str:
+        """The full name of a source's segment."""
+        segment = self.plan.segments[index]
+        source = self.plan.source_of(segment)
+        return self._sources[source.store].segment_name(source.stream, segment.id)
 
     def _counted(self, index: int) -> int:
         events = self.segment_events(index)
@@ -347,5 +372,9 @@ class StreamCopy:
         return bound
 
     def _staging(self, index: int, part: int) -> str:
-        key = identity.staging_key(self.plan.copy_id, index, part)
+        key = self._key(index, part)
         return self._target.staging_name(self.plan.target, self._bound()[index], key)
+
+    def _key(self, index: int, part: int) -> str:
+        salt = foresight.salt(self.plan, self.ledger) if self.plan.append else ""
+        return identity.staging_key(self.plan.copy_id, index, part, salt)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.core import identity
 from sluice.core.comparison import Comparison, in_step
 from sluice.core.pairing import Alignment, Extent, Link, Pair, Pairing, pair_by_copy, pair_by_keys
-from sluice.core.planner import Range
+from sluice.core.planner import Range, SourceRequest
 from sluice.core.verification import StreamSide, conclude
 from sluice.engine.bounds import bounds_of
 from sluice.engine.positions import position_map
@@ -190,7 +190,8 @@ def _bounds(subject: Subject, side: str) -> list[Extent]:
             remedy="Check the store, the scope and the stream's name.",
         )
     try:
-        seen = bounds_of(subject.stream, (subject.range,), subject.store)
+        wanted = SourceRequest(stream=subject.stream, ranges=(subject.range,))
+        seen = bounds_of(wanted, subject.store)
     except InvalidSpec as error:
         edge = "to" if ".to" in (error.field or "") else "from"
         raise InvalidSpec(error.message, field=f"--{side}-{edge}", remedy=error.remedy) from None

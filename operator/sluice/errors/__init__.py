@@ -12,6 +12,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── SourceNotFound            no such scope or stream to copy from
     │   ├── TargetScopeNotFound       no such scope to copy to
     │   ├── TargetExists              the target is there and is not ours
+    │   ├── TargetSealed              the target takes no events any more
     │   ├── StreamExists              the stream to own is there and is not ours
     │   ├── SourceUnsupported         the source has a shape that cannot be copied yet
     │   ├── CutInsideEvent            a range begins or ends inside an event
@@ -57,6 +58,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── SourceReplaced            deleted and made again under the same name
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
+    │   ├── OutcomeUnknown            nobody knows any more whether it was appended
     │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
     │   ├── EventsDamaged             a segment's bytes are no events
     │   └── DigestMismatch            staged bytes differ from the source's
@@ -103,6 +105,7 @@ from sluice.errors.integrity import (
     EventsDamaged,
     IntegrityError,
     JournalDamaged,
+    OutcomeUnknown,
     SourceReplaced,
     SourceTruncated,
     TargetReplaced,
@@ -133,6 +136,7 @@ from sluice.errors.spec import (
     StreamExists,
     TargetExists,
     TargetScopeNotFound,
+    TargetSealed,
 )
 
 __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md has them
@@ -143,6 +147,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SourceNotFound",
     "TargetScopeNotFound",
     "TargetExists",
+    "TargetSealed",
     "StreamExists",
     "SourceUnsupported",
     "CutInsideEvent",
@@ -194,6 +199,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SourceReplaced",
     "SourceTruncated",
     "TargetReplaced",
+    "OutcomeUnknown",
     "JournalDamaged",
     "EventsDamaged",
     "DigestMismatch",

@@ -33,6 +33,15 @@ class TargetReplaced(IntegrityError):
     default_remedy = "Abort this copy, or name another target."
 
 
+class OutcomeUnknown(IntegrityError):
+    """Nobody knows any more whether a part was appended: the store remembers it for a day only."""
+
+    default_remedy = (
+        "Look at the target's end whether the source's events are there, then delete the copy "
+        "and apply it under another name if they are not."
+    )
+
+
 class JournalDamaged(IntegrityError):
     """The copy's journal in the target store cannot be read."""
 

@@ -34,6 +34,12 @@ class TargetExists(SpecError):
     default_remedy = "Name another target, or delete the stream if it is not needed."
 
 
+class TargetSealed(SpecError):
+    """The target stream is sealed, so nothing can be appended to it."""
+
+    default_remedy = "Name another target; what is sealed takes no events any more."
+
+
 class StreamExists(SpecError):
     """The stream to own is there, and it is somebody else's."""
 

@@ -15,7 +15,7 @@ from sluice.core.progress import Meter
 from sluice.core.reconcile.copy import questions
 from sluice.core.reconcile.copy_status import plan_name
 from sluice.core.reconcile.world import PlanSeen, Question, Reading, StoreSeen, World
-from sluice.core.request import copy_request
+from sluice.core.request import copy_request, source_stores
 from sluice.core.trouble import Trouble
 from sluice.engine.progress import Watch
 from sluice.engine.settle import ask
@@ -40,7 +40,7 @@ from sluice.kube.objects import (
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.api.streamcopy import StreamCopy
+    from sluice.api.streamcopy import Source, StreamCopy, Target
     from sluice.api.streamstore import Operation
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
@@ -53,10 +53,8 @@ if TYPE_CHECKING:
     from sluice.kube.storeview import StoreView
     from sluice.stores.base import Store
 
-_NEEDS: Final[dict[str, tuple[Operation, ...]]] = {
-    "source": ("Read",),
-    "target": ("Create", "Append"),
-}
+_READS: Final[tuple[Operation, ...]] = ("Read",)
+_WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 """What a copy does with its stores, as a StreamStore's `access` calls it."""
 
 
@@ -155,10 +153,13 @@ class CopyObserver:
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)
+        origins, eager = resource.spec.origins, seen.changed or seen.asked
         world = World(
             now=datetime.now(UTC),
-            source=await self._store(resource, body, "source", eager=seen.changed or seen.asked),
-            target=await self._store(resource, body, "target", eager=seen.changed or seen.asked),
+            sources=tuple([await self._store(body, *one, _READS, eager=eager) for one in origins]),
+            target=await self._store(
+                body, "spec.target", resource.spec.target, _WRITES, eager=eager
+            ),
             profile=self._profile_trouble(resource, profile),
             plan=plan,
             damaged=damaged,
@@ -177,31 +178,30 @@ class CopyObserver:
         asked = questions(seen, world)
         return await self._ask(situation, asked) if asked else situation
 
-    async def stores(self, situation: Situation) -> tuple[Store | None, Store]:
-        """The source's store, if it can be reached, and the target's.
+    async def stores(self, situation: Situation) -> tuple[list[Store] | None, Store]:
+        """The stores to read from, if all can be reached, and the target's.
 
         Raises:
             StoreNotFound, StoreNotReady, SecretNotFound: there is no way to the target's store.
         """
         namespace, world = situation.namespace, situation.world
-        address = self._address(situation, "target")
-        target = await self._connections.get(namespace, address)
-        if not isinstance(world.source, StoreSeen):
+        target = await self._connections.get(namespace, self._target_address(situation))
+        addresses = _addresses(situation.resource, world)
+        if addresses is None:
             return None, target
         try:
-            return await self._connections.get(namespace, world.source.address), target
+            return [await self._connections.get(namespace, one) for one in addresses], target
         except SluiceError:
             return None, target
 
-    def _address(self, situation: Situation, side: str) -> StoreAddress:
-        """A store's address, from its StreamStore or else from the plan."""
-        store: StoreSeen | Trouble | None = getattr(situation.world, side)
+    def _target_address(self, situation: Situation) -> StoreAddress:
+        """The target store's address, from its StreamStore or else from the plan."""
+        store = situation.world.target
         if isinstance(store, StoreSeen):
             return store.address
         if situation.world.plan is not None:
-            found: StoreAddress = getattr(situation.world.plan.plan, side)
-            return found
-        name = getattr(situation.resource.spec, side).store_ref.name
+            return situation.world.plan.plan.target
+        name = situation.resource.spec.target.store_ref.name
         if isinstance(store, Trouble):
             raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
         raise StoreNotFound(
@@ -218,15 +218,18 @@ class CopyObserver:
 
     async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
         world, memory, namespace = situation.world, situation.memory, situation.namespace
-        if not (isinstance(world.source, StoreSeen) and isinstance(world.target, StoreSeen)):
+        addresses = _addresses(situation.resource, world)
+        if addresses is None or not isinstance(world.target, StoreSeen):
             return situation
         target = await self._connections.get(namespace, world.target.address)
         if Question.STATE in asked:
-            source = await self._connections.get(namespace, world.source.address)
-            from_, to = (world.source.address, source), (world.target.address, target)
+            stores = [await self._connections.get(namespace, one) for one in addresses]
+            from_, to = list(zip(addresses, stores, strict=True)), (world.target.address, target)
             known = world.plan.plan.streams[0] if world.plan else None
             request = situation.request
-            answer = await self.blocking(lambda: ask(request, source=from_, target=to, known=known))
+            answer = await self.blocking(
+                lambda: ask(request, sources=from_, target=to, known=known)
+            )
             return replace(situation, world=replace(world, answer=answer))
         if world.plan is None:
             return situation
@@ -296,17 +299,23 @@ class CopyObserver:
         return memory.plan, False
 
     async def _store(
-        self, copy: StreamCopy, body: Object, side: str, *, eager: bool
+        self,
+        body: Object,
+        field: str,
+        what: Source | Target,
+        needs: tuple[Operation, ...],
+        *,
+        eager: bool,
     ) -> StoreSeen | Trouble | None:
         """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
-        name: str = getattr(copy.spec, side).store_ref.name
+        name = what.store_ref.name
         try:
-            found = await self._stores.look(copy.metadata.namespace, name, eager=eager)
+            found = await self._stores.look(body["metadata"]["namespace"], name, eager=eager)
         except InvalidSpec as error:
             return Trouble.of(
                 StoreNotReady(
                     f"the spec of StreamStore {name!r} is invalid: {error}",
-                    field=f"spec.{side}.storeRef.name",
+                    field=f"{field}.storeRef.name",
                     remedy="Correct the StreamStore and apply it again; the copy goes on then.",
                 )
             )
@@ -317,9 +326,9 @@ class CopyObserver:
                 access.check(
                     found.resource.spec.access,
                     store=name,
-                    scope=getattr(copy.spec, side).scope,
-                    operations=_NEEDS[side],
-                    field=f"spec.{side}",
+                    scope=what.scope,
+                    operations=needs,
+                    field=field,
                 )
             except AccessDenied as error:
                 return Trouble.of(error)
@@ -357,6 +366,17 @@ class CopyObserver:
                     field = f"spec.runtime.{pod}.resources.{what}"
                     return _too_much(field, value, getattr(most, what))
         return None
+
+
+def _addresses(copy: StreamCopy, world: World) -> tuple[StoreAddress, ...] | None:
+    """Where the stores to read from are, as the plan numbers them; None if one is not known."""
+    known = {
+        source.store_ref.name: store.address
+        for (_, source), store in zip(copy.spec.origins, world.sources, strict=True)
+        if isinstance(store, StoreSeen)
+    }
+    names = source_stores(copy.spec)
+    return tuple(known[name] for name in names) if set(names) <= set(known) else None
 
 
 def _any_started(pods: list[Object]) -> bool:

@@ -102,10 +102,10 @@ class Performer:
                 await self._api.delete(JOB, namespace, job)
                 await self._api.delete(CONFIG_MAP, namespace, names.run_name(job))
             case Abandon():
-                source, target = await self._observer.stores(situation)
+                sources, target = await self._observer.stores(situation)
                 request = situation.request
                 done = await self._observer.blocking(
-                    lambda: abandon(request, source=source, target=target)
+                    lambda: abandon(request, sources=sources, target=target)
                 )
                 _log.info("abandoned", done=done)
             case Orphan(why):
@@ -122,10 +122,12 @@ class Performer:
     async def _hold_stores(self, situation: Situation) -> None:
         """Let neither the stores nor their Secrets go while the copy needs them."""
         namespace = situation.namespace
-        for side, store in (("source", situation.world.source), ("target", situation.world.target)):
+        fields = [*(field for field, _ in situation.resource.spec.origins), "spec.target"]
+        stores = (*situation.world.sources, situation.world.target)
+        for field, store in zip(fields, stores, strict=True):
             if not isinstance(store, StoreSeen) or store.held:
                 continue
-            await hold(self._api, namespace, store, field=f"spec.{side}.storeRef.name")
+            await hold(self._api, namespace, store, field=f"{field}.storeRef.name")
 
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec

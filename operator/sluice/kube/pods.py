@@ -172,7 +172,7 @@ def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
 
 def _credentials_and_scratch(plan: Plan, scratch: str) -> tuple[list[Object], list[Object]]:
     """What drivers and executors have alike: the stores' Secrets, and /tmp."""
-    secrets = sorted({a.secret for a in (plan.source, plan.target) if a.secret is not None})
+    secrets = sorted({a.secret for a in (*plan.sources, plan.target) if a.secret is not None})
     volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
     mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - as above
     for number, secret in enumerate(secrets):

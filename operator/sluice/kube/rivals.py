@@ -10,6 +10,7 @@ from sluice.core.request import store_address
 from sluice.errors import InvalidSpec
 from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import STAGING_FINALIZER, has_finalizer, is_deleting, parse_store
+from sluice.kube.users import sources_of
 
 if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
@@ -52,10 +53,12 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             f"StreamCopy {copy['metadata']['namespace']}/{copy['metadata']['name']}"
             for copy in mirror.all(STREAM_COPY)
             if has_finalizer(copy, STAGING_FINALIZER)
-            and _overlap(copy.get("spec", {}).get("source", {}), spec)
             and here is not None
-            and here
-            == _address(mirror, copy["metadata"]["namespace"], _store(copy["spec"]["source"]))
+            and any(
+                _overlap(source, spec)
+                and here == _address(mirror, copy["metadata"]["namespace"], _store(source))
+                for source in sources_of(copy)
+            )
         )
     )
 

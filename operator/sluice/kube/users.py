@@ -19,10 +19,15 @@ KINDS: Final = {STREAM_COPY: STAGING_FINALIZER, EPHEMERAL_STREAM: STREAMS_FINALI
 def stores_of(body: Object) -> set[str]:
     """The names of the StreamStores that a resource names."""
     spec = body.get("spec", {})
-    refs = [
-        part.get("storeRef", {}) for part in (spec, *map(spec.get, ("source", "target"))) if part
-    ]
+    parts = (spec, *sources_of(body), spec.get("target") or {})
+    refs = [part.get("storeRef", {}) for part in parts]
     return {ref["name"] for ref in refs if ref.get("name")}
+
+
+def sources_of(body: Object) -> list[Object]:
+    """What a StreamCopy copies, as its spec has it."""
+    spec = body.get("spec", {})
+    return [spec["source"]] if spec.get("source") else list(spec.get("sources") or ())
 
 
 def users(bodies: Iterable[Object], store: str) -> list[str]:

@@ -19,7 +19,7 @@ from sluice.core.plan import Plan
 from sluice.core.trouble import Trouble
 from sluice.engine.abort import finish_abort, sweep
 from sluice.engine.ledger import Ledger
-from sluice.engine.planning import check_target
+from sluice.engine.planning import check_plan
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application
@@ -205,7 +205,7 @@ def _settled(stream: StreamPlan, store: Store) -> bool:
             _log.info("finished an abort that was cut off", target=str(stream.target))
         # The journal before the target: a copy says that it is whole before it deletes its journal.
         journal = Ledger(store, stream.copy_id, stream.target).load()
-        digest = check_target(stream.copy_id, stream.target, store)
+        digest = check_plan(stream, store)
         if digest is None or (journal is not None and journal.target is not None):
             return False
         swept = sweep(stream.copy_id, stream.target, store)

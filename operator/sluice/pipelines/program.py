@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from sluice.core.plan import Plan
-from sluice.core.request import copy_request, store_address
+from sluice.core.request import copy_request, source_stores, store_address
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.planning import resolve
@@ -37,7 +37,7 @@ class Job:
 
     name: str
     request: CopyRequest
-    source: StoreAddress
+    sources: tuple[StoreAddress, ...]
     target: StoreAddress
     limits: Limits
     suspend: bool = False
@@ -72,14 +72,14 @@ def jobs(resources: Resources, settings: Settings, *, verify: bool = True) -> li
 
 
 def _job(copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool) -> Job:
-    source = resources.store(copy, copy.spec.source.store_ref.name, side="source")
+    sources = [resources.store(copy, name, side="source") for name in source_stores(copy.spec)]
     target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
     return Job(
         name=copy.metadata.name,
         request=copy_request(
             copy, cluster=settings.cluster_id, part_bytes=settings.part_bytes, verify=verify
         ),
-        source=store_address(source),
+        sources=tuple(map(store_address, sources)),
         target=store_address(target),
         limits=_limits(copy.spec.limits),
         suspend=copy.spec.suspend,
@@ -114,17 +114,17 @@ class Planned:
 def plan_job(job: Job, stores: Stores) -> Planned:
     """Plan a copy, or find the plan under which it was begun, or that it is complete."""
     request = job.request
-    found = resolve(request, stores[job.source], stores[job.target])
+    found = resolve(request, [stores[source] for source in job.sources], stores[job.target])
     if found.plan is None:
         report = StreamReport(
             copy_id=request.copy_id,
-            source=request.source,
+            source=request.origin,
             target=request.target,
             outcome=Outcome.ALREADY_COMPLETE,
             digest=found.digest,
         )
         return Planned(job, None, report=report)
-    plan = Plan(source=job.source, target=job.target, streams=(found.plan,))
+    plan = Plan(sources=job.sources, target=job.target, streams=(found.plan,))
     return Planned(job, plan, recorded=found.recorded)
 
 
@@ -175,11 +175,11 @@ def run_plan(
     with Stores(settings) as stores:
         runner = CopyRunner(
             plan,
-            source=stores[plan.source],
+            sources=[stores[source] for source in plan.sources],
             target=stores[plan.target],
             executor=SparkExecutor(
                 context,
-                source=plan.source,
+                sources=plan.sources,
                 target=plan.target,
                 settings=settings,
                 slots=slots,

@@ -36,12 +36,17 @@ def _store(address: StoreAddress, settings: Settings) -> Store:
 
 
 def _run_task(
-    slices: Iterable[list[Slice]], *, source: StoreAddress, target: StoreAddress, settings: Settings
+    slices: Iterable[list[Slice]],
+    *,
+    sources: Sequence[StoreAddress],
+    target: StoreAddress,
+    settings: Settings,
 ) -> Iterator[SliceResult]:
     """What a task does: its slices, one after the other."""
     for share in slices:
         for work in share:
-            yield run_slice(work, _store(source, settings), _store(target, settings))
+            source = _store(sources[work.store], settings)
+            yield run_slice(work, source, _store(target, settings))
 
 
 class SparkExecutor:
@@ -49,7 +54,7 @@ class SparkExecutor:
 
     Args:
         context: the application.
-        source: the store to read from.
+        sources: the stores to read from.
         target: the store to write to.
         settings: of the workers.
         slots: tasks at once, asked before every round; None to ask Spark, which is right as long
@@ -61,7 +66,7 @@ class SparkExecutor:
         self,
         context: SparkContext,
         *,
-        source: StoreAddress,
+        sources: Sequence[StoreAddress],
         target: StoreAddress,
         settings: Settings,
         slots: Callable[[], int] | None = None,
@@ -70,7 +75,7 @@ class SparkExecutor:
         self._context = context
         self._slots = slots or (lambda: int(context.defaultParallelism))
         self._around = around
-        self._task = partial(_run_task, source=source, target=target, settings=settings)
+        self._task = partial(_run_task, sources=tuple(sources), target=target, settings=settings)
 
     @property
     def slots(self) -> int:

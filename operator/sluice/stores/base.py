@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sluice.stores.transactions import Transactions
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -272,8 +274,8 @@ class Catalog(Protocol):
         ...
 
 
-class Store(Catalog, Segments, Protocol):
-    """A stream store: its catalog and its segments."""
+class Store(Catalog, Segments, Transactions, Protocol):
+    """A stream store: its catalog, its segments, and transactions between the two."""
 
     def probe(self) -> Health:
         """Ask whether the store is there, knows us, and speaks a protocol that we speak.
@@ -330,6 +332,10 @@ class Store(Catalog, Segments, Protocol):
 
         `key` is 32 hexadecimal digits. Neither readers nor listings see it; it has no lease.
         """
+        ...
+
+    def is_beside(self, one: int, other: int) -> bool:
+        """Whether what is staged for one segment, by its id, can be merged beside the other."""
         ...
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ COPIES: list[Row] = [
     ("spec.target", REMOVED, "Required value"),
     ("spec.target.scope", 12, "must be of type string"),
     ("spec.target.stream", "a b", "should match"),
-    ("spec.target.onExists", "Append", 'supported values: "Fail"'),
+    ("spec.target.onExists", "Skip", 'supported values: "Fail"'),
     ("spec.suspend", "yes", "must be of type boolean"),
     ("spec.limits", 5, "must be of type object"),
     ("spec.limits.bytesPerSecond", 1023, BYTES_REMEDY),
@@ -94,7 +94,6 @@ COPIES: list[Row] = [
 
 LATER: list[Row] = [
     ("spec.mode", "Continuous", UNKNOWN),
-    ("spec.sources", [], UNKNOWN),
     ("spec.source.archive", {"path": "a"}, UNKNOWN),
     ("spec.source.storeRef.namespace", "other", UNKNOWN),
     ("spec.target.sealWhenDone", True, UNKNOWN),

@@ -18,7 +18,7 @@ from sluice.config import Settings
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest
+from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.engine.planning import resolve
 from sluice.stores.connect import connect
 from support import witness
@@ -91,14 +91,14 @@ def driver(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope
     address = StoreAddress(uri=standalone.controller_uri)
     request = CopyRequest(
         copy_id=identity.copy_id(cluster="test", namespace="team-a", name=scope, identity={}),
-        source=StreamName(scope=scope, stream="events"),
+        sources=(SourceRequest(stream=StreamName(scope=scope, stream="events")),),
         target=StreamName(scope=scope, stream="copy"),
     )
     store = connect(address, Settings())
-    found = resolve(request, store, store)
+    found = resolve(request, [store], store)
     store.close()
     assert found.plan is not None
-    plan = Plan(source=address, target=address, streams=(found.plan,))
+    plan = Plan(sources=(address,), target=address, streams=(found.plan,))
     (tmp_path / "plan.json").write_text(plan.model_dump_json())
     made.limit(None)
     return made

@@ -12,6 +12,7 @@ from support.model.world import (
     Fate,
     ModelSegment,
     ModelStream,
+    ModelTransaction,
     World,
     segment_name,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "ModelSegment",
     "ModelStore",
     "ModelStream",
+    "ModelTransaction",
     "World",
     "segment_name",
 ]

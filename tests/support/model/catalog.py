@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.core.model import KeyRange, ScaleType, Segment, StreamConfig, StreamName
+from sluice.core.model import (
+    KeyRange,
+    ScaleType,
+    Segment,
+    StreamConfig,
+    StreamName,
+    TransactionState,
+)
 from sluice.errors import (
     ScopeNotEmpty,
     ScopeNotFound,
@@ -192,6 +199,9 @@ class ModelCatalog:
                 raise StreamNotFound(str(name))
             stream = self._world.streams[name]
             stream.sealed = True
+            for transaction in stream.transactions.values():
+                if transaction.state is TransactionState.OPEN:
+                    self._world.drop(name, transaction)
             for segment in stream.readable:
                 self._world.segments[segment_name(name, segment.id)].sealed = True
 

@@ -15,7 +15,7 @@ from sluice.errors import (
     StoreUnavailable,
 )
 from sluice.stores.base import Block, Condition
-from support.model.catalog import ModelCatalog
+from support.model.transactions import ModelTransactions
 from support.model.world import (
     CREATION_TIME,
     EPOCH,
@@ -23,7 +23,9 @@ from support.model.world import (
     Fate,
     ModelSegment,
     World,
+    number_of,
     segment_name,
+    transaction_name,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Buffer
 
 
-class ModelStore(ModelCatalog):
+class ModelStore(ModelTransactions):
     """A `sluice.stores.base.Store` over a World.
 
     Args:
@@ -64,7 +66,7 @@ class ModelStore(ModelCatalog):
 
     def staging_name(self, stream: StreamName, segment: int, key: str) -> str:
         """See Store."""
-        return f"{segment_name(stream, segment)}#{key}"
+        return transaction_name(stream, segment, key)
 
     def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
         """See Store."""
@@ -90,6 +92,10 @@ class ModelStore(ModelCatalog):
     def is_original(self, segment: int) -> bool:
         """See Store."""
         return segment < EPOCH
+
+    def is_beside(self, one: int, other: int) -> bool:
+        """See Store."""
+        return one % EPOCH == other % EPOCH
 
     def probe(self) -> Health:
         """See Store."""
@@ -189,6 +195,7 @@ class ModelStore(ModelCatalog):
 
         def act() -> None:
             into, there = self._segment(target), self._segment(source)
+            assert number_of(target) == number_of(source), "perhaps not in one place"
             if into.attributes.get(condition.attribute) != condition.expected:
                 raise ConditionFailed(f"{target} has another value", segment=target)
             if into.sealed:

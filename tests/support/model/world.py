@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName, TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -38,18 +38,32 @@ class ModelSegment:
 
 
 @dataclass
+class ModelTransaction:
+    """A transaction: the segments it was opened beside, and the layout that they are of."""
+
+    key: str
+    layout: int
+    segments: tuple[Segment, ...]
+    state: TransactionState = TransactionState.OPEN
+
+
+@dataclass
 class ModelStream:
     """A stream's configuration and segments.
 
     `segments` take events; `made` are all that are readable: the oldest, then what each scale event
-    made.
+    made. `layout` counts scale events: what a transaction adds has one that was there before.
+    `committing` are in the order in which that was decided.
     """
 
     config: StreamConfig
     segments: tuple[Segment, ...]
     sealed: bool = False
     epoch: int = 0
+    layout: int = 0
     made: list[tuple[Segment, ...]] = field(default_factory=list)
+    transactions: dict[str, ModelTransaction] = field(default_factory=dict)
+    committing: list[ModelTransaction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """A stream that was just made."""
@@ -73,6 +87,7 @@ class World:
         self.history: list[str] = []
         self.merged: set[str] = set()
         self.refusals = 0  # to delete a scope, which damage the real store
+        self.opened = 0  # transactions
         self.kept: set[str] = set()  # deleted names, which the store gives back only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
@@ -93,6 +108,7 @@ class World:
         """Replace segments of a stream by new ones."""
         stream = self.streams[name]
         stream.epoch += 1
+        stream.layout += 1
         made = self.new_segments(name, ranges, epoch=stream.epoch)
         for segment in stream.segments:
             if segment.id in sealed:
@@ -100,6 +116,56 @@ class World:
         kept = [segment for segment in stream.segments if segment.id not in sealed]
         stream.segments = tuple(sorted((*kept, *made), key=lambda segment: segment.keys.low))
         stream.made.append(made)
+
+    def commit(self, name: StreamName) -> None:
+        """Let the store commit what is decided to be: those of the oldest layout first."""
+        stream = self.streams[name]
+        while stream.committing:
+            layout = min(transaction.layout for transaction in stream.committing)
+            batch = [one for one in stream.committing if one.layout == layout]
+            stream.committing = [one for one in stream.committing if one.layout != layout]
+            into = stream.segments
+            if layout != stream.layout:
+                into = self._again(name, batch[0].segments)
+            for transaction in batch:
+                for segment, opened in zip(into, transaction.segments, strict=True):
+                    data = self.segments.pop(transaction_name(name, opened.id, transaction.key))
+                    self.segments[segment_name(name, segment.id)].data += data.data
+                transaction.state = TransactionState.COMMITTED
+            if layout != stream.layout:
+                for segment in (*into, *stream.segments):
+                    self.segments[segment_name(name, segment.id)].sealed = True
+                stream.made.append(into)
+                stream.segments = self._again(name, stream.segments)
+                stream.made.append(stream.segments)
+
+    def _again(self, name: StreamName, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """Segments of a new epoch with the numbers and keys of others."""
+        stream = self.streams[name]
+        stream.epoch += 1
+        made = []
+        for old in segments:
+            segment = Segment(id=stream.epoch * EPOCH + old.id % EPOCH, keys=old.keys)
+            self._new_segment(segment_name(name, segment.id))
+            made.append(segment)
+        return tuple(made)
+
+    def drop(self, name: StreamName, transaction: ModelTransaction) -> None:
+        """Abort a transaction that is open, as the store does with one that nobody keeps."""
+        assert transaction.state is TransactionState.OPEN
+        transaction.state = TransactionState.ABORTED
+        for segment in transaction.segments:
+            self.segments.pop(transaction_name(name, segment.id, transaction.key))
+
+    def open(self, name: StreamName) -> ModelTransaction:
+        """Open a transaction. Their keys count up through all streams."""
+        stream = self.streams[name]
+        self.opened += 1
+        opened = ModelTransaction(f"{self.opened:032x}", stream.layout, stream.segments)
+        stream.transactions[opened.key] = opened
+        for segment in opened.segments:
+            self._new_segment(transaction_name(name, segment.id, opened.key))
+        return opened
 
     def truncate(self, name: StreamName) -> None:
         """Drop all segments of a stream that take events no more."""
@@ -117,11 +183,12 @@ class World:
         self.numbers[name] += len(ranges)
         segments = tuple(Segment(id=first + i, keys=keys) for i, keys in enumerate(ranges))
         for segment in segments:
-            self.time += 1
-            self.segments[segment_name(name, segment.id)] = ModelSegment(
-                attributes={CREATION_TIME: self.time, EVENT_COUNT: 0}
-            )
+            self._new_segment(segment_name(name, segment.id))
         return segments
+
+    def _new_segment(self, name: str) -> None:
+        self.time += 1
+        self.segments[name] = ModelSegment(attributes={CREATION_TIME: self.time, EVENT_COUNT: 0})
 
     def staging(self) -> list[str]:
         """Names of all segments that belong to no stream."""
@@ -129,6 +196,12 @@ class World:
             segment_name(name, segment.id)
             for name, stream in self.streams.items()
             for segment in stream.readable
+        }
+        owned |= {
+            transaction_name(name, segment.id, transaction.key)
+            for name, stream in self.streams.items()
+            for transaction in stream.transactions.values()
+            for segment in transaction.segments
         }
         return sorted(set(self.segments) - owned)
 
@@ -141,3 +214,16 @@ def uniform(count: int) -> list[KeyRange]:
 def segment_name(stream: StreamName, segment: int) -> str:
     """The name of a stream's segment."""
     return f"{stream}/{segment}"
+
+
+def transaction_name(stream: StreamName, segment: int, key: str) -> str:
+    """The name of a transaction's segment beside that one, and of any other with a key."""
+    return f"{segment_name(stream, segment)}#{key}"
+
+
+def number_of(name: str) -> int:
+    """The number of the stream's segment that a segment is, or lies beside.
+
+    It alone decides where a segment lies, and only what lies in one place can be merged.
+    """
+    return int(name.rpartition("/")[2].partition("#")[0]) % EPOCH

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 from pydantic import ValidationError
 
@@ -42,9 +40,8 @@ def test_a_wrong_resource_is_refused(path: str, values: dict[str, object], said:
     assert said
     error = refusal(values)
     assert error.field is not None
-    named = re.sub(r"\[(\d+)\]", r".\1", path)
-    assert error.field.startswith(named) or (
-        named.startswith(error.field) and named.rpartition(".")[2] in error.message
+    assert error.field.startswith(path) or (
+        path.startswith(error.field) and path.rpartition(".")[2] in error.message
     )
     assert "EphemeralStream 'helper'" in error.message
 

@@ -47,7 +47,6 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("metadata.namespace", "a_b"),
         ("spec", REMOVED),
         ("spec", "copy it"),
-        ("spec.source", REMOVED),
         ("spec.source", ["in/orders"]),
         ("spec.source.scope", REMOVED),
         ("spec.source.scope", ""),
@@ -60,7 +59,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.source.storeRef.namespace", "other"),
         ("spec.target", REMOVED),
         ("spec.target.stream", 12),
-        ("spec.target.onExists", "Append"),
+        ("spec.target.onExists", "Skip"),
         ("spec.target.on_exists", "Fail"),
         ("spec.suspend", "perhaps"),
         ("spec.suspend", None),
@@ -306,3 +305,27 @@ def test_resources_cannot_be_changed() -> None:
     spec = load(text(COPY)).copies[0].spec
     with pytest.raises(ValueError, match="frozen"):
         spec.suspend = True  # type: ignore[misc]
+
+
+def test_a_copy_has_one_source_or_several() -> None:
+    """Neither or both is refused; in a list each is named by its place."""
+    source = COPY["spec"]["source"]
+    several = changed(changed(COPY, "spec.source", REMOVED), "spec.sources", [source, source])
+    (copy,) = load(text(STORE, several)).copies
+    assert [field for field, _ in copy.spec.origins] == ["spec.sources[0]", "spec.sources[1]"]
+    for wrong in (changed(COPY, "spec.source", REMOVED), changed(COPY, "spec.sources", [source])):
+        with pytest.raises(InvalidSpec, match="exactly one origin of the bytes is needed"):
+            load(text(STORE, wrong))
+    bad = changed(several, "spec.sources", [source, source | {"stream": "a b"}])
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(STORE, bad))
+    assert caught.value.field == "spec.sources[1].stream"
+
+
+def test_a_target_is_none_of_the_sources() -> None:
+    """A stream cannot be copied onto itself, whatever is copied before it."""
+    source, target = COPY["spec"]["source"], COPY["spec"]["target"]
+    onto = {name: target[name] for name in ("storeRef", "scope", "stream")}
+    several = changed(changed(COPY, "spec.source", REMOVED), "spec.sources", [source, onto])
+    with pytest.raises(InvalidSpec, match="copied onto itself"):
+        load(text(STORE, several))

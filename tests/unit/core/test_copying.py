@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 
 from sluice.core import copying
-from sluice.core.copying import Observed, SeenSegment, SeenSource, SeenTarget, next_step
+from sluice.core.copying import next_step
 from sluice.core.identity import ABORTED, owner_tags
 from sluice.core.journal import Journal
 from sluice.core.model import KeyRange, Segment, SegmentInfo
+from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
 from sluice.core.steps import (
     Bind,
     Claim,
@@ -170,7 +171,7 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
             observed(segment(0, 0), sources=(None, None)), "SourceNotFound", id="source gone"
         ),
         pytest.param(
-            observed(segment(0, 0), sources=(None, None), renewed=True),
+            observed(segment(0, 0), sources=(None, None), renewed=frozenset({0})),
             "SourceReplaced",
             id="source made again with other segments",
         ),
@@ -180,7 +181,7 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
             id="source truncated past a segment",
         ),
         pytest.param(
-            observed(segment(0, 0), sources=(None, None), renewed=True),
+            observed(segment(0, 0), sources=(None, None), renewed=frozenset({0})),
             "SourceReplaced",
             id="all source segments gone, and a stream is there",
         ),

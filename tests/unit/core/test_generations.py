@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.copying import Observed, SeenSegment, SeenTarget, is_behind, next_step
+from sluice.core.copying import is_behind, next_step
 from sluice.core.identity import owner_tags
 from sluice.core.journal import Journal
 from sluice.core.model import KeyRange, Segment, SegmentInfo
+from sluice.core.observed import Observed, SeenSegment, SeenTarget
 from sluice.core.steps import Configure, Publish, Scale, Settle, Shape, Step
 from sluice.errors import TargetReplaced
 from support.plans import COPY, segment_plan, stream_plan

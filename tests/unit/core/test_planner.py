@@ -13,7 +13,7 @@ from sluice.core.model import (
     StreamName,
 )
 from sluice.core.plan import Plan, SegmentPlan, StreamPlan
-from sluice.core.planner import CopyRequest, SeenSegment, cuts, plan_stream
+from sluice.core.planner import CopyRequest, SeenSegment, SourceRequest, cuts, plan_stream
 from sluice.errors import SourceUnsupported
 
 MIB = 1 << 20
@@ -21,7 +21,7 @@ LOGIN = "login"
 CHUNK = 8 * MIB
 REQUEST = CopyRequest(
     copy_id="ab" * 16,
-    source=StreamName(scope="in", stream="s"),
+    sources=(SourceRequest(stream=StreamName(scope="in", stream="s")),),
     target=StreamName(scope="out", stream="t"),
 )
 offsets = st.integers(0, 1 << 45)
@@ -30,7 +30,7 @@ offsets = st.integers(0, 1 << 45)
 def seen(low: float, high: float, number: int = 0, generation: int = 0) -> SeenSegment:
     """A segment of the source with these keys."""
     keys = KeyRange(low=low, high=high)
-    return SeenSegment(number, keys, generation, None, start=3, end=90, created=7, events=4)
+    return SeenSegment(0, number, keys, generation, None, start=3, end=90, created=7, events=4)
 
 
 @given(offsets, offsets)
@@ -160,7 +160,7 @@ def stream_plans(draw: st.DrawFn) -> StreamPlan:
         keys = KeyRange(low=number / count, high=(number + 1) / count)
         events = draw(st.none() | st.integers(0, 1 << 62))
         ranges.append(
-            SeenSegment(number, keys, 0, None, start, start + length, draw(offsets), events)
+            SeenSegment(0, number, keys, 0, None, start, start + length, draw(offsets), events)
         )
     return plan_stream(REQUEST, config=draw(configs), seen=ranges)
 
@@ -172,7 +172,7 @@ def test_a_plan_survives_json(plan: StreamPlan) -> None:
     assert again == plan
     assert again.hash == plan.hash
     whole = Plan(
-        source=(at := StoreAddress(uri="tcp://a:1", secret=LOGIN)),
+        sources=((at := StoreAddress(uri="tcp://a:1", secret=LOGIN)),),
         target=at,
         streams=(plan,),
     )

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from sluice.core.model import StreamName
-from sluice.core.planner import CopyRequest
+from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
@@ -14,7 +14,7 @@ from support.sources import Heard, ManualClock, copy_all, planned, put_source, s
 
 SECOND = CopyRequest(
     copy_id="cd" * 16,
-    source=StreamName(scope="in", stream="s2"),
+    sources=(SourceRequest(stream=StreamName(scope="in", stream="s2")),),
     target=StreamName(scope="out", stream="t2"),
 )
 
@@ -24,7 +24,7 @@ def world() -> World:
     """Gives a world with two sources."""
     made = World()
     put_source(made, [40, 40], [], [9])
-    put_source(made, [20, 1], name=SECOND.source)
+    put_source(made, [20, 1], name=SECOND.sources[0].stream)
     return made
 
 
@@ -34,7 +34,7 @@ class Failing:
     slots = 1
 
     def __init__(self, store: ModelStore, errors: Sequence[InfrastructureError]) -> None:
-        self._inner = InlineExecutor(store, store)
+        self._inner = InlineExecutor([store], store)
         self._errors = list(errors)
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
@@ -105,14 +105,14 @@ def test_a_failing_stream_does_not_stop_another(world: World, first: bool) -> No
     store = ModelStore(world)
     plans = [planned(store), planned(store, SECOND)]
     failing, good = (0, 1) if first else (1, 0)
-    name = segment_name(plans[failing].source, 0)
+    name = segment_name(plans[failing].sources[0].stream, 0)
     world.segments[name].attributes[CREATION_TIME] = 5
     reports = copy_all(store, *plans)
     error = reports[failing].error
     assert error is not None
     assert (error.reason, reports[failing].cleaned) == ("SourceReplaced", True)
     assert reports[good].outcome is Outcome.COPIED
-    assert list(world.streams) == [SOURCE, SECOND.source, plans[good].target]
+    assert list(world.streams) == [SOURCE, SECOND.sources[0].stream, plans[good].target]
     assert world.staging() == []
 
 
@@ -121,7 +121,7 @@ def test_two_streams_are_copied_side_by_side(world: World) -> None:
     store = ModelStore(world)
     reports = copy_all(store, planned(store), planned(store, SECOND))
     assert [report.copy_id for report in reports] == [COPY, SECOND.copy_id]
-    assert world.bytes_of(SECOND.target) == world.bytes_of(SECOND.source)
+    assert world.bytes_of(SECOND.target) == world.bytes_of(SECOND.sources[0].stream)
 
 
 def test_a_store_that_comes_back_is_waited_for(world: World) -> None:
@@ -185,11 +185,11 @@ def test_a_digest_mismatch_cleans_up(world: World) -> None:
                     world.segments[work.staging].data[3] ^= 1
             return results
 
-    (report,) = copy_all(store, planned(store), executor=Flipping(store, store))
+    (report,) = copy_all(store, planned(store), executor=Flipping([store], store))
     assert report.error is not None
     assert (report.error.reason, report.error.category) == ("DigestMismatch", "Integrity")
     assert report.cleaned is True
-    assert list(world.streams) == [SOURCE, SECOND.source]
+    assert list(world.streams) == [SOURCE, SECOND.sources[0].stream]
     assert world.staging() == []
 
 

@@ -50,7 +50,7 @@ def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None
     faster = drive(world, 0)
     plan = planned(ModelStore(world))
     store = Overtaken(world, faster)
-    seen = observe(plan, Ledger(store, COPY, TARGET), store, store)
+    seen = observe(plan, Ledger(store, COPY, TARGET), [store], store)
     assert seen.target is not None
     assert seen.journal is not None
     assert seen.journal.target == seen.target.segments

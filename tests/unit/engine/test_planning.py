@@ -2,6 +2,7 @@ import pytest
 
 from sluice.core import identity
 from sluice.core.model import StreamConfig, StreamName
+from sluice.core.planner import SourceRequest
 from sluice.engine.bounds import COUNT_TRIES
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import Resolved, make_plan, resolve
@@ -23,7 +24,7 @@ def world() -> World:
 
 def test_bounds_identity_and_events_are_taken(world: World) -> None:
     """A plan holds each segment's bounds, creation time and exact event count."""
-    plan = make_plan(REQUEST, ModelStore(world))
+    plan = make_plan(REQUEST, [ModelStore(world)])
     assert [(s.start, s.end, s.created, s.events) for s in plan.segments] == [
         (0, 42, 1001, 3),
         (0, 0, 1002, 0),
@@ -34,7 +35,7 @@ def test_bounds_identity_and_events_are_taken(world: World) -> None:
 def test_planning_changes_nothing(world: World) -> None:
     """A plan that is only looked at leaves no trace in the store."""
     before = set(world.segments)
-    assert resolve(REQUEST, ModelStore(world), ModelStore(world)).recorded is False
+    assert resolve(REQUEST, [ModelStore(world)], ModelStore(world)).recorded is False
     assert set(world.segments) == before
     assert list(world.streams) == [SOURCE]
 
@@ -57,7 +58,7 @@ def test_a_live_segment_is_counted_only_if_it_holds_still(
             world.segments[FIRST].attributes[EVENT_COUNT] += 1
         return Fate.DONE
 
-    plan = make_plan(REQUEST, ModelStore(world, gate))
+    plan = make_plan(REQUEST, [ModelStore(world, gate)])
     assert plan.segments[0].events == expected
     assert plan.segments[0].end == 42 + 10 * min(pauses_after, COUNT_TRIES)
 
@@ -65,14 +66,14 @@ def test_a_live_segment_is_counted_only_if_it_holds_still(
 def test_events_of_a_truncated_segment_are_unknown(world: World) -> None:
     """The store's count includes what was truncated, so the events are counted later."""
     world.segments[FIRST].start = 13
-    segment = make_plan(REQUEST, ModelStore(world)).segments[0]
+    segment = make_plan(REQUEST, [ModelStore(world)]).segments[0]
     assert (segment.start, segment.events) == (13, None)
 
 
 def test_a_wholly_truncated_segment_has_no_events(world: World) -> None:
     """Where no byte is left there is no event, whatever the store counted."""
     world.segments[FIRST].start = 42
-    segment = make_plan(REQUEST, ModelStore(world)).segments[0]
+    segment = make_plan(REQUEST, [ModelStore(world)]).segments[0]
     assert (segment.start, segment.end, segment.events) == (42, 42, 0)
 
 
@@ -82,9 +83,9 @@ def test_a_recorded_plan_holds(world: World) -> None:
     plan = planned(store)
     Ledger(store, COPY, TARGET).begin(plan)
     world.segments[FIRST].data += b"more"
-    assert resolve(REQUEST, store, store) == Resolved(plan, recorded=True)
+    assert resolve(REQUEST, [store], store) == Resolved(plan, recorded=True)
     del world.streams[SOURCE]
-    assert resolve(REQUEST, store, store) == Resolved(plan, recorded=True)
+    assert resolve(REQUEST, [store], store) == Resolved(plan, recorded=True)
 
 
 def test_a_complete_copy_needs_no_source(world: World) -> None:
@@ -92,7 +93,7 @@ def test_a_complete_copy_needs_no_source(world: World) -> None:
     store = ModelStore(world)
     (report,) = copy_all(store, planned(store))
     del world.streams[SOURCE]
-    assert resolve(REQUEST, store, store) == Resolved(None, digest=report.digest)
+    assert resolve(REQUEST, [store], store) == Resolved(None, digest=report.digest)
 
 
 def test_a_copy_that_died_before_tidying_is_gone_on_with(world: World) -> None:
@@ -107,15 +108,30 @@ def test_a_copy_that_died_before_tidying_is_gone_on_with(world: World) -> None:
     (report,) = copy_all(ModelStore(world), plan, target=ModelStore(world, gate), patience=0)
     assert report.error is not None
     store = ModelStore(world)
-    assert resolve(REQUEST, store, store) == Resolved(plan, recorded=True)
+    assert resolve(REQUEST, [store], store) == Resolved(plan, recorded=True)
     assert calls[-1].startswith("delete ")
+
+
+def _of(scope: str, stream: str) -> dict[str, object]:
+    """The change to a request that makes it one for another source."""
+    return {"sources": (SourceRequest(stream=StreamName(scope=scope, stream=stream)),)}
 
 
 @pytest.mark.parametrize(
     ("request_change", "spoil", "reason", "field"),
     [
-        ({"source": StreamName(scope="in", stream="no")}, None, "SourceNotFound", "source.stream"),
-        ({"source": StreamName(scope="no", stream="s")}, None, "SourceNotFound", "source.stream"),
+        (
+            {"sources": (SourceRequest(stream=StreamName(scope="in", stream="no")),)},
+            None,
+            "SourceNotFound",
+            "source.stream",
+        ),
+        (
+            {"sources": (SourceRequest(stream=StreamName(scope="no", stream="s")),)},
+            None,
+            "SourceNotFound",
+            "source.stream",
+        ),
         (
             {"target": StreamName(scope="no", stream="t")},
             None,
@@ -140,7 +156,7 @@ def test_what_is_not_there_or_not_ours_is_refused(
         store.create_stream(TARGET, StreamConfig(tags=spoil))
     before = set(world.segments)
     with pytest.raises(SluiceError) as caught:
-        resolve(REQUEST.model_copy(update=request_change), store, store)
+        resolve(REQUEST.model_copy(update=request_change), [store], store)
     assert (caught.value.reason, caught.value.field) == (reason, f"spec.{field}")
     assert set(world.segments) == before
 
@@ -154,5 +170,5 @@ def test_a_source_that_goes_while_it_is_planned_is_refused(world: World) -> None
         return Fate.DONE
 
     with pytest.raises(SluiceError) as caught:
-        make_plan(REQUEST, ModelStore(world, gate))
+        make_plan(REQUEST, [ModelStore(world, gate)])
     assert caught.value.reason == "SourceReplaced"

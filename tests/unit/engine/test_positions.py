@@ -46,7 +46,7 @@ def test_a_cut_of_each_generation_is_translated() -> None:
 
 def test_offsets_of_a_truncated_segment_are_shifted() -> None:
     """The target's segments begin at 0."""
-    mapped = [Mapped(7, 100, 250, 0, ALL)]
+    mapped = [Mapped(0, 7, 100, 250, 0, ALL)]
     assert translate({7: 130}, mapped) == {0: 30}
     assert mapped[0].shift == -100
 
@@ -55,7 +55,7 @@ def test_offsets_of_a_truncated_segment_are_shifted() -> None:
 def test_a_position_that_was_not_copied_is_refused(cut: dict[int, int]) -> None:
     """Before the copy's beginning, behind its end, in another segment, or nowhere."""
     with pytest.raises(InvalidSpec, match="has not got this position"):
-        translate(cut, [Mapped(7, 100, 250, 0, ALL)])
+        translate(cut, [Mapped(0, 7, 100, 250, 0, ALL)])
 
 
 def test_only_a_whole_target_of_the_copy_tells() -> None:

@@ -18,7 +18,8 @@ from hypothesis.stateful import (
 )
 
 from sluice.core import identity
-from sluice.core.planner import SeenSegment, plan_stream
+from sluice.core.model import StreamName
+from sluice.core.planner import SeenSegment, SourceRequest, plan_stream
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
 
 MANY = 100_000
+SIZES = st.lists(st.integers(0, 40), max_size=3)
+SECOND = StreamName(scope="in", stream="second")
 KINDS = (
     "create_stream",
     "scale",
@@ -85,6 +88,8 @@ class Protocol(RuleBasedStateMachine):
             st.tuples(st.sampled_from(["split", "merge", "truncate"]), st.integers(0, 3)),
             max_size=3,
         ),
+        second=st.none()
+        | st.lists(st.lists(st.integers(0, 40), max_size=3), min_size=1, max_size=2),
         divided=st.booleans(),
         counted=st.booleans(),
     )
@@ -93,14 +98,22 @@ class Protocol(RuleBasedStateMachine):
         shapes: list[list[int]],
         moves: list[tuple[str, int]],
         *,
+        second: list[list[int]] | None = None,
         divided: bool,
         counted: bool,
     ) -> None:
-        """A source of a few segments, scaled or not, of any sizes, in one or more parts each."""
+        """A source of a few segments, scaled or not, in one or more parts each; perhaps another."""
         self.contents = put_scaled_source(self.world, shapes, moves)
+        sources = [SOURCE]
+        if second is not None:
+            self.contents += put_scaled_source(self.world, second, [], name=SECOND)
+            sources.append(SECOND)
+        requests = tuple(SourceRequest(stream=name) for name in sources)
+        self.request = REQUEST.model_copy(update={"sources": requests})
         self.counts = [
-            self.world.segments[segment_name(SOURCE, segment.id)].attributes[EVENT_COUNT]
-            for segment in self.world.streams[SOURCE].readable
+            self.world.segments[segment_name(name, segment.id)].attributes[EVENT_COUNT]
+            for name in sources
+            for segment in self.world.streams[name].readable
         ]
         self.divided = divided
         self.counted = counted
@@ -109,7 +122,7 @@ class Protocol(RuleBasedStateMachine):
 
     def plan(self, store: ModelStore) -> StreamPlan | None:
         """What a driver finds or makes: as `resolve`, with parts of 32 bytes."""
-        found = resolve(REQUEST, store, store)
+        found = resolve(self.request, [store], store)
         if found.plan is None or found.recorded:
             return found.plan
         seen = [
@@ -120,7 +133,7 @@ class Protocol(RuleBasedStateMachine):
             )
             for segment in found.plan.segments
         ]
-        made = plan_stream(REQUEST, config=found.plan.config, seen=seen)
+        made = plan_stream(self.request, config=found.plan.config, seen=seen)
         return split(made) if self.divided else made
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
@@ -132,9 +145,9 @@ class Protocol(RuleBasedStateMachine):
             return "complete before"
         runner = CopyRunner(
             whole_plan(plan),
-            source=store,
+            sources=[store],
             target=store,
-            executor=InlineExecutor(store, store),
+            executor=InlineExecutor([store], store),
             limits=lambda: Limits(slice_bytes=2 * CHUNK),
             clock=clock,
         )

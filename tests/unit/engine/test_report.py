@@ -19,7 +19,7 @@ def test_a_report_adds_its_segments_up() -> None:
     """Bytes and events are those of all segments, counted from their first offset."""
     report = StreamReport(
         copy_id=COPY,
-        source=SOURCE,
+        source=str(SOURCE),
         target=TARGET,
         outcome=Outcome.COPIED,
         segments=(segment(10, 40, 3), segment(0, 5, 1)),

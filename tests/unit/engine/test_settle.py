@@ -51,7 +51,7 @@ def asked(world: World, known: StreamPlan | None = None) -> Answer:
     before = copy.deepcopy((world.streams, world.segments))
     store = ModelStore(world)
     try:
-        return ask(REQUEST, source=(ADDRESS, store), target=(ADDRESS, store), known=known)
+        return ask(REQUEST, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=known)
     finally:
         assert (world.streams, world.segments) == before
 
@@ -59,7 +59,7 @@ def asked(world: World, known: StreamPlan | None = None) -> Answer:
 def dropped(world: World, *, source: bool = True) -> str:
     """What abandoning the copy comes to."""
     store = ModelStore(world)
-    return abandon(REQUEST, source=store if source else None, target=store)
+    return abandon(REQUEST, sources=[store] if source else None, target=store)
 
 
 def copied(world: World) -> StreamPlan:
@@ -280,7 +280,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
 
     broken = ModelStore(world, gate)
     with suppress(StoreUnavailable, InfrastructureError):
-        abandon(REQUEST, source=broken, target=broken)
+        abandon(REQUEST, sources=[broken], target=broken)
     dropped(world)
     assert world.staging() == []
     assert (TARGET in world.streams) == (published > 0)

@@ -112,7 +112,7 @@ def test_both_stores_secrets_are_mounted_once_each() -> None:
     there = StoreAddress(uri="tcp://there:9090", secret="one")  # noqa: S106 - a name
     for source, expected in (("one", ["one"]), ("two", ["one", "two"])):
         here = StoreAddress(uri="tcp://here:9090", secret=source)
-        plan = Plan(source=here, target=there, streams=PLAN.streams)
+        plan = Plan(sources=(here,), target=there, streams=PLAN.streams)
         made = request()
         made = JobRequest(
             child=made.child,

@@ -90,7 +90,7 @@ def look(server: ApiServer) -> Situation:
 
 def test_a_store_is_seen_as_its_probe_says() -> None:
     """By its name in the copy's namespace."""
-    found = look(cluster()).world.source
+    (found,) = look(cluster()).world.sources
     assert isinstance(found, StoreSeen)
     assert (found.name, found.ready, found.held) == ("local", True, False)
 

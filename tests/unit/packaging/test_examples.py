@@ -14,6 +14,7 @@ from sluice.api.load import Resources, load
 from sluice.api.schema import KINDS
 from sluice.api.streamstore import StreamStore
 from sluice.core import access
+from sluice.core.request import copy_request
 from sluice.kube.settings import Profile
 from support.chart import ROOT, refusal, render
 from support.pod_security import violations
@@ -127,6 +128,19 @@ def test_the_store_admits_the_owner_of_another_namespace() -> None:
     access.check(
         store.spec.access, store="main", scope=stream.spec.scope, operations=["Create", "Delete"]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "append"), [("streamcopy-append.yaml", True), ("streamcopy.yaml", False)]
+)
+def test_a_copy_appends_where_its_file_says_so(name: str, append: bool) -> None:  # noqa: FBT001 - a parameter
+    """And the two ways to use one target are two copies."""
+    (copy,) = resources(name).copies
+    assert copy_request(copy, cluster="c").append is append
+    other = "Fail" if append else "Append"
+    target = copy.spec.target.model_copy(update={"on_exists": other})
+    changed = copy.model_copy(update={"spec": copy.spec.model_copy(update={"target": target})})
+    assert copy_request(changed, cluster="c").copy_id != copy_request(copy, cluster="c").copy_id
 
 
 def test_a_copy_with_a_login_is_whole() -> None:

@@ -136,7 +136,7 @@ def test_an_abort_that_was_cut_off_is_finished_first(
 ) -> None:
     """The copy begins anew and comes to its end, with no trace of what was aborted."""
     store = ModelStore(world)
-    copy = StreamCopy(planned(store), 0, store, store)
+    copy = StreamCopy(planned(store), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     for _ in range(3):  # Claim, Bind, Stage
         copy.perform(copy.look())
@@ -179,7 +179,7 @@ def test_the_first_failure_of_a_plan_counts(
     """A driver of several streams fails with the first one's reason, when all have ended."""
     plan = planned(ModelStore(world))
     reports = [
-        StreamReport(copy_id=COPY, source=SOURCE, target=TARGET, outcome=Outcome.COPIED),
+        StreamReport(copy_id=COPY, source=str(SOURCE), target=TARGET, outcome=Outcome.COPIED),
         StreamReport.failed(plan, DigestMismatch("other bytes")),
         StreamReport.failed(plan, TargetExists("there")),
     ]

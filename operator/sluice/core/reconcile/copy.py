@@ -76,7 +76,7 @@ START_PATIENCE: Final = timedelta(minutes=10)
 
 def questions(copy: CopySeen, world: World) -> frozenset[Question]:
     """What the stores have to be asked before `reconcile` can decide."""
-    if copy.deleted is not None or copy.done or not _both_ready(world):
+    if copy.deleted is not None or copy.done or not _all_ready(world):
         return frozenset()
     job = world.job
     if job is not None and job.deleting:
@@ -344,25 +344,25 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     return Decision(status=status.value, actions=actions)
 
 
-def _both_ready(world: World) -> bool:
-    stores = (world.source, world.target)
+def _all_ready(world: World) -> bool:
+    stores = (*world.sources, world.target)
     return all(isinstance(store, StoreSeen) and store.ready for store in stores)
 
 
 def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
     """Why a store cannot be worked with."""
-    for side, store in (("source", world.source), ("target", world.target)):
-        found = _store_trouble(copy, side, store, begun=copy.finalizer)
+    named = [(field, source.store_ref.name) for field, source in copy.spec.origins]
+    named.append(("spec.target", copy.spec.target.store_ref.name))
+    for (field, name), store in zip(named, (*world.sources, world.target), strict=True):
+        found = _store_trouble(f"{field}.storeRef.name", name, store, begun=copy.finalizer)
         if found is not None:
             return found
     return None
 
 
 def _store_trouble(
-    copy: CopySeen, side: str, store: StoreSeen | Trouble | None, *, begun: bool
+    field: str, name: str, store: StoreSeen | Trouble | None, *, begun: bool
 ) -> Trouble | None:
-    field = f"spec.{side}.storeRef.name"
-    name = getattr(copy.spec, side).store_ref.name
     if store is None:
         return Trouble.of(StoreNotFound(f"there is no StreamStore {name!r}", field=field))
     if isinstance(store, Trouble):

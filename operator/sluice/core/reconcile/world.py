@@ -154,7 +154,8 @@ class World:
 
     Attributes:
         now: the time of looking.
-        source, target: the stores; None when there is no such StreamStore, a Trouble when there is
+        sources: the stores of what is copied, one for each stream, as `target`.
+        target: the store; None when there is no such StreamStore, a Trouble when there is
             one whose spec cannot be read.
         profile: why the runtime profile cannot be used; None when it can.
         plan: the plan ConfigMap; None where there is none, or one that holds no plan.
@@ -168,7 +169,7 @@ class World:
     """
 
     now: datetime
-    source: StoreSeen | Trouble | None
+    sources: tuple[StoreSeen | Trouble | None, ...]
     target: StoreSeen | Trouble | None
     profile: Trouble | None = None
     plan: PlanSeen | None = None

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.config import StoreTimeouts
-    from sluice.core.model import KeyRange, Segment, StreamConfig
+    from sluice.core.model import KeyRange, Segment, StreamConfig, TransactionState
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller
+    from sluice.stores.transactions import Transaction
 
 _T = TypeVar("_T")
 
@@ -99,6 +100,10 @@ class PravegaStore(PravegaSegments):
     def is_original(self, segment: int) -> bool:
         """Whether a stream was made with this segment, rather than scaled to it."""
         return names.epoch_of(segment) == 0
+
+    def is_beside(self, one: int, other: int) -> bool:
+        """Whether segments have one number, which alone decides in which container they are."""
+        return names.number_of(one) == names.number_of(other)
 
     def probe(self) -> Health:
         """Whether the cluster is there: its controller, and a segment store to shake hands with.
@@ -216,3 +221,38 @@ class PravegaStore(PravegaSegments):
                 await asyncio.sleep(_POLL)
 
         self._directory.run(scale)
+
+    def open_transaction(self, name: StreamName, *, lease: float) -> Transaction:
+        """Open a transaction in the stream's present epoch. StreamNotFound, StoreRejected."""
+        return self._directory.run(lambda controller: controller.open_transaction(name, lease))
+
+    def keep_transaction(self, name: StreamName, key: str, *, lease: float) -> bool:
+        """Let its lease begin anew; False when it is not open, or has been for too long."""
+        return self._directory.run(lambda controller: controller.keep_transaction(name, key, lease))
+
+    def commit_transaction(self, name: StreamName, key: str) -> bool:
+        """Decide that it is committed, which may be repeated; False when that is too late."""
+        return self._directory.run(lambda controller: controller.commit_transaction(name, key))
+
+    def abort_transaction(self, name: StreamName, key: str) -> bool:
+        """Decide that it is aborted, which may be repeated; False when that is too late."""
+        return self._directory.run(lambda controller: controller.abort_transaction(name, key))
+
+    def transaction(self, name: StreamName, key: str) -> TransactionState:
+        """What becomes of a transaction."""
+        return self._directory.run(lambda controller: controller.transaction(name, key))
+
+    def settled(self, name: StreamName, key: str) -> TransactionState:
+        """What has become of a transaction, once what was decided is done. StoreTimeout."""
+
+        async def settled(controller: Controller) -> TransactionState:
+            deadline = time.monotonic() + self._timeouts.call
+            while (state := await controller.transaction(name, key)).is_passing:
+                if time.monotonic() > deadline:
+                    raise StoreTimeout(
+                        f"transaction {key} of {name} was {state} for {self._timeouts.call:g} s"
+                    )
+                await asyncio.sleep(_POLL)
+            return state
+
+        return self._directory.run(settled)

@@ -311,7 +311,7 @@ def test_a_copy_that_is_whole_in_time_is_done_however_late_it_is_seen() -> None:
     seen = begun(activeDeadlineSeconds=60)
     around = world(now=LATE, jobs=(job(phase=JobPhase.SUCCEEDED),), plan=plan_seen())
     assert said(reconcile(seen, replace(around, answer=WHOLE))) == DONE
-    assert said(reconcile(seen, replace(around, source=AWAY))) == WORKING
+    assert said(reconcile(seen, replace(around, sources=(AWAY,)))) == WORKING
     why = trouble(StoreUnavailable("no connection"))
     assert said(reconcile(seen, replace(around, trouble=why))) == WORKING
 

@@ -188,7 +188,7 @@ def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) ->
     decision = reconcile(seen, world(answer=Planned(plan=whole_plan(stream_plan(*segments)))))
     assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
     assert message(decision) == (
-        "spec.source.stream: the plan for 6000 segments takes 2.0 MB, and a ConfigMap holds "
+        "spec.source.stream: the plan for 6000 segments takes 2.1 MB, and a ConfigMap holds "
         "983 kB of it. Copy it with `sluice run`, which needs no ConfigMap; nothing was made."
     )
     assert decision.actions == ()

@@ -10,7 +10,7 @@ from sluice.core.verification import Result, What
 from sluice.errors import InvalidSpec
 from support.model import ModelStore, World
 from support.plans import SOURCE, TARGET
-from support.sources import REQUEST, copy_all, events_of, planned, put_scaled_source
+from support.sources import copy_all, events_of, planned, put_scaled_source, request_of
 from support.sources import put_source as put
 from support.verifying import (
     MOVES,
@@ -52,7 +52,7 @@ def test_a_copy_s_ranges_are_compared() -> None:
         Range(end=Position(offsets=((0, 13), (1, 0)))),
         Range(begin=Position(offsets=((0, 111), (1, 0)))),
     )
-    request = REQUEST.model_copy(update={"ranges": ranges})
+    request = request_of(*ranges)
     world = copied(request=request)
     found = copy_verified(world, request=request)
     assert found.result is Result.EQUAL
@@ -68,7 +68,7 @@ def test_a_copy_that_begins_after_a_scale_event_lacks_nothing() -> None:
     world = World()
     put_scaled_source(world, SHAPES, MOVES)
     cut = tuple((segment.id, 0) for segment in world.streams[SOURCE].segments)
-    request = REQUEST.model_copy(update={"ranges": (Range(begin=Position(offsets=cut)),)})
+    request = request_of(Range(begin=Position(offsets=cut)))
     copy_all(ModelStore(world), planned(ModelStore(world), request))
     found = copy_verified(world, request=request)
     assert (found.result, found.missing, len(found.segments)) == (Result.EQUAL, (), 2)

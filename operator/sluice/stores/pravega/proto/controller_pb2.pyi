@@ -389,3 +389,105 @@ class DeleteStreamStatus(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     status: DeleteStreamStatus.Status
     def __init__(self, status: _Optional[_Union[DeleteStreamStatus.Status, str]] = ...) -> None: ...
+
+class TxnId(_message.Message):
+    __slots__ = ("highBits", "lowBits")
+    HIGHBITS_FIELD_NUMBER: _ClassVar[int]
+    LOWBITS_FIELD_NUMBER: _ClassVar[int]
+    highBits: int
+    lowBits: int
+    def __init__(self, highBits: _Optional[int] = ..., lowBits: _Optional[int] = ...) -> None: ...
+
+class CreateTxnRequest(_message.Message):
+    __slots__ = ("streamInfo", "lease")
+    STREAMINFO_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    streamInfo: StreamInfo
+    lease: int
+    def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ..., lease: _Optional[int] = ...) -> None: ...
+
+class CreateTxnResponse(_message.Message):
+    __slots__ = ("txnId", "activeSegments")
+    TXNID_FIELD_NUMBER: _ClassVar[int]
+    ACTIVESEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    txnId: TxnId
+    activeSegments: _containers.RepeatedCompositeFieldContainer[SegmentRange]
+    def __init__(self, txnId: _Optional[_Union[TxnId, _Mapping]] = ..., activeSegments: _Optional[_Iterable[_Union[SegmentRange, _Mapping]]] = ...) -> None: ...
+
+class TxnRequest(_message.Message):
+    __slots__ = ("streamInfo", "txnId")
+    STREAMINFO_FIELD_NUMBER: _ClassVar[int]
+    TXNID_FIELD_NUMBER: _ClassVar[int]
+    streamInfo: StreamInfo
+    txnId: TxnId
+    def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ..., txnId: _Optional[_Union[TxnId, _Mapping]] = ...) -> None: ...
+
+class PingTxnRequest(_message.Message):
+    __slots__ = ("streamInfo", "txnId", "lease")
+    STREAMINFO_FIELD_NUMBER: _ClassVar[int]
+    TXNID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    streamInfo: StreamInfo
+    txnId: TxnId
+    lease: int
+    def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ..., txnId: _Optional[_Union[TxnId, _Mapping]] = ..., lease: _Optional[int] = ...) -> None: ...
+
+class PingTxnStatus(_message.Message):
+    __slots__ = ("status",)
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        OK: _ClassVar[PingTxnStatus.Status]
+        LEASE_TOO_LARGE: _ClassVar[PingTxnStatus.Status]
+        MAX_EXECUTION_TIME_EXCEEDED: _ClassVar[PingTxnStatus.Status]
+        SCALE_GRACE_TIME_EXCEEDED: _ClassVar[PingTxnStatus.Status]
+        DISCONNECTED: _ClassVar[PingTxnStatus.Status]
+        COMMITTED: _ClassVar[PingTxnStatus.Status]
+        ABORTED: _ClassVar[PingTxnStatus.Status]
+        UNKNOWN: _ClassVar[PingTxnStatus.Status]
+    OK: PingTxnStatus.Status
+    LEASE_TOO_LARGE: PingTxnStatus.Status
+    MAX_EXECUTION_TIME_EXCEEDED: PingTxnStatus.Status
+    SCALE_GRACE_TIME_EXCEEDED: PingTxnStatus.Status
+    DISCONNECTED: PingTxnStatus.Status
+    COMMITTED: PingTxnStatus.Status
+    ABORTED: PingTxnStatus.Status
+    UNKNOWN: PingTxnStatus.Status
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: PingTxnStatus.Status
+    def __init__(self, status: _Optional[_Union[PingTxnStatus.Status, str]] = ...) -> None: ...
+
+class TxnStatus(_message.Message):
+    __slots__ = ("status",)
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[TxnStatus.Status]
+        FAILURE: _ClassVar[TxnStatus.Status]
+        STREAM_NOT_FOUND: _ClassVar[TxnStatus.Status]
+        TRANSACTION_NOT_FOUND: _ClassVar[TxnStatus.Status]
+    SUCCESS: TxnStatus.Status
+    FAILURE: TxnStatus.Status
+    STREAM_NOT_FOUND: TxnStatus.Status
+    TRANSACTION_NOT_FOUND: TxnStatus.Status
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: TxnStatus.Status
+    def __init__(self, status: _Optional[_Union[TxnStatus.Status, str]] = ...) -> None: ...
+
+class TxnState(_message.Message):
+    __slots__ = ("state",)
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        UNKNOWN: _ClassVar[TxnState.State]
+        OPEN: _ClassVar[TxnState.State]
+        COMMITTING: _ClassVar[TxnState.State]
+        COMMITTED: _ClassVar[TxnState.State]
+        ABORTING: _ClassVar[TxnState.State]
+        ABORTED: _ClassVar[TxnState.State]
+    UNKNOWN: TxnState.State
+    OPEN: TxnState.State
+    COMMITTING: TxnState.State
+    COMMITTED: TxnState.State
+    ABORTING: TxnState.State
+    ABORTED: TxnState.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: TxnState.State
+    def __init__(self, state: _Optional[_Union[TxnState.State, str]] = ...) -> None: ...

@@ -124,6 +124,31 @@ class ControllerServiceStub:
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScaleStatusRequest.SerializeToString,
                 response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScaleStatusResponse.FromString,
                 _registered_method=True)
+        self.createTransaction = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/createTransaction',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateTxnRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateTxnResponse.FromString,
+                _registered_method=True)
+        self.pingTransaction = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/pingTransaction',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.PingTxnRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.PingTxnStatus.FromString,
+                _registered_method=True)
+        self.commitTransaction = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/commitTransaction',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnStatus.FromString,
+                _registered_method=True)
+        self.abortTransaction = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/abortTransaction',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnStatus.FromString,
+                _registered_method=True)
+        self.checkTransactionState = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/checkTransactionState',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnState.FromString,
+                _registered_method=True)
         self.getURI = channel.unary_unary(
                 '/io.pravega.controller.stream.api.grpc.v1.ControllerService/getURI',
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.SegmentId.SerializeToString,
@@ -251,6 +276,37 @@ class ControllerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def createTransaction(self, request, context):
+        """Transactions. A committed one stays known for a day.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def pingTransaction(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def commitTransaction(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def abortTransaction(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def checkTransactionState(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def getURI(self, request, context):
         """Access to a segment: which server owns it, and a token to show there.
         """
@@ -356,6 +412,31 @@ def add_ControllerServiceServicer_to_server(servicer, server):
                     servicer.checkScale,
                     request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScaleStatusRequest.FromString,
                     response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScaleStatusResponse.SerializeToString,
+            ),
+            'createTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.createTransaction,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateTxnRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateTxnResponse.SerializeToString,
+            ),
+            'pingTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.pingTransaction,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.PingTxnRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.PingTxnStatus.SerializeToString,
+            ),
+            'commitTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.commitTransaction,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnStatus.SerializeToString,
+            ),
+            'abortTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.abortTransaction,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnStatus.SerializeToString,
+            ),
+            'checkTransactionState': grpc.unary_unary_rpc_method_handler(
+                    servicer.checkTransactionState,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnState.SerializeToString,
             ),
             'getURI': grpc.unary_unary_rpc_method_handler(
                     servicer.getURI,
@@ -854,6 +935,141 @@ class ControllerService:
             '/io.pravega.controller.stream.api.grpc.v1.ControllerService/checkScale',
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScaleStatusRequest.SerializeToString,
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ScaleStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def createTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/createTransaction',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateTxnRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateTxnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def pingTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/pingTransaction',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.PingTxnRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.PingTxnStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def commitTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/commitTransaction',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def abortTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/abortTransaction',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def checkTransactionState(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/checkTransactionState',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnState.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,157 @@
+"""One call to the controller's gRPC service: deadline, credentials, and what a refusal means.
+
+A status that the caller can act on is an answer or an error of its own; every other one is
+StoreRejected. Messages name what was asked, and never a credential.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+
+from sluice.core.model import KeyRange, Segment
+from sluice.errors import (
+    AuthenticationFailed,
+    BackendError,
+    PermissionDenied,
+    ScopeNotFound,
+    SluiceError,
+    StoreBusy,
+    StoreRejected,
+    StoreTimeout,
+    StoreUnavailable,
+    StreamNotFound,
+)
+from sluice.stores.pravega.proto import controller_pb2 as pb
+from sluice.stores.pravega.proto.controller_pb2_grpc import ControllerServiceStub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sluice.core.model import StreamName
+    from sluice.stores.base import Told
+    from sluice.stores.credentials import Credentials
+    from sluice.stores.pravega.names import Endpoint
+
+_OPTIONS: Final = (
+    # The segment stores are reached directly, so the controller is too, whatever the environment.
+    ("grpc.enable_http_proxy", 0),
+    # A controller that comes back is found within seconds and not within two minutes.
+    ("grpc.max_reconnect_backoff_ms", 2000),
+)
+
+_BEING_MADE: Final = "State: CREATING"
+"""What the controller says of a stream that somebody is making at this moment."""
+
+_FAILURES: Final[Mapping[grpc.StatusCode, type[BackendError]]] = {
+    grpc.StatusCode.UNAVAILABLE: StoreUnavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: StoreTimeout,
+    grpc.StatusCode.UNAUTHENTICATED: AuthenticationFailed,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: StoreBusy,
+}
+"""What a failed call means; any other code is StoreRejected."""
+
+
+class Calls:
+    """What all calls to one controller share. Made, used and closed in one event loop.
+
+    Args:
+        endpoint: where the controller listens.
+        credentials: sent with each call, when there are any.
+        timeout: seconds that one call may take.
+        told: of each call.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        credentials: Credentials | None,
+        timeout: float,
+        told: Told | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._metadata = _basic(credentials) if credentials else ()
+        self._channel = grpc.aio.insecure_channel(str(endpoint), options=_OPTIONS)
+        self.stub = ControllerServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._names = {method: name for name, method in vars(self.stub).items()}
+        self._told = told
+
+    async def close(self) -> None:
+        """Close the channel; calls under way are cancelled."""
+        await self._channel.close()
+
+    async def call(
+        self, method: Any, request: Any, doing: str, *, missing: SluiceError | None = None
+    ) -> Any:
+        """One call; `missing` is what the code NOT_FOUND means, where it means something."""
+        begun = time.monotonic()
+        try:
+            return await method(request, timeout=self._timeout, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            code = error.code()
+            if missing is not None and code is grpc.StatusCode.NOT_FOUND:
+                raise missing from None
+            failure = _FAILURES.get(code, StoreRejected)
+            if code is grpc.StatusCode.INTERNAL and _BEING_MADE in (error.details() or ""):
+                failure = StoreBusy
+            raise failure(
+                f"cannot {doing}: the controller at {self._endpoint} said {code.name}"
+                f" ({error.details() or 'without a reason'})"
+            ) from None
+        finally:
+            if self._told is not None:
+                self._told(self._names[method], time.monotonic() - begun)
+
+
+def _basic(credentials: Credentials) -> tuple[tuple[str, str], ...]:
+    pair = f"{credentials.username}:{credentials.password}".encode()
+    return (("authorization", f"Basic {base64.b64encode(pair).decode()}"),)
+
+
+def info(name: StreamName) -> pb.StreamInfo:
+    """A stream in the words of the protocol."""
+    return pb.StreamInfo(scope=name.scope, stream=name.stream)
+
+
+def segments(ranges: Iterable[pb.SegmentRange]) -> tuple[Segment, ...]:
+    """Segments as the controller names them, by key range."""
+    found = (
+        Segment(id=r.segmentId.segmentId, keys=KeyRange(low=r.minKey, high=r.maxKey))
+        for r in ranges
+    )
+    return tuple(sorted(found, key=lambda segment: segment.keys.low))
+
+
+def settle(reply: Any, doing: str, **known: bool | SluiceError) -> bool:
+    """True for SUCCESS; for a status in `known` what stands there; else StoreRejected."""
+    status = type(reply).Status.Name(reply.status)
+    outcome = known.get(status, True if status == "SUCCESS" else unexpected(status, doing))
+    if isinstance(outcome, SluiceError):
+        raise outcome
+    return outcome
+
+
+def settle_update(reply: Any, doing: str, name: StreamName) -> None:
+    """Raise unless a change of a stream was accepted. StreamNotFound, ScopeNotFound."""
+    settle(reply, doing, STREAM_NOT_FOUND=no_stream(name), SCOPE_NOT_FOUND=no_scope(name.scope))
+
+
+def unexpected(status: str, doing: str) -> StoreRejected:
+    """What a status means that nobody can act on."""
+    return StoreRejected(f"cannot {doing}: the controller answered {status}")
+
+
+def no_scope(scope: str) -> ScopeNotFound:
+    """There is no such scope."""
+    return ScopeNotFound(f"there is no scope {scope}")
+
+
+def no_stream(name: StreamName) -> StreamNotFound:
+    """There is no such stream."""
+    return StreamNotFound(f"there is no stream {name}")

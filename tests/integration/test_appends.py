@@ -1,0 +1,188 @@
+"""Copies into streams that live: the Java client writes to them meanwhile, and reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.model import StreamName
+from sluice.core.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.planning import resolve
+from sluice.engine.report import Outcome
+from sluice.engine.stream import Limits, StreamCopy
+from sluice.pipelines.program import Stores
+from support.command import Copy
+from support.inline import SETTINGS, begin, job_of, run_inline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from sluice.core.model import KeyRange, StreamConfig
+
+KEYS = 64
+EPOCH = 1 << 32
+Ranges = list[tuple[float, float]]
+SPLIT: tuple[list[int], Ranges] = ([0], [(0.0, 0.2), (0.2, 0.5)])
+MERGED: tuple[list[int], Ranges] = ([EPOCH | 3, 1], [(0.2, 1.0)])
+
+
+@pytest.fixture
+def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
+    """Gives a copy within a scope of its own, whose streams are still to be made."""
+    source, target = (scope, "source"), (scope, "target")
+    return Copy(tmp_path, standalone.controller_uri, source, target, exists="Append")
+
+
+def _written(
+    copy: Copy, foreign: ForeignClient, scales: list[tuple[list[int], Ranges]], *, count: int = 2000
+) -> int:
+    """A source with so many events before and after each scale event; how many there are."""
+    foreign.create(*copy.source, segments=2)
+    events = 0
+    for ended, ranges in [([], []), *scales]:
+        if ended:
+            assert foreign.scale(*copy.source, segments=ended, ranges=ranges)
+        foreign.write(*copy.source, events=count, keys=KEYS, first=events)
+        events += count
+    return events
+
+
+def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
+    """The target's configuration, and the key ranges of those segments that take events."""
+    with Stores(SETTINGS) as stores:
+        name = StreamName(scope=copy.target[0], stream=copy.target[1])
+        found = stores[job_of(copy).target].describe(name)
+        assert found is not None
+        return found.config, [segment.keys for segment in found.tail]
+
+
+@pytest.mark.parametrize(
+    ("segments", "scales"),
+    [(2, []), (3, []), (1, [SPLIT, MERGED]), (3, [SPLIT, MERGED])],
+    ids=[
+        "as the source is",
+        "of more segments",
+        "of fewer epochs",
+        "of fewer epochs, more of them",
+    ],
+)
+def test_a_source_is_appended_beside_a_live_writer(
+    copy: Copy, foreign: ForeignClient, segments: int, scales: list[tuple[list[int], Ranges]]
+) -> None:
+    """Each event is there once, in order for its key; the writer loses, repeats and fails nothing.
+
+    The target has its key ranges and its configuration again.
+    """
+    events = _written(copy, foreign, scales)
+    foreign.create(*copy.target, segments=segments)
+    before = _looks(copy)
+    stop = foreign.start_writer(*copy.target, rate=1000, keys=50, seed=1)
+    report = run_inline(copy)
+    live = stop()
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.events == events
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert (read.events, read.keys) == (events + live.events, KEYS + 50)
+    assert _looks(copy) == before
+    foreign.write(*copy.target, events=1000, keys=KEYS, first=events)
+    assert foreign.read(*copy.target).clean
+
+
+def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignClient) -> None:
+    """The same resource does nothing the second time; one of another name does it all again."""
+    events = _written(copy, foreign, [SPLIT])
+    foreign.create(*copy.target, segments=1)
+    assert run_inline(copy).outcome is Outcome.COPIED
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+    assert foreign.read(*copy.target).events == events
+    assert run_inline(replace(copy, name="again")).outcome is Outcome.COPIED
+    read = foreign.read(*copy.target)
+    assert (read.events, read.duplicates) == (2 * events, events)
+
+
+def test_sources_are_appended_one_after_the_other(copy: Copy, foreign: ForeignClient) -> None:
+    """In order for each key over all of them; the target has another layout and is written to."""
+    events = _written(copy, foreign, [SPLIT])
+    more = (copy.source[0], "more")
+    foreign.create(*more, segments=3)
+    foreign.write(*more, events=2000, keys=KEYS, first=events)
+    foreign.create(*copy.target, segments=1)
+    before = _looks(copy)
+    stop = foreign.start_writer(*copy.target, rate=1000, keys=50, seed=1)
+    report = run_inline(replace(copy, more=[(more, [])]))
+    live = stop()
+    assert report.outcome is Outcome.COPIED, report.error
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert read.events == events + 2000 + live.events
+    assert _looks(copy) == before
+
+
+def test_a_target_that_is_made_again_is_appended_to_again(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """A receipt is for the stream that it was given for."""
+    events = _written(copy, foreign, [])
+    for _ in range(2):
+        foreign.create(*copy.target, segments=1)
+        assert run_inline(copy).outcome is Outcome.COPIED
+        assert foreign.read(*copy.target).events == events
+        foreign.seal(*copy.target)
+        foreign.delete(*copy.target)
+
+
+def test_a_target_that_is_not_there_is_made(copy: Copy, foreign: ForeignClient) -> None:
+    """As by a copy that does not append: it is then the copy's own, and complete."""
+    events = _written(copy, foreign, [SPLIT])
+    assert run_inline(copy).outcome is Outcome.COPIED
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+    assert foreign.read(*copy.target).events == events
+
+
+def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
+    """Before anything is staged."""
+    _written(copy, foreign, [])
+    foreign.create(*copy.target, segments=1)
+    foreign.seal(*copy.target)
+    report = run_inline(copy)
+    assert report.error is not None
+    assert report.error.reason == "TargetSealed"
+
+
+def test_each_step_may_be_another_drivers(copy: Copy, foreign: ForeignClient) -> None:
+    """A driver that dies after each step costs nothing but the time; the writer notices nothing."""
+    events = _written(copy, foreign, [SPLIT, MERGED])
+    foreign.create(*copy.target, segments=3)
+    before = _looks(copy)
+    stop = foreign.start_writer(*copy.target, rate=1000, keys=50, seed=1)
+    begin(copy)
+    job = job_of(copy)
+    taken = []
+    while True:
+        with Stores(SETTINGS) as stores:
+            (address,) = job.sources
+            source, target = stores[address], stores[job.target]
+            one = resolve(job.request, [source], target)
+            if one.plan is None:
+                break
+            driver = StreamCopy(one.plan, 0, [source], target)
+            taken.append(driver.look())
+            if isinstance(taken[-1], Transfer | Verify):
+                slices = driver.slices(taken[-1], Limits(), 1)
+                driver.absorb(taken[-1], InlineExecutor([source], target).run([slices]))
+            else:
+                driver.perform(taken[-1])
+    live = stop()
+    assert {Reshape, Open, Return, Join, Commit} <= {type(step) for step in taken}
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert read.events == events + live.events
+    assert _looks(copy) == before

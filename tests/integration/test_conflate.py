@@ -1,0 +1,99 @@
+"""Several streams copied into one, in order; read by the Java client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.engine.report import Outcome
+from sluice.stores.pravega import cuts
+from support.command import Copy
+from support.inline import run_inline, staging_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+
+EVENTS = 3000
+KEYS = 32
+
+
+@pytest.fixture
+def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
+    """Gives a copy of three streams, of which each goes on with the keys of the one before."""
+    return Copy(
+        tmp_path,
+        standalone.controller_uri,
+        (scope, "monday"),
+        (scope, "week"),
+        more=[((scope, "tuesday"), []), ((scope, "wednesday"), [])],
+    )
+
+
+def _written(copy: Copy, foreign: ForeignClient) -> None:
+    """Three streams of other numbers of segments, the second one scaled."""
+    streams = [copy.source, *(stream for stream, _ in copy.more)]
+    for number, stream in enumerate(streams):
+        foreign.create(*stream, segments=number + 1)
+        foreign.write(*stream, events=EVENTS // 2, keys=KEYS, first=number * EVENTS)
+        if number == 1:
+            assert foreign.scale(*stream)
+        first = number * EVENTS + EVENTS // 2
+        foreign.write(*stream, events=EVENTS // 2, keys=KEYS, first=first)
+
+
+def test_streams_follow_one_another_in_the_order_given(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Each key's events come in the order of the sources, and within them in theirs."""
+    _written(copy, foreign)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.source.endswith("monday and 2 more")
+    assert report.events == 3 * EVENTS
+    read = foreign.read(*copy.target)
+    assert read.clean, read
+    assert read.events == 3 * EVENTS
+    assert staging_of(copy, standalone, [one.target for one in report.segments]) == []
+    foreign.write(*copy.target, events=1000, keys=KEYS, first=3 * EVENTS)
+    assert foreign.read(*copy.target).clean
+
+
+def test_a_part_of_each_is_taken_where_that_is_asked_for(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """Ranges belong to their source."""
+    _written(copy, foreign)
+    tuesday = copy.more[0][0]
+    cut = foreign.info(*copy.source).tail
+    copy.ranges = [{"from": {"at": "StreamCut", "streamCut": cut}}]
+    foreign.write(*copy.source, events=500, keys=KEYS, seed=1)
+    copy.more = [(tuesday, [])]
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.events == 500 + EVENTS
+    assert foreign.read(*copy.target).events == 500 + EVENTS
+
+
+def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignClient) -> None:
+    """Segments of the same ids are told apart by their stream."""
+    _written(copy, foreign)
+    assert run_inline(copy).outcome is Outcome.COPIED
+    last = copy.more[-1][0]
+    translated = copy.run("position", "--cut", foreign.info(*last).tail)
+    assert translated.code == 0, translated.err
+    assert cuts.read(translated.out.strip()) == cuts.read(foreign.info(*copy.target).tail)
+
+
+def test_a_source_that_is_not_there_is_named_by_its_place(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """Nothing is made of the others."""
+    _written(copy, foreign)
+    copy.more.append(((copy.source[0], "sunday"), []))
+    error = run_inline(copy).error
+    assert error is not None
+    assert (error.reason, error.field) == ("SourceNotFound", "spec.sources[3].stream")
+    assert "week" not in (foreign.streams(copy.source[0]) or [])

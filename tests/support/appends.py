@@ -1,0 +1,38 @@
+"""Streams that a copy appends to, and what became of them, in the model store."""
+
+from collections.abc import Sequence
+
+from sluice.core.model import Scaling, StreamConfig
+from sluice.core.planner import CopyRequest, SourceRequest
+from support.model import ModelStore, World, segment_name
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import events_of
+
+APPEND = CopyRequest(
+    copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET, append=True
+)
+
+
+def put_target(world: World, count: int, *, scaling: Scaling | None = None) -> None:
+    """Put a stream of somebody's into the world, with so many segments and an event in each."""
+    config = StreamConfig(scaling=scaling or Scaling(min_segments=count), tags=("team=b",))
+    store = ModelStore(world)
+    store.create_stream(TARGET, config.model_copy(update={"scaling": Scaling(min_segments=count)}))
+    world.streams[TARGET].config = config
+    for number in range(count):
+        live_write(world, number, 0)
+
+
+def live_write(world: World, place: int, number: int) -> bytes:
+    """A live writer writes an event to one of the segments that take them; gives its bytes."""
+    tail = world.streams[TARGET].segments
+    segment = tail[place % len(tail)]
+    data = events_of([20], seed=10_000 + 100 * number + place)
+    world.segments[segment_name(TARGET, segment.id)].data += data
+    return data
+
+
+def appended(world: World, contents: Sequence[bytes]) -> list[int]:
+    """How often each of these byte strings is found in the target's segments."""
+    found = world.bytes_of(TARGET)
+    return [sum(data.count(content) for data in found) for content in contents if content]

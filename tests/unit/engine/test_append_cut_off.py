@@ -1,0 +1,196 @@
+"""An append that is cut off, or overtaken, at any call to the store.
+
+Each call is tried where there is most to go wrong, and each fourth of them elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.model import TransactionState
+from sluice.engine.abort import abort
+from sluice.engine.report import Outcome
+from sluice.errors import AbortRefused
+from support.actors import Actor
+from support.appends import APPEND
+from support.model import Fate
+from support.plans import TARGET
+from unit.engine.test_append_machine import Appending, drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DONE = (Outcome.COPIED, Outcome.ALREADY_COMPLETE)
+GENERATIONS = "two generations into fewer segments"
+TWO_SOURCES = "two sources, one after the other"
+SHAPES = {
+    GENERATIONS: ([[9], [20], [17]], [("split", 0)], 1),
+    "one segment, in parts, into more": ([[9, 30]], [], 2),
+    "the same layout": ([[9], [20]], [], 2),
+    TWO_SOURCES: ([[9], [20]], [], 1),
+}
+
+
+def _machine(shape: str) -> Appending:
+    """Two drivers that have not made a call yet."""
+    shapes, moves, count = SHAPES[shape]
+    machine = Appending()
+    second = [[30]] if shape is TWO_SOURCES else None
+    machine.streams(
+        shapes=shapes, moves=moves, count=count, second=second, divided="parts" in shape
+    )
+    return machine
+
+
+def _finish(machine: Appending, actor: Actor) -> None:
+    while actor.alive:
+        machine.turn(actor, Fate.DONE)
+    machine.all_or_nothing_of_a_generation_is_readable()
+    machine.live_events_are_there_in_order()
+    machine.what_was_promised_holds()
+
+
+def _killed(machine: Appending, held: Actor) -> None:
+    """It dies, and another driver goes on."""
+    machine.killed = True
+    held.kill()
+    _finish(machine, machine.alive[1])
+
+
+def _overtaken(machine: Appending, held: Actor) -> None:
+    """Another driver does all of it, and then it goes on where it was."""
+    _finish(machine, machine.alive[1])
+    assert machine.alive[1].result in (*DONE, "complete before")
+    _finish(machine, held)
+
+
+def _passed(machine: Appending, held: Actor) -> None:
+    """Another driver goes on until all is under transactions; it is done before that one is."""
+    other = machine.alive[1]
+    while other.alive and not other.pending.startswith("commit_transaction"):
+        machine.turn(other, Fate.DONE)
+    _finish(machine, held)
+    _finish(machine, other)
+
+
+def _reply_lost(machine: Appending, held: Actor) -> None:
+    """Its call is done, and it does not hear of that."""
+    held.move(Fate.REPLY_LOST)
+    _finish(machine, held)
+
+
+def _dropped(machine: Appending, held: Actor) -> None:
+    """The store drops the transactions that are open."""
+    for one in machine.open():
+        machine.world.drop(TARGET, one)
+    _finish(machine, held)
+
+
+def _half_dropped(machine: Appending, held: Actor) -> None:
+    """The store drops the latest of them only."""
+    for one in machine.open()[-1:]:
+        machine.world.drop(TARGET, one)
+    _finish(machine, held)
+
+
+def _scaled(machine: Appending, held: Actor) -> None:
+    """Somebody scales the target."""
+    machine.scaled = True
+    machine.world.scale(TARGET, 3)
+    _finish(machine, held)
+
+
+def _aborted(machine: Appending, held: Actor) -> None:
+    """The copy is aborted, unless that is too late; then it goes on where it was."""
+    machine.aborted = True
+
+    def body(store: object, _: object) -> object:
+        try:
+            return abort(APPEND.copy_id, TARGET, store)  # type: ignore[arg-type]
+        except AbortRefused:
+            return "refused"
+
+    one = Actor("abort", machine.world, body)
+    while one.alive:
+        one.move()
+    assert one.error is None
+    _finish(machine, held)
+
+
+EVENTS = {
+    "killed": _killed,
+    "overtaken": _overtaken,
+    "passed": _passed,
+    "reply lost": _reply_lost,
+    "dropped": _dropped,
+    "half dropped": _half_dropped,
+    "scaled": _scaled,
+    "aborted": _aborted,
+}
+
+
+THOROUGHLY = (_killed, _overtaken, _aborted)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+def test_whatever_happens_at_whichever_call_all_is_appended_once(
+    shape: str, event: Callable[[Appending, Actor], None]
+) -> None:
+    """In the end there is each byte of the source once, the target as it was, and a receipt."""
+    calls = 0
+    while True:
+        machine = _machine(shape)
+        held = machine.alive[0]
+        for _ in range(calls):
+            if held.alive:
+                machine.turn(held, Fate.DONE)
+        if not held.alive:
+            break
+        machine.write(0.1)
+        event(machine, held)
+        machine.write(0.1)
+        machine.teardown()
+        calls += 1 if shape == GENERATIONS and event in THOROUGHLY else 4
+    assert calls > 50
+    assert all(one.state is not TransactionState.OPEN for one in _transactions(machine))
+
+
+def _transactions(machine: Appending) -> list[object]:
+    return list(machine.world.streams[TARGET].transactions.values())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
+    """Wherever the other comes in: all is there of both, and the target has its layout again."""
+    calls = 0
+    while True:
+        machine = _machine(shape)
+        held = machine.alive[0]
+        for _ in range(calls):
+            if held.alive:
+                machine.turn(held, Fate.DONE)
+        if not held.alive:
+            break
+        _run(machine, "cd" * 16)
+        while held.alive:
+            held.move()
+        for copy_id in (APPEND.copy_id, "cd" * 16):
+            _run(machine, copy_id)
+        assert set(machine.found()) <= {1, 2}
+        assert machine.found() == [2 if content else 1 for content in machine.contents]
+        stream = machine.world.streams[TARGET]
+        assert stream.config == machine.before
+        assert [segment.keys for segment in stream.segments] == machine.layout
+        calls += 4
+
+
+def _run(machine: Appending, copy_id: str) -> None:
+    """A driver of a copy runs to its end, or until it has no patience any more."""
+    request = machine.request.model_copy(update={"copy_id": copy_id})
+    actor = Actor(copy_id, machine.world, lambda store, clock: drive(request, store, clock))
+    while actor.alive:
+        actor.move()
+    assert actor.error is None

@@ -1,0 +1,338 @@
+"""Copies that append to a stream of somebody's, on the model store."""
+
+import pytest
+
+from sluice.core.model import ScaleType, Scaling, StreamName
+from sluice.core.planner import SourceRequest
+from sluice.core.progress import Progress
+from sluice.core.reconcile.world import Complete, Planned
+from sluice.core.steps import (
+    Certify,
+    Commit,
+    Decide,
+    Forget,
+    Join,
+    Note,
+    Open,
+    Return,
+    Step,
+    Tighten,
+    Transfer,
+    Verify,
+)
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.planning import resolve
+from sluice.engine.positions import position_map
+from sluice.engine.progress import Watch
+from sluice.engine.report import Outcome
+from sluice.engine.settle import abandon, ask
+from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.verification import Subject, match_copy
+from sluice.errors import InvalidSpec, StoreBusy
+from support.appends import APPEND, appended, live_write, put_target
+from support.model import ModelStore, World
+from support.plans import ADDRESS, SOURCE, TARGET
+from support.sources import Heard, copy_all, drive, planned, put_scaled_source, split
+from unit.engine.test_append_machine import kept
+
+MOVES = {
+    "as it is": [],
+    "split": [("split", 0)],
+    "merged": [("merge", 0)],
+    "scaled again and again": [("split", 0), ("merge", 1), ("split", 1)],
+    "truncated": [("split", 0), ("truncate", 0), ("merge", 1)],
+}
+
+
+@pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_all_of_a_source_is_appended_once(moves: list[tuple[str, int]], count: int) -> None:
+    """Whatever the layouts of the two; the target gets its layout and its policy back."""
+    world = World()
+    contents = put_scaled_source(world, [[5, 90, 3], [40], [17]], moves)
+    put_target(world, count)
+    before = world.streams[TARGET].config
+    store = ModelStore(world)
+    (report,) = copy_all(store, split(planned(store, APPEND)))
+    assert report.error is None
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    stream = world.streams[TARGET]
+    assert len(stream.segments) == count
+    assert stream.config == before
+    assert sum(map(len, world.bytes_of(TARGET))) == sum(map(len, contents)) + 28 * count
+
+
+def test_one_that_is_done_is_not_done_again() -> None:
+    """The receipt says so, when the journal and everything else of the copy is gone."""
+    world = World()
+    contents = put_scaled_source(world, [[5], [6]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store, APPEND))
+    found = resolve(APPEND, [store], store)
+    assert found.plan is None
+    assert found.digest == report.digest
+    assert appended(world, contents) == [1, 1]
+    assert set(world.staging()) == kept()
+
+
+def test_another_resource_appends_again() -> None:
+    """Each copy has receipts of its own."""
+    world = World()
+    contents = put_scaled_source(world, [[5], [6]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    copy_all(store, planned(store, APPEND))
+    copy_all(store, planned(store, APPEND.model_copy(update={"copy_id": "cd" * 16})))
+    assert appended(world, contents) == [2, 2]
+
+
+def test_a_target_of_the_same_layout_is_not_scaled() -> None:
+    """Then nothing but the transaction is needed, and no reader has an epoch to cross."""
+    world = World()
+    put_scaled_source(world, [[5], [6]], [])
+    put_target(world, 2)
+    epoch = world.streams[TARGET].epoch
+    store = ModelStore(world)
+    heard = Heard()
+    copy_all(store, planned(store, APPEND), listener=heard)
+    assert world.streams[TARGET].epoch == epoch
+    assert "Loosen" not in heard.steps
+
+
+def test_a_policy_is_touched_only_if_it_wants_more_segments_than_the_source_had() -> None:
+    """A stream that was scaled by hand would be scaled back by any change of its configuration."""
+    world = World()
+    put_scaled_source(world, [[5], [6]], [])
+    put_target(world, 3, scaling=Scaling(min_segments=1))
+    store = ModelStore(world)
+    heard = Heard()
+    copy_all(store, planned(store, APPEND), listener=heard)
+    assert "Loosen" not in heard.steps
+    assert len(world.streams[TARGET].segments) == 3
+
+
+def test_a_policy_that_is_touched_is_given_back() -> None:
+    """Rate, factor and least number included."""
+    world = World()
+    put_scaled_source(world, [[5]], [])
+    policy = Scaling(type=ScaleType.BY_BYTES, target_rate=77, scale_factor=3, min_segments=2)
+    put_target(world, 2, scaling=policy)
+    store = ModelStore(world)
+    heard = Heard()
+    copy_all(store, planned(store, APPEND), listener=heard)
+    assert "Loosen" in heard.steps
+    assert world.streams[TARGET].config.scaling == policy
+    assert world.streams[TARGET].config.tags == ("team=b",)
+
+
+def test_a_target_that_is_scaled_meanwhile_is_appended_to_all_the_same() -> None:
+    """What was staged where it does not fit any more is staged again, under open transactions."""
+    world = World()
+    contents = put_scaled_source(world, [[5, 90], [6]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+
+    class Scaler(Heard):
+        def step(self, copy, step) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+            super().step(copy, step)
+            if self.steps[-1] == "Verify":
+                world.scale(TARGET, 3)
+
+    heard = Scaler()
+    (report,) = copy_all(store, planned(store, APPEND), listener=heard)
+    assert report.error is None
+    assert heard.steps.count("Restart") == 1
+    assert appended(world, contents) == [1, 1]
+    assert len(world.streams[TARGET].segments) == 3
+    assert set(world.staging()) == kept()
+
+
+def test_a_live_writer_goes_on() -> None:
+    """Its events are there, in its order, whenever it writes."""
+    world = World()
+    put_scaled_source(world, [[5, 90], [6]], [("split", 0)])
+    put_target(world, 1)
+    store = ModelStore(world)
+    written: list[bytes] = []
+
+    class Writer(Heard):
+        def step(self, copy, step) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+            super().step(copy, step)
+            written.append(live_write(world, 0, len(written) + 1))
+
+    copy_all(store, planned(store, APPEND), listener=Writer())
+    all_bytes = b"".join(world.bytes_of(TARGET))
+    places = [all_bytes.find(one) for one in written]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def _driven(world: World, until: type[Step]) -> StreamCopy:
+    """A driver that died when a step of this kind was next."""
+    store = ModelStore(world)
+    copy = StreamCopy(planned(store, APPEND), 0, [store], store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    while not isinstance(step := copy.look(), until):
+        if isinstance(step, Transfer | Verify):
+            work = copy.slices(step, Limits(), 1)
+            copy.absorb(step, InlineExecutor([store], store).run([work]))
+        else:
+            copy.perform(step)
+    return copy
+
+
+@pytest.mark.parametrize("until", [Transfer, Open, Return, Tighten, Join, Decide])
+def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
+    """As when the resource is deleted: the target is as it was, and nothing lies beside it."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    before = world.streams[TARGET].config
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    _driven(world, until)
+    store = ModelStore(world)
+    for _ in range(2):
+        abandon(APPEND, sources=[store], target=store)
+        assert appended(world, contents) == [0 for content in contents if content]
+        stream = world.streams[TARGET]
+        assert stream.config == before
+        assert [segment.keys for segment in stream.segments] == layout
+        assert not set(world.staging()) - kept()
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+
+
+@pytest.mark.parametrize("until", [Commit, Note, Certify, Forget])
+def test_what_is_decided_is_finished(until: type[Step]) -> None:
+    """A deletion that comes then completes it, and finds it complete from then on."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    _driven(world, until)
+    store = ModelStore(world)
+    for _ in range(2):
+        abandon(APPEND, sources=[store], target=store)
+        assert appended(world, contents) == [1 for content in contents if content]
+        assert set(world.staging()) == kept()
+
+
+def test_what_the_operator_is_told_of_an_append() -> None:
+    """The plan, how far it is, and in the end what the receipt says."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    stores = {"sources": [(ADDRESS, store)], "target": (ADDRESS, store)}
+    answer = ask(APPEND, known=None, **stores)
+    assert isinstance(answer, Planned)
+    assert answer.plan.streams[0].append
+    size = sum(map(len, contents))
+    watch = Watch(answer.plan, store)
+    assert watch.measure() == Progress(0, size, published=False)
+    _driven(world, Verify)
+    assert watch.measure() == Progress(size, size, published=False)
+    answer = ask(APPEND, known=None, **stores)
+    assert isinstance(answer, Planned)
+    assert answer.recorded
+    _driven(world, Certify)
+    assert watch.measure() == Progress(size, size, published=True)
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert ask(APPEND, known=None, **stores) == Complete(
+        digest=report.digest or "", bytes=size, events=3, segments=None
+    )
+    assert watch.measure() == Progress(size, size, published=True)
+
+
+def test_no_positions_are_made_up() -> None:
+    """Where a byte came to lie among those of others is not written down."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    copy_all(store, planned(store, APPEND))
+    with pytest.raises(InvalidSpec, match="appended to") as refused:
+        position_map(APPEND.copy_id, TARGET, store)
+    assert refused.value.field == "spec.target.onExists"
+    source, target = (Subject(store, "tcp://model:1", name) for name in (SOURCE, TARGET))
+    with pytest.raises(InvalidSpec, match="appended to"):
+        match_copy(APPEND.copy_id, "copy", source, target, whole=True)
+
+
+def test_sources_follow_one_another() -> None:
+    """Each in its turn, whatever their layouts; that of the target comes back."""
+    world = World()
+    contents = put_scaled_source(world, [[5, 90], [6]], [("split", 0)])
+    second = StreamName(scope="in", stream="second")
+    contents += put_scaled_source(world, [[7, 8, 9]], [], name=second, seed=500)
+    put_target(world, 3)
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    store = ModelStore(world)
+    sources = tuple(SourceRequest(stream=name) for name in (SOURCE, second))
+    (report,) = copy_all(store, planned(store, APPEND.model_copy(update={"sources": sources})))
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    everything = b"".join(world.bytes_of(TARGET))
+    assert everything.find(contents[0]) < everything.find(contents[-1])
+    assert [segment.keys for segment in world.streams[TARGET].segments] == layout
+
+
+def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
+    """Also when it was sealed after the plan was made."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    _driven(world, Join)
+    store.seal_stream(TARGET)
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.error is not None
+    assert report.error.reason == "TargetSealed"
+    assert not set(world.staging()) - kept()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["sealed", "deleted"])
+def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: FBT001 - a parameter
+    """Sealing a stream ends its transactions, and nobody can open others."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    _driven(world, Commit)
+    store.seal_stream(TARGET)
+    if gone:
+        store.delete_stream(TARGET)
+    abandon(APPEND, sources=[store], target=store)
+    assert not set(world.staging()) - kept()
+
+
+def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
+    """The store forgets a transaction after a day; a person has to look."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    copy = _driven(world, Commit)
+    copy.perform(copy.look())
+    world.streams[TARGET].transactions.clear()
+    for _ in range(2):  # trying again must not append again
+        (report,) = copy_all(store, planned(store, APPEND))
+        assert report.error is not None
+        assert report.error.reason == "OutcomeUnknown"
+    abandon(APPEND, sources=[store], target=store)
+    assert not set(world.staging()) - kept()
+
+
+def test_a_target_that_another_copy_is_making_is_waited_for() -> None:
+    """That copy would take appended bytes for damage; once it is done, it is a stream as others."""
+    world = World()
+    contents = put_scaled_source(world, [[9], [20]], [("split", 0)])
+    drive(world, 4)
+    store = ModelStore(world)
+    other = APPEND.model_copy(update={"copy_id": "cd" * 16})
+    with pytest.raises(StoreBusy, match="another copy"):
+        resolve(other, [store], store)
+    copy_all(store, planned(store))
+    copy_all(store, planned(store, other))
+    assert appended(world, contents) == [2 for content in contents if content]
