@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from support import golden
 from support.crash_points import POINTS
 from support.crash_table import CELLS, LEAST, REACHABLE, VICTIMS, page
+
+pytestmark = pytest.mark.crash
 
 PAGE = Path(__file__).parents[2] / "docs" / "crash-table.md"
 
