@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from localstore import Cluster, ForeignClient
 from support import witness
 from support.call_proxy import Call, CallProxy
 from support.command import Copy
+from support.crash_points import place_of
 from support.hold import Hold
 from support.proxy import FrameProxy
 
@@ -32,6 +34,20 @@ EVENTS = 200_000
 LATER = 5_000
 """Events after each scale event."""
 
+OWN_SEGMENTS, OWN_EVENTS = 3, 1_000
+"""Of a stream that is appended to: it has a layout that the source never had."""
+
+_KEPT = 2
+"""What an append leaves beside its target: a receipt, and the log of turns."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a stream had before a copy appended to it: bytes by segment, and the keys it took."""
+
+    reports: list[dict[str, Any]]
+    keys: list[tuple[float, float]]
+
 
 class CrashLab:
     """The store, its source, and what holds up the way to it.
@@ -39,7 +55,6 @@ class CrashLab:
     Attributes:
         cluster: the store; its own addresses lead past the proxies.
         foreign: the official client, which only calls the controller directly.
-        expected: the witness' report on each of the source's segments.
     """
 
     def __init__(self) -> None:
@@ -49,7 +64,8 @@ class CrashLab:
         self._frames.upstream = self.cluster.segment_store
         self._calls = CallProxy(self.cluster.controller)
         self.foreign = ForeignClient(self.cluster.controller_uri)
-        self.expected: list[dict[str, Any]] = []
+        self._expected: list[dict[str, Any]] = []
+        self._own: dict[str, Own] = {}
 
     def start(self) -> None:
         """Start the store and write the source."""
@@ -57,7 +73,7 @@ class CrashLab:
             for part in (self.cluster, self._calls, self.foreign):
                 stack.enter_context(part)
             self._write()
-            self.expected = witness.hashes(self.cluster.segment_store, self.foreign, SOURCE)
+            self._expected = self._reports(SOURCE)
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
@@ -71,7 +87,25 @@ class CrashLab:
 
     def copy(self, folder: Path, target: str) -> Copy:
         """A copy of the source, to be run by command."""
-        return Copy(folder, self.uri, SOURCE, (SCOPE, target), environment=ENVIRONMENT)
+        return Copy(
+            folder,
+            self.uri,
+            SOURCE,
+            (SCOPE, target),
+            environment=ENVIRONMENT,
+            exists=self.exists(target),
+        )
+
+    def exists(self, target: str) -> str:
+        """What a copy does where its target exists."""
+        return "Append" if target in self._own else "Fail"
+
+    def make(self, target: str) -> None:
+        """Make a target for a copy to append to: somebody's stream, of more segments."""
+        stream = (SCOPE, target)
+        self.foreign.create(*stream, segments=OWN_SEGMENTS)
+        self.foreign.write(*stream, events=OWN_EVENTS, keys=KEYS)
+        self._own[target] = Own(self._reports(stream), self._keys(stream))
 
     def hold_up(self, point: Point, target: str) -> Hold:
         """Hold up what is sent at a point of the copy to a target, from now on."""
@@ -93,26 +127,43 @@ class CrashLab:
         assert self.foreign.visible(SCOPE, target).bytes == 0
 
     def assert_copied(self, target: str) -> None:
-        """The target has the source's bytes in each segment and its keys; nothing else is left.
+        """The target has the source's bytes in each segment, and nothing else of ours is left.
 
-        So no event is lost, none is there twice, and none came before another that it followed.
+        What was there before an append is there still, before it, and the target takes the keys
+        that it took; else the source's. So no event is lost, none is there twice, and none came
+        before another that it followed.
         """
-        stream = (SCOPE, target)
-        actual = witness.hashes(self.cluster.segment_store, self.foreign, stream)
-        witness.assert_alike(self.expected, actual, same_ids=False)
-        assert self._keys(stream) == self._keys(SOURCE)
-        made = witness.staging_of(self._frames, stream)
-        assert made
-        witness.assert_nothing_left(self.cluster.segment_store, made)
+        own = self._own.get(target)
+        before = [] if own is None else own.reports
+        actual = self._reports((SCOPE, target))
+        witness.assert_alike([*before, *self._expected], actual, same_ids=False)
+        assert self._keys((SCOPE, target)) == (self._keys(SOURCE) if own is None else own.keys)
+        # A transaction that a dead driver opened without a record of it ends with its lease.
+        left = [name for name in self._left(target) if place_of(name) != "transaction"]
+        assert {place_of(name) for name in left} <= {"journal"}
+        assert len(left) == (0 if own is None else _KEPT)
 
     def assert_nothing_left(self, target: str) -> None:
         """No staging segment that was ever made for a target is there."""
-        made = witness.staging_of(self._frames, (SCOPE, target))
-        witness.assert_nothing_left(self.cluster.segment_store, made)
+        assert self._left(target) == []
 
-    def _keys(self, stream: Stream) -> list[tuple[float | None, float | None]]:
-        """The key ranges of the segments that take events, in the order of all ids."""
-        return [(one.low, one.high) for one in self.foreign.info(*stream).segments]
+    def _left(self, target: str) -> list[str]:
+        """Segments beside those of a target that were made for a copy and are there."""
+        made = witness.staging_of(self._frames, (SCOPE, target))
+        assert made
+        return witness.left_of(self.cluster.segment_store, made)
+
+    def _reports(self, stream: Stream) -> list[dict[str, Any]]:
+        """The witness' report on each segment that holds bytes."""
+        found = witness.hashes(self.cluster.segment_store, self.foreign, stream)
+        return [report for report in found if report["length"]]
+
+    def _keys(self, stream: Stream) -> list[tuple[float, float]]:
+        """The key ranges of the segments that take events, in order."""
+        segments = self.foreign.info(*stream).segments
+        return sorted(
+            (one.low, one.high) for one in segments if one.low is not None and one.high is not None
+        )
 
     def _write(self) -> None:
         """Write the source: not with the shape of a new stream, then split, then merged."""

@@ -1,7 +1,8 @@
 """The points of the copy protocol at which something is killed, each told by a frame or a call.
 
-They come in the order of docs/protocol.md, all in the copy of one stream: `support.crash_lab` has
-a source that was truncated and scaled, so that its target takes every step.
+They come in the order of docs/protocol.md, first those of a copy to a new stream, then those that
+only an append has, all with one source: `support.crash_lab` has one that was truncated and scaled,
+so that its target takes every step.
 """
 
 from __future__ import annotations
@@ -26,19 +27,23 @@ from support.proxy import (
 if TYPE_CHECKING:
     from support.hold import Sign
 
-Place = Literal["journal", "staging", "target"]
+Place = Literal["journal", "staging", "transaction", "target"]
 Victim = Literal["driver", "executor", "operator", "controller", "segment store"]
 
 
 def place_of(segment: str) -> Place:
     """What a segment's name says that it is.
 
-    The journal lies beside the first segment that a stream of this name ever has. That one is
-    never staged for, since the target takes the shape of a truncated source before.
+    The journal, and what an append leaves, lie beside the first segment that a stream of this name
+    ever has. That one is never staged for here, since the target takes another shape before. The
+    store itself numbers its transactions, from the epoch on.
     """
-    if "/0.#epoch.0" + STAGING in segment:
-        return "journal"
-    return "staging" if STAGING in segment else "target"
+    base, _, key = segment.partition(STAGING)
+    if not key:
+        return "target"
+    if key.startswith("0000000"):
+        return "transaction"
+    return "journal" if base.endswith("/0.#epoch.0") else "staging"
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class Point:
         told_by: what would do it, of the frames or the calls about the target.
         number: which of these it is, counted from 1.
         in_task: whether a task of Spark's does it.
+        appends: whether the target is a stream that is there, with events of its own.
         telling: whose death there `make test` runs; `make test-crash` runs all.
     """
 
@@ -94,6 +100,7 @@ class Point:
     told_by: Frames | Calls
     number: int = 1
     in_task: bool = False
+    appends: bool = False
     telling: tuple[Victim, ...] = ()
 
     @property
@@ -184,4 +191,22 @@ POINTS = (
     Point(
         "Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal"), telling=("operator",)
     ),
+    Point("Reshape", "an append scales the target", Calls("scale"), appends=True),
+    Point("Open", "the second transaction is opened", Calls("createTransaction"), 2, appends=True),
+    Point("Return", "the target gets its key ranges back", Calls("scale"), 4, appends=True),
+    Point(
+        "Join",
+        "the first segment is merged into its transaction",
+        Frames(MERGE_SEGMENTS, "transaction"),
+        appends=True,
+    ),
+    Point(
+        "Commit",
+        "the second transaction is committed",
+        Calls("commitTransaction"),
+        2,
+        appends=True,
+        telling=("driver",),
+    ),
+    Point("Certify", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True),
 )

@@ -165,7 +165,9 @@ class OperatorScene(Scene):
         """Apply the resource, and run the pod that the operator makes."""
         tenant = self._tenant
         source, target = "/".join(SOURCE), f"{SCOPE}/{self.target}"
-        tenant.apply(tenant.copy_resource(self.target, source, target))
+        resource = tenant.copy_resource(self.target, source, target)
+        resource["spec"]["target"]["onExists"] = self.lab.exists(self.target)
+        tenant.apply(resource)
         waiting = tenant.until("there is a pod", lambda: self._pods("Pending"), about=self.target)
         self._pod = DriverPod(tenant, waiting[0], self._folder)
         return self

@@ -111,13 +111,16 @@ Where each process of a copy is killed by the tests, generated from `tests/suppo
 [The protocol](protocol.md) says why each of these is safe.
 
 One source takes every step: it was truncated, so that the target is shaped first; one of its
-segments is copied in three parts; two scale events follow, the second to fewer segments. A proxy
-before the segment store and one before the controller hold up the frame or the call that would do
-what the line says. Then the victim is killed with SIGKILL, and what was held up arrives **late**,
-from a process that is dead, or is **lost**. In the end each segment of the target has the bytes
-of the source's by SHA-256 and as many events, told by `hack/segment_hash.py`, the same key ranges
-take events, and no staging segment and no journal exists: nothing is lost, twice, or in another
-order.
+segments is copied in three parts; two scale events follow, the second to fewer segments. What it is
+appended to, in the last lines, has events of its own in yet other segments. A proxy before the
+segment store and one before the controller hold up the frame or the call that would do what the
+line says. Then the victim is killed with SIGKILL, and what was held up arrives **late**, from a
+process that is dead, or is **lost**.
+
+In the end each segment of the target has the bytes of the source's by SHA-256 and as many events,
+told by `hack/segment_hash.py`, the same key ranges take events, and no staging segment and no
+journal exists: nothing is lost, twice, or in another order. A stream that was appended to has its
+own key ranges again, and its own bytes before ours.
 
 - **driver**: the whole `sluice run` with its JVM and workers; somebody runs it again.
 - **executor**: the Python workers that Spark runs the tasks in; the same run goes on.

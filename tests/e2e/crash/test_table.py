@@ -80,6 +80,7 @@ def test_nothing_is_lost_twice_or_reordered_whoever_dies(
     cell: Cell, lab: CrashLab, hits: Hits, tmp_path: Path
 ) -> None:
     """The copy is whole and exact in the end, and nothing else of it is left."""
+    prepare(cell, lab)
     die(cell, COMMANDS[cell.victim](lab, cell.name, tmp_path), hits)
 
 
@@ -88,6 +89,7 @@ def test_a_killed_operator_costs_nothing(
     cell: Cell, lab: CrashLab, office: Office, hits: Hits, tmp_path: Path
 ) -> None:
     """The driver goes on, and the next operator finds it and says how it ended."""
+    prepare(cell, lab)
     die(cell, OperatorScene(lab, cell.name, tmp_path, office), hits)
 
 
@@ -104,6 +106,12 @@ def test_each_point_was_reached_and_its_victim_died(
     cells = [spec.params["cell"] for spec in chosen]
     assert {cell.name for cell in cells} == set(hits)
     assert all(row[-1] == "0, 0, 0" for row in hits.values())
+
+
+def prepare(cell: Cell, lab: CrashLab) -> None:
+    """Make the target, if the copy is to append to it."""
+    if cell.point.appends:
+        lab.make(cell.name)
 
 
 def die(cell: Cell, scene: Scene, hits: Hits) -> None:
