@@ -46,8 +46,8 @@ def generate() -> dict[Path, str]:
 
 def introduction() -> str:
     """The reference's beginning."""
-    frozen = ", ".join(
-        f"`{path}: {field['default']}`"
+    frozen = " and\n".join(
+        f"`{path}: {yaml.safe_dump(field['default']).splitlines()[0]}`"
         for kind in KINDS
         for path, field in fields(structural(kind)["properties"]["spec"], "spec")
         if "default" in field
@@ -58,7 +58,8 @@ def introduction() -> str:
 Group `{GROUP}`, version `{VERSION}`, namespaced, category `streams` (`kubectl get streams`). The
 same texts are in `kubectl explain`. Fields that are not listed are refused.
 
-Of the defaults in a spec, the API server writes only {frozen} into a resource. The others
+Of the defaults in a spec, the API server writes only
+{frozen} into a resource. The others
 are filled in by the operator and by `sluice run` when they read it.
 """
 

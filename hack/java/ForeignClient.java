@@ -27,12 +27,14 @@ public final class ForeignClient {
 
     private final Streams streams;
     private final Reads reads;
+    private final Groups groups;
     private final Writes writes;
     private final Copies copies;
     private final Many many;
 
     private ForeignClient(Session session) {
         reads = new Reads(session);
+        groups = new Groups(session);
         streams = new Streams(session, reads);
         writes = new Writes(session);
         copies = new Copies(session, reads);
@@ -102,6 +104,14 @@ public final class ForeignClient {
             case "startWriter" -> writes.start(command);
             case "stopWriter" -> writes.stop(command);
             case "read" -> reads.read(command);
+            case "createGroup" -> groups.create(command);
+            case "deleteGroup" -> groups.delete(command);
+            case "groupCuts" -> groups.cuts(command);
+            case "readGroup" -> groups.read(command);
+            case "leaveGroup" -> groups.leave(command);
+            case "startReaders" -> reads.start(command);
+            case "readSoFar" -> reads.soFar(command);
+            case "stopReaders" -> reads.stop(command);
             case "visible" -> reads.visible(command);
             case "copy" -> copies.copy(command);
             case "createMany" -> many.create(command);

@@ -60,6 +60,10 @@ final class Ledger {
         }
     }
 
+    long events() {
+        return events;
+    }
+
     /** Gives how many bytes of segments the events took, each with a header of 8 bytes. */
     long storedBytes() {
         return bytes + events * Long.BYTES;

@@ -13,6 +13,7 @@ import io.pravega.client.stream.StreamCut;
 import io.pravega.client.stream.impl.ByteBufferSerializer;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -29,6 +30,8 @@ final class Reads {
     private static final long CHECKPOINT_MILLIS = 500;
 
     private final Session session;
+    private final Map<Long, Follower> running = new HashMap<>();
+    private long started;
 
     Reads(Session session) {
         this.session = session;
@@ -51,6 +54,28 @@ final class Reads {
         Map<String, Object> report = ledger.report();
         report.put("seconds", (System.nanoTime() - start) / 1e9);
         return report;
+    }
+
+    /** Attaches a reader group to a stream, from its head on, and gives its number. */
+    Map<String, Object> start(Command command) {
+        Stream stream = Stream.of(command.scope(), command.stream());
+        int readers = command.count("readers", 1);
+        running.put(++started, new Follower(session, stream, readers, CHECKPOINT_MILLIS));
+        return Map.of("readers", started);
+    }
+
+    /** Tells how many events a reader group has read. */
+    Map<String, Object> soFar(Command command) {
+        return Map.of("events", running.get(command.number("readers")).events());
+    }
+
+    /** Waits until a reader group has read a stream, sealed by now, to its end. */
+    Map<String, Object> stop(Command command) throws InterruptedException {
+        Follower follower = running.remove(command.number("readers"));
+        if (follower == null) {
+            throw new IllegalArgumentException("no such readers");
+        }
+        return follower.finish(command.number("patience", 60));
     }
 
     /** Counts what a consumer that came now would find, without a reader group. */

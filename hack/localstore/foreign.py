@@ -8,9 +8,36 @@ from localstore import reports
 from localstore.accounts import User
 from localstore.foreign_jvm import ForeignClientError, ForeignJvm, Launch, local_launch
 
-__all__ = ["ForeignClient", "ForeignClientError"]
+__all__ = ["Following", "ForeignClient", "ForeignClientError"]
 
 _SECONDS = 120.0
+
+
+class Following:
+    """A reader group that is attached to a stream.
+
+    Args:
+        call: Calls the JVM in which it is.
+        number: Its number there.
+    """
+
+    def __init__(self, call: Callable[..., dict[str, Any]], number: int) -> None:
+        self._call = call
+        self._number = number
+
+    @property
+    def events(self) -> int:
+        """How many events were read so far."""
+        return int(self._call("readSoFar", {"readers": self._number})["events"])
+
+    def end(self, *, patience: int = 60) -> reports.Read:
+        """Reads to the end of the stream, which has to be sealed by now; what was found in all.
+
+        Args:
+            patience: After so many seconds without an end it gives up.
+        """
+        arguments = {"readers": self._number, "patience": patience}
+        return reports.Read(**self._call("stopReaders", arguments, patience + _SECONDS))
 
 
 class ForeignClient:
@@ -236,9 +263,78 @@ class ForeignClient:
         arguments = _of(scope, stream) | {"patience": patience}
         return reports.Read(**self._call("read", arguments, seconds))
 
+    def start_readers(self, scope: str, stream: str, *, readers: int = 2) -> Following:
+        """Attaches a reader group to a stream, from its head on.
+
+        Args:
+            scope: The stream's scope.
+            stream: Its name.
+            readers: How many readers share it.
+        """
+        number = self._call("startReaders", _of(scope, stream) | {"readers": readers})["readers"]
+        return Following(self._call, number)
+
     def visible(self, scope: str, stream: str, *, seconds: float = _SECONDS) -> reports.Visible:
         """Counts what a reader that comes now finds."""
         return reports.Visible(**self._call("visible", _of(scope, stream), seconds))
+
+    def create_group(self, scope: str, group: str, *streams: str, cut: str | None = None) -> bool:
+        """Makes a reader group, and tells whether it is new.
+
+        Args:
+            scope: Scope of the group and of what it reads.
+            group: Its name.
+            streams: That it reads.
+            cut: Where it begins, as text, if that is one stream; else at the heads.
+
+        Returns:
+            Whether it was not there.
+        """
+        arguments = _in(scope, group) | {"streams": ",".join(streams)} | _given(cut=cut)
+        return self._changed("createGroup", arguments)
+
+    def delete_group(self, scope: str, group: str) -> bool:
+        """Deletes a reader group."""
+        return self._changed("deleteGroup", _in(scope, group))
+
+    def group_cuts(self, scope: str, group: str) -> dict[str, str]:
+        """Tells where a group is, by what its readers told last: a cut as text for each stream.
+
+        A segment that was read to its end is not in it.
+        """
+        return dict(self._call("groupCuts", _in(scope, group))["cuts"])
+
+    def read_group(
+        self,
+        scope: str,
+        group: str,
+        *,
+        events: int | None = None,
+        quiet_ms: int | None = None,
+        pace_ms: int | None = None,
+        stay: bool = False,
+        seconds: float = _SECONDS,
+    ) -> reports.Read:
+        """Reads with a new reader of a group, where the group is.
+
+        Args:
+            scope: The group's scope.
+            group: Its name.
+            events: At most.
+            quiet_ms: Until none came for so long; a minute when left out.
+            pace_ms: For each event.
+            stay: Whether the reader stays online, until `leave_group`.
+            seconds: Deadline.
+
+        Returns:
+            What was found.
+        """
+        options = _given(events=events, quiet=quiet_ms, pace=pace_ms, stay=stay or None)
+        return reports.Read(**self._call("readGroup", _in(scope, group) | options, seconds))
+
+    def leave_group(self, group: str) -> bool:
+        """Takes the reader that stayed online out of a group."""
+        return self._changed("leaveGroup", {"group": group})
 
     def copy(
         self,
@@ -312,6 +408,10 @@ class ForeignClient:
 
 def _of(scope: str, stream: str) -> dict[str, object]:
     return {"scope": scope, "stream": stream}
+
+
+def _in(scope: str, group: str) -> dict[str, object]:
+    return {"scope": scope, "group": group}
 
 
 def _given(**arguments: object) -> dict[str, object]:

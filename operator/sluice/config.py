@@ -35,7 +35,7 @@ class Settings:
             (`SLUICE_CLUSTER_ID`, default `local`).
         credentials_dir: folder of Secrets as Kubernetes mounts them, `<secret>/username` and
             `<secret>/password` (`SLUICE_CREDENTIALS_DIR`, default none).
-        part_bytes: segments longer than this are divided into parts that tasks copy side by side
+        part_bytes: longest part of a segment; tasks copy parts side by side, see `core.planner`
             (`SLUICE_PART_BYTES`, default 256 MiB, at least 8 MiB).
         executor_timeout: seconds that a driver waits for executors before it gives up
             (`SLUICE_EXECUTOR_TIMEOUT`, default 300).

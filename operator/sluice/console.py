@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
+from sluice.core.plan import origin
 from sluice.core.progress import Meter
 from sluice.core.steps import Publish, Stitch, Transfer, Verify
 from sluice.core.verification import Result
@@ -25,13 +26,13 @@ from sluice.errors import SluiceError
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sluice.config import Settings
     from sluice.core.plan import Plan
     from sluice.core.progress import Pace
     from sluice.core.steps import Step
-    from sluice.core.verification import Difference, Verification
+    from sluice.core.verification import Difference, StreamSide, Verification
     from sluice.engine.report import StreamReport
     from sluice.engine.stream import StreamCopy
 
@@ -141,14 +142,16 @@ def verification_table(found: Verification) -> Table:
     """Two streams that were compared, as a table: a line for each pair of segments."""
     counted = "bytes that are no events" if found.source.events is None else "events"
     events = "" if found.source.events is None else f"{found.source.events:,} "
+    several = len(found.sources) > 1
+    stores = ", ".join(dict.fromkeys(source.store for source in found.sources))
     table = Table(
-        title=f"{found.source.stream} ({found.source.store}) - "
+        title=f"{origin([source.stream for source in found.sources])} ({stores}) - "
         f"{found.target.stream} ({found.target.store})",
         caption=f"{events}{counted}, {size(found.source.bytes)}, digest {found.source.digest}",
         title_justify="left",
         caption_justify="left",
     )
-    for column in ("Segment", "Target"):
+    for column in (*(("Stream",) if several else ()), "Segment", "Target"):
         table.add_column(column, overflow="fold")
     for column in ("Start", "End", "Bytes", "Events", "Shift"):
         table.add_column(column, justify="right", overflow="fold")
@@ -156,6 +159,7 @@ def verification_table(found: Verification) -> Table:
     for segment in found.segments:
         gone = "equal, as far as it is there" if segment.gone else "equal"
         table.add_row(
+            *([str(found.sources[segment.source_index].stream)] if several else []),
             str(segment.source.segment),
             str(segment.target.segment),
             f"{segment.start:,}",
@@ -169,7 +173,7 @@ def verification_table(found: Verification) -> Table:
 
 
 def show_verification(found: Verification) -> None:
-    """How two streams compare."""
+    """How streams compare."""
     out.print(verification_table(found))
     if found.gone:
         out.print(f"{found.gone:,} bytes of the source are gone and could not be compared.")
@@ -178,7 +182,7 @@ def show_verification(found: Verification) -> None:
             f"{found.beyond:,} bytes of the target are outside of these bounds, not compared."
         )
     for one in found.differences[:_MOST_DIFFERENCES]:
-        out.print(f"{one.what}{_place(one)}: {one.message}", markup=False)
+        out.print(f"{one.what}{_place(one, found.sources)}: {one.message}", markup=False)
     more = len(found.differences) - _MOST_DIFFERENCES
     if more > 0:
         out.print(f"... and {more:,} more differences, which are in the report.")
@@ -186,9 +190,12 @@ def show_verification(found: Verification) -> None:
     out.print(f"[{colour}]{found.result}[/]")
 
 
-def _place(one: Difference) -> str:
-    """Where a difference begins."""
-    source = "" if one.segment is None else f" in segment {one.segment} at {one.offset:,}"
+def _place(one: Difference, sources: Sequence[StreamSide]) -> str:
+    """Where a difference begins; of several sources, in which of them."""
+    of = ""
+    if one.source_index is not None and len(sources) > 1:
+        of = f" of {sources[one.source_index].stream}"
+    source = "" if one.segment is None else f" in segment {one.segment}{of} at {one.offset:,}"
     if one.target_segment is None:
         return source
     return f"{source} (in the target: segment {one.target_segment} at {one.target_offset:,})"

@@ -160,6 +160,7 @@ class Sluice:
             target=StreamName(scope=SCOPE, stream=target),
             verify=self.verify,
             part_bytes=self.part_bytes,
+            tasks=self.slots,
         )
         job = Job(name=target, request=request, sources=(address,), target=address, limits=Limits())
         with Stores(_SETTINGS) as stores:

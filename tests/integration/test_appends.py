@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from support.command import Copy
 from support.inline import SETTINGS, begin, job_of, run_inline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
@@ -186,3 +188,39 @@ def test_each_step_may_be_another_drivers(copy: Copy, foreign: ForeignClient) ->
     assert read.clean, read
     assert read.events == events + live.events
     assert _looks(copy) == before
+
+
+@pytest.mark.parametrize("segments", [1, 4], ids=["fewer segments", "more segments"])
+def test_a_reader_group_that_is_attached_sees_each_event_once_and_in_order(
+    copy: Copy, foreign: ForeignClient, segments: int
+) -> None:
+    """Two readers and two writers are there from before the append until after it.
+
+    The writers write 1,000 events and more a second each, of which none fails.
+    """
+    events = _written(copy, foreign, [SPLIT, MERGED])
+    foreign.create(*copy.target, segments=segments)
+    before = _looks(copy)
+    readers = foreign.start_readers(*copy.target, readers=2)
+    writers = [foreign.start_writer(*copy.target, rate=1200, keys=50, seed=seed) for seed in (1, 2)]
+    _until(lambda: readers.events > 0)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+    seen = readers.events
+    _until(lambda: readers.events > seen)
+    wrote = [stop() for stop in writers]
+    assert _looks(copy) == before
+    foreign.seal(*copy.target)
+    read = readers.end()
+    for one in wrote:
+        assert (one.failed, one.acknowledged) == (0, one.events)
+        assert one.events >= 1000 * one.seconds
+    assert read.clean, read
+    assert read.events == events + sum(one.events for one in wrote)
+    assert (read.keys, read.keys_from_zero) == (KEYS + 100, KEYS + 100)
+
+
+def _until(true: Callable[[], bool]) -> None:
+    """Wait for something that comes; the test's own deadline ends what never does."""
+    while not true():
+        time.sleep(0.05)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from segment_hash import segment_report
 from sluice.engine.report import Outcome
 from sluice.stores.pravega import cuts
 from support.command import Copy
@@ -75,6 +76,34 @@ def test_a_part_of_each_is_taken_where_that_is_asked_for(
     assert report.outcome is Outcome.COPIED, report.error
     assert report.events == 500 + EVENTS
     assert foreign.read(*copy.target).events == 500 + EVENTS
+
+
+def test_the_target_is_verified_against_each_source(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Each pair names its stream, in which the script finds the digest; one may go afterwards."""
+    _written(copy, foreign)
+    copied = run_inline(copy)
+    assert copied.outcome is Outcome.COPIED, copied.error
+    ended = copy.run("verify", "--exact", "-o", "json")
+    assert ended.code == 0, ended.err
+    (found,) = ended.json["verifications"]
+    assert (found["result"], found["recordedDigest"]) == ("Equal", copied.digest)
+    streams = [copy.source, *(stream for stream, _ in copy.more)]
+    named = [(one["stream"]["scope"], one["stream"]["stream"]) for one in found["sources"]]
+    assert named == streams
+    assert [one["events"] for one in found["sources"]] == [EVENTS] * 3
+    for pair in found["segments"]:
+        stream = streams[pair["sourceIndex"]]
+        witness = segment_report(*standalone.segment_store, *stream, pair["source"]["segment"])
+        assert witness["chunks_sha256"] == pair["source"]["digest"] == pair["target"]["digest"]
+    foreign.delete(*streams[1])
+    ended = copy.run("verify", "-o", "json")
+    assert ended.code == 6
+    (found,) = ended.json["verifications"]
+    assert found["result"] == "Incomplete"
+    assert {one["sourceIndex"] for one in found["segments"] if one["gone"]} == {1}
+    assert found["target"]["digest"] == copied.digest
 
 
 def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignClient) -> None:

@@ -4,8 +4,18 @@ import pytest
 
 from localstore import ForeignClient, Standalone
 from sluice.engine.report import Outcome
+from sluice.engine.settle import positions
+from sluice.engine.stream import Limits
+from sluice.pipelines.program import Stores
 from support.command import Copy
-from support.inline import assert_equal_segments, run_inline, staging_of
+from support.inline import (
+    SETTINGS,
+    assert_equal_segments,
+    counts_of,
+    job_of,
+    run_inline,
+    staging_of,
+)
 
 FRAME = 108
 """Bytes of an event of 100 bytes in its segment."""
@@ -46,6 +56,32 @@ def test_a_sealed_stream_is_copied(
     assert staging_of(copy, standalone) == []
 
 
+def test_a_target_is_sealed_when_that_is_asked_for(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """It is whole, takes no event, and its positions are told; done again, nothing is."""
+    copy.seal = True
+    foreign.create(*copy.source, segments=2)
+    foreign.write(*copy.source, events=500, keys=16)
+    assert foreign.scale(*copy.source)
+    foreign.write(*copy.source, events=500, keys=16, first=500)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert foreign.info(*copy.target).sealed is True
+    assert foreign.info(*copy.source).sealed is False
+    read = foreign.read(*copy.target)
+    assert (read.events, read.clean) == (1000, True)
+    assert staging_of(copy, standalone) == []
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+    request = job_of(copy).request
+    with Stores(SETTINGS) as stores:
+        mapped = positions(request, stores[job_of(copy).target])
+    assert mapped is not None
+    assert mapped.same_positions
+    ids = {segment.id for segment in foreign.info(*copy.source).segments}
+    assert {one.segment for one in mapped.sources[0].segments} == ids
+
+
 def test_segments_without_bytes_are_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -71,6 +107,33 @@ def test_events_of_the_maximum_size_are_copied(
     original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
     assert (copied.events, copied.bytes, copied.clean) == (5, 5 * (8 << 20), True)
     assert copied.digest == original.digest
+
+
+def test_events_that_came_by_transactions_are_counted(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """The store counts none of them in the source; report and target have them all."""
+    scope, written = copy.source[0], "written"
+    foreign.create(scope, written, segments=2)
+    foreign.write(scope, written, events=1000, size=300, keys=16)
+    foreign.copy(scope, written, copy.source[1], mode="txn", segments=2)
+    assert sum(counts_of(standalone, *copy.source, range(2))) < 1000
+    foreign.write(*copy.source, events=10, keys=16)
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED
+    assert sum(assert_equal_segments(copy, standalone, report)) == report.events == 1010
+    assert sum(counts_of(standalone, *copy.target, range(2))) == 1010
+
+
+def test_slices_of_one_segment_are_counted_side_by_side(
+    copy: Copy, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """Of a segment that is verified in three slices all events are counted."""
+    foreign.create(*copy.source, segments=1)
+    foreign.write(*copy.source, events=20_000, size=1000, keys=16)
+    report = run_inline(copy, limits=Limits(slice_bytes=8 << 20))
+    assert report.outcome is Outcome.COPIED
+    assert assert_equal_segments(copy, standalone, report) == [20_000]
 
 
 def test_what_a_truncation_left_is_copied(

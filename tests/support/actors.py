@@ -83,6 +83,8 @@ class Actor:
         self._world.history.append(f"{self.name}: ended: {end!r}")
 
     def _gate(self, what: str) -> Fate:
+        if self.killed:
+            raise GreenletExit
         self.pending = what
         self._scheduler.switch()
         self._world.history.append(f"{self.name}: {what}: {self._fate.value}")

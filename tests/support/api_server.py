@@ -10,7 +10,8 @@ import itertools
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
 
 
 class ApiServer:

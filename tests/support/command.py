@@ -27,8 +27,7 @@ kind: StreamCopy
 metadata: {{name: {name}}}
 spec:
   {origin}
-  target:
-    {{storeRef: {{name: local}}, scope: {target[0]}, stream: {target[1]}, onExists: {exists}}}
+  target: {target}
   limits: {limits}
 """
 
@@ -61,6 +60,7 @@ class Copy:
         exists: what is done where the target exists.
         name: of the resource; the target's when left out.
         more: sources after the first, with their ranges.
+        seal: whether the target is sealed when it is whole.
         environment: variables for the command.
     """
 
@@ -71,6 +71,7 @@ class Copy:
     limits: dict[str, object] = field(default_factory=dict)
     ranges: list[dict[str, object]] = field(default_factory=list)
     more: list[tuple[tuple[str, str], list[dict[str, object]]]] = field(default_factory=list)
+    seal: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     exists: str = "Fail"
     name: str = ""
@@ -92,9 +93,16 @@ class Copy:
             MANIFEST.format(
                 uri=self.uri,
                 name=self.name or self.target[1],
-                exists=self.exists,
                 origin=self.origin,
-                target=self.target,
+                target=json.dumps(
+                    {
+                        "storeRef": {"name": "local"},
+                        "scope": self.target[0],
+                        "stream": self.target[1],
+                        "sealWhenDone": self.seal,
+                        "onExists": self.exists,
+                    }
+                ),
                 limits=json.dumps(self.limits),
             )
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.api.status import Attempt, ConditionType, StreamCopyStatus
 from sluice.api.streamcopy import StreamCopySpec
 from sluice.core.model import StoreAddress
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.progress import Pace, Progress
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_seen import CopySeen
@@ -42,6 +43,19 @@ LONGER = whole_plan(stream_plan(segment_plan(2000)))
 PLANNED = Planned(plan=PLAN)
 RECORDED = Planned(plan=PLAN, recorded=True)
 WHOLE = Complete(digest="d" * 64, bytes=1000, events=1, segments=1)
+MAPPED = PositionMap(
+    target="out/t",
+    same_positions=False,
+    sources=(
+        MappedSource(
+            stream="in/s",
+            segments=(
+                MappedSegment(segment=0, start=20, end=1020, target_segment=0, shift=-20),
+                MappedSegment(segment=1, start=0, end=70, target_segment=1, shift=0),
+            ),
+        ),
+    ),
+)
 STORE = StoreSeen(
     name="local", address=StoreAddress(uri="tcp://127.0.0.1:9090"), ready=True, held=True
 )

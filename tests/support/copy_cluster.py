@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.status import StreamCopyStatus
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.world import Answer, Complete, JobPhase, Planned
 from sluice.core.trouble import Trouble
@@ -68,6 +69,16 @@ class Job:
     runtime: int = 0
 
 
+def map_of(plan: Plan) -> PositionMap:
+    """The map of a target that was published by this plan."""
+    (segment,) = plan.streams[0].segments
+    mapped = MappedSegment(
+        segment=segment.id, start=0, end=segment.end, target_segment=segment.id, shift=0
+    )
+    sources = (MappedSource(stream="in/s", segments=(mapped,)),)
+    return PositionMap(target="out/t", same_positions=True, sources=sources)
+
+
 @dataclass
 class Store:
     """What the target store holds of the copy, and whether stores can be reached.
@@ -105,7 +116,13 @@ class Store:
         if self.whole is not None and self.recorded is None:
             if known is not None and known.hash != self.whole.hash:
                 raise TargetReplaced("the target holds another copy")
-            return Complete(digest="d" * 64, bytes=self.whole.bytes, events=1, segments=1)
+            return Complete(
+                digest="d" * 64,
+                bytes=self.whole.bytes,
+                events=1,
+                segments=1,
+                positions=map_of(self.whole),
+            )
         if self.recorded is not None:
             return Planned(plan=self.recorded, recorded=True)
         return Planned(plan=whole_plan(stream_plan(segment_plan(self.length))))
@@ -130,6 +147,7 @@ class Cluster:
         self.jobs: dict[str, Job] = {}
         self.drivers: list[Driver] = []
         self.plan: Plan | None = None
+        self.positions: PositionMap | None = None
         self.spoiled = False
         self.controls: str | None = None
         self.runtime = 0
@@ -173,7 +191,7 @@ class Cluster:
     def _collect(self) -> None:
         """The copy goes when it is deleted and nothing holds it, and all that it owns with it."""
         if self.copy is not None and self.deleted_at is not None and not self.copy.finalizer:
-            self.copy, self.plan = None, None
+            self.copy, self.plan, self.positions = None, None, None
             for name in list(self.jobs):
                 self.remove_job(name)
 

@@ -13,6 +13,7 @@ from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
+    Complete,
     DeleteJob,
     DropPlan,
     HoldStores,
@@ -27,6 +28,7 @@ from sluice.core.reconcile.world import (
     World,
     WriteControls,
     WritePlan,
+    WritePositions,
 )
 from sluice.core.trouble import Trouble
 from sluice.errors import (
@@ -149,7 +151,9 @@ class Operator:
         store, wanted = self.cluster.store, questions(self.seen, world)
         try:
             if Question.STATE in wanted:
-                return replace(world, answer=store.ask(self.known))
+                answer = store.ask(self.known)
+                positions = self.cluster.positions if isinstance(answer, Complete) else None
+                return replace(world, answer=answer, positions=positions)
             if Question.PROGRESS in wanted and self.known is not None:
                 if not store.target:
                     raise StoreUnavailable("no connection")
@@ -240,6 +244,9 @@ class Operator:
             case DropPlan():
                 self.known = None
                 cluster.plan, cluster.spoiled = None, False
+            case WritePositions(positions):
+                if cluster.copy is not None:
+                    cluster.positions = positions
             case WriteControls():
                 if cluster.copy is not None:
                     cluster.controls = cluster.copy.spec.limits.model_dump_json()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice.api.status import ConditionType, StreamCopyStatus
-from support.copy_cluster import ENDED, Cluster
+from support.copy_cluster import ENDED, Cluster, map_of
 from support.copy_operator import Operator
 
 
@@ -63,6 +63,9 @@ class CopyPromises:
         if self.said_to_be_done() and not self.taken:
             assert whole is not None
             assert self.status.plan_hash in {None, whole.hash}
+            if self.alone and self.cluster.deleted_at is None:
+                assert self.status.position_map_ref is not None
+                assert self.cluster.positions == map_of(whole)
 
     def suspended_is_true(self) -> None:
         """A copy that is said to be suspended has no pod."""

@@ -16,7 +16,7 @@ LEAST = 40
 """Reachable cells that there are at least."""
 
 NO_TASK = "no task runs there: the driver does it itself"
-NO_PARTS = "the operator plans parts of 256 MiB, which a source of this size does not have"
+NO_PARTS = "the operator divides no source of this size into parts"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from support.api_server import ApiServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
 
 
 class FinalizingServer(ApiServer):

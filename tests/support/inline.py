@@ -1,6 +1,6 @@
 """Copies on a real store without Spark, and what they leave there, as a witness sees it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from localstore import Standalone
@@ -8,15 +8,19 @@ from segment_hash import Connection, segment_report
 from sluice.api.load import load
 from sluice.config import Settings, StoreTimeouts
 from sluice.core import identity
+from sluice.core.model import StoreAddress, StreamName
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.ledger import Ledger
 from sluice.engine.report import StreamReport
+from sluice.engine.stream import Limits
 from sluice.errors import SluiceError
-from sluice.pipelines.program import Job, Stores, jobs, plan_job
+from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command import Copy
 
+DEFAULTS = Limits()
 SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
 
 
@@ -37,10 +41,31 @@ def begin(copy: Copy) -> None:
         )
 
 
-def run_inline(copy: Copy) -> StreamReport:
+def run_inline(copy: Copy, *, limits: Limits = DEFAULTS) -> StreamReport:
     """Do what `sluice run` does, with the slices in this process."""
-    job = job_of(copy)
+    (report,) = run_copies(copy.file.read_text(), limits=limits)
+    return report
+
+
+def run_copies(
+    text: str,
+    seen_as: Callable[[Store], Store] = lambda one: one,
+    *,
+    limits: Limits = DEFAULTS,
+) -> list[StreamReport]:
+    """Run the copies of a file.
+
+    Args:
+        text: the file's.
+        seen_as: gives what stands for a copy's target store.
+        limits: of each.
+    """
+    return [_run(job, seen_as, limits) for job in jobs(load(text), SETTINGS)]
+
+
+def _run(job: Job, seen_as: Callable[[Store], Store], limits: Limits) -> StreamReport:
     with Stores(SETTINGS) as stores:
+        finish_abort_job(job, stores)
         try:
             planned = plan_job(job, stores)
         except SluiceError as error:
@@ -49,12 +74,13 @@ def run_inline(copy: Copy) -> StreamReport:
             assert planned.report is not None
             return planned.report
         (address,) = job.sources
-        source, target = stores[address], stores[job.target]
+        source, target = stores[address], seen_as(stores[job.target])
         runner = CopyRunner(
             planned.plan,
             sources=[source],
             target=target,
             executor=InlineExecutor([source], target),
+            limits=lambda: limits,
             patience=5,
         )
         (report,) = runner.run()
@@ -112,18 +138,15 @@ def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) 
         assert target["broken_at"] is None
         assert target["events"] == segment.events
         counts.append(target["events"])
-    assert [count or 0 for count in _stored_counts(copy, report)] == counts
+    assert counts_of(server, *copy.target, [s.target for s in report.segments]) == counts
     return counts
 
 
-def _stored_counts(copy: Copy, report: StreamReport) -> list[int | None]:
-    """The events of each target segment as the store itself counts them."""
-    job = job_of(copy)
+def counts_of(server: Standalone, scope: str, stream: str, ids: Iterable[int]) -> list[int]:
+    """The events of a stream's segments as the store itself counts them; 0 where it does not."""
+    address = StoreAddress(uri=server.controller_uri)
     with Stores(SETTINGS) as stores:
-        store = stores[job.target]
-        return store.attributes(
-            [
-                (store.segment_name(job.request.target, segment.target), store.event_count)
-                for segment in report.segments
-            ]
-        )
+        store = stores[address]
+        name = StreamName(scope=scope, stream=stream)
+        asked = [(store.segment_name(name, segment), store.event_count) for segment in ids]
+        return [count or 0 for count in store.attributes(asked)]

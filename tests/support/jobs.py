@@ -9,7 +9,7 @@ from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.world import JobSeen
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 
 MADE, STARTED, ENDED = (f"2026-01-02T03:04:0{second}Z" for second in (0, 1, 9))

@@ -30,6 +30,7 @@ from sluice.core.reconcile.world import (
     RemoveFinalizer,
     StoreSeen,
     World,
+    WritePositions,
 )
 from sluice.core.request import copy_request
 from sluice.core.trouble import Trouble
@@ -41,6 +42,7 @@ from sluice.kube.objects import (
     parse_copy,
 )
 from support import resources
+from support.copies import MAPPED
 from support.plans import ADDRESS, segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 READY = StoreSeen(name="local", address=ADDRESS, ready=True)
 BYTES, EVENTS = 48 * 2**20, 1_000_000
 DIGEST = "5d" * 32
-WHOLE = Complete(digest=DIGEST, bytes=BYTES, events=EVENTS, segments=2)
+WHOLE = Complete(digest=DIGEST, bytes=BYTES, events=EVENTS, segments=2, positions=MAPPED)
 
 
 def _object(like: dict[str, Any], name: str, clock: datetime) -> dict[str, Any]:
@@ -122,7 +124,8 @@ class CopyRecorder(Recorder):
 
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.COPY, name)
-        self.body["spec"]["target"]["onExists"] = "Fail"  # as the API server does
+        # As the API server does.
+        self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
         self.body["spec"] |= spec
         resource = parse_copy(self.body)
         source, target = resource.spec.source, resource.spec.target
@@ -175,7 +178,9 @@ class CopyRecorder(Recorder):
     def finish(self) -> None:
         """The driver ends well, and the target is whole."""
         self.later(20)
-        decision = self.look(jobs=(self.job(JobPhase.SUCCEEDED),), answer=WHOLE)
+        jobs = (self.job(JobPhase.SUCCEEDED),)
+        assert self.look(jobs=jobs, answer=WHOLE).actions == (WritePositions(MAPPED),)
+        decision = self.look(jobs=jobs, answer=WHOLE, positions=MAPPED)
         assert RemoveFinalizer() in decision.actions
 
     def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:

@@ -16,7 +16,7 @@ from support.copies import PLAN, UID, spec
 from support.plans import segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 
 GIB = 1 << 30

@@ -280,7 +280,7 @@ def _(copy: CopyRecorder) -> None:
 def _(copy: CopyRecorder) -> None:
     _succeed(copy)
     copy.request("2026-05-05")
-    copy.look(answer=WHOLE)
+    copy.look(answer=WHOLE, positions=WHOLE.positions)
 
 
 @_copy("asked-again-gone", "the same, looked at: the target is gone, it is copied", IN_PROGRESS)

@@ -187,10 +187,10 @@ BEFORE_PUBLISHING = 6
 """Claim, Bind, Stage, Transfer, Stitch, Verify: Publish comes next."""
 
 
-def drive(world: World, steps: int) -> StreamCopy:
+def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCopy:
     """A driver that did so many steps and died; a look comes before each."""
     store = ModelStore(world)
-    copy = StreamCopy(split(planned(store)), 0, [store], store)
+    copy = StreamCopy(split(planned(store, request)), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     for _ in range(steps):
         step = copy.look()

@@ -19,7 +19,7 @@ from sluice.engine.ledger import GENERATIONS
 from sluice.stores.pravega import names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from localcluster import Cluster
     from localcluster.store import ClusterStore
@@ -226,10 +226,17 @@ class Tenant:
                 break
         return found
 
-    def left_over(self, stream: str, copy_id: str) -> list[str]:
+    def left_over(
+        self, stream: str, copy_id: str, segments: Sequence[int] = range(2 * _PARTS)
+    ) -> list[str]:
         """Segments that a copy with this target and id has left in the store.
 
         The store lists no segments, so every name is asked for that the copy can have used.
+
+        Args:
+            stream: the target.
+            copy_id: of the copy.
+            segments: ids of the target's segments.
         """
         scope, _, short = stream.partition("/")
         target = StreamName(scope=scope, stream=short)
@@ -239,8 +246,8 @@ class Tenant:
         ]
         wanted += [
             names.staging_name(target, segment, identity.staging_key(copy_id, index, part))
-            for segment in range(2 * _PARTS)
-            for index in range(_PARTS)
+            for segment in segments
+            for index in range(max(_PARTS, len(segments)))
             for part in range(_PARTS)
         ]
         with segment_hash.Connection(*self.store.segment_store) as connection:

@@ -46,10 +46,11 @@ def verified(
 def copy_verified(
     world: World, *, request: CopyRequest = REQUEST, exact: bool = False
 ) -> Verification:
-    """A copy's target, compared with its source."""
-    first, second = subject(world, SOURCE), subject(world, TARGET, block=7)
-    whole = request.sources[0].ranges == (WHOLE,)
-    return compare(match_copy(COPY, "orders", first, second, whole=whole), exact=exact)
+    """A copy's target, compared with its sources."""
+    sources = [subject(world, source.stream) for source in request.sources]
+    target = subject(world, TARGET, block=7)
+    whole = [i for i, source in enumerate(request.sources) if source.ranges == (WHOLE,)]
+    return compare(match_copy(COPY, "orders", sources, target, whole=whole), exact=exact)
 
 
 def copied(*moves: tuple[str, int], request: CopyRequest = REQUEST) -> World:

@@ -14,7 +14,8 @@ from sluice.administration import drain
 from sluice.core.claim import Claim, Claimant
 from sluice.engine import claims, scopes
 from sluice.kube import stores
-from sluice.kube.client import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE, Api
+from sluice.kube.client import Api
+from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
 from sluice.kube.objects import STREAMS_FINALIZER
 from support import resources
 from support.finalizing import FinalizingServer

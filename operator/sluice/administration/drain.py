@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.administration.holders import held_stores, resources
 from sluice.kube import finalizers
-from sluice.kube.client import SECRET, STREAM_STORE, Refused
+from sluice.kube.client import Refused
+from sluice.kube.kinds import SECRET, STREAM_STORE
 from sluice.kube.objects import FORCE_ORPHAN, HELD_SECRET, IN_USE_FINALIZER
 from sluice.kube.storekeeper import secrets_of
 

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Refused
+from sluice.kube.client import Refused
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
 from sluice.kube.users import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
 
 FINALIZERS: Final = {**KINDS, STREAM_STORE: IN_USE_FINALIZER}
 """What stands on a kind's objects while they hold something, or are held themselves."""

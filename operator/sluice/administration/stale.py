@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice.core.request import store_address
 from sluice.engine import stale as engine
 from sluice.errors import SluiceError, StoreNotFound
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.objects import parse_store
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from sluice.core.model import StoreAddress
     from sluice.engine.stale import Tagged
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
     from sluice.kube.stores import Connections
 
 

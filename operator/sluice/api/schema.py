@@ -157,7 +157,7 @@ KINDS: Final = (
             Column("Progress", ".status.progress.summary"),
             Column("Rate", ".status.progress.rate"),
             _AGE,
-            Column("Source", ".spec.source.stream", wide=True),
+            Column("Source", ".status.source", wide=True),
             Column("Target", ".spec.target.stream", wide=True),
             Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
             Column("Attempts", ".status.attempts", "integer", wide=True),

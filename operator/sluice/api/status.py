@@ -155,7 +155,9 @@ class Progress(StatusModel):
     bytes: Count = Field(default=0, description="Bytes in the target store, staged or published.")
     total_bytes: Count = Field(default=0, description="Bytes to copy.")
     events: Count | None = Field(
-        default=None, description="Events to copy, where the store counts them."
+        default=None,
+        description="Events to copy, as the source's store counts them, which may be too few; "
+        "once the copy is whole, those that were copied.",
     )
     percent: Annotated[int, Field(ge=0, le=100)] = Field(
         default=0, description="Bytes as a share of the bytes to copy, rounded down."
@@ -193,7 +195,9 @@ class Verification(StatusModel):
     digest: ShortText = Field(description="The SHA-256 over the chunks of all segments.")
     bytes: Count = Field(default=0, description="Bytes compared.")
     events: Count | None = Field(
-        default=None, description="Events in them, where the store counts them."
+        default=None,
+        description="Events in them, counted one by one; without verification, as the "
+        "source's store counts them.",
     )
     segments: Count = Field(default=0, description="Segments compared.")
     time: Time | None = Field(default=None, description="When it was done.")
@@ -267,6 +271,11 @@ class StreamCopyStatus(ResourceStatus):
         alias="copyID",
         description="Names all that the copy keeps in the target store.",
     )
+    source: Text | None = Field(
+        default=None,
+        description="The stream that is copied, for a table; of several the first, and how many "
+        "follow.",
+    )
     plan_ref: ObjectRef | None = Field(
         default=None, description="The ConfigMap that holds the plan."
     )
@@ -297,6 +306,11 @@ class StreamCopyStatus(ResourceStatus):
     )
     verification: Verification | None = Field(
         default=None, description="What was compared before it was published."
+    )
+    position_map_ref: ObjectRef | None = Field(
+        default=None,
+        description="The ConfigMap that says which position of the source is which one of the "
+        "target, once the copy is done.",
     )
     history: Annotated[
         tuple[Attempt, ...],

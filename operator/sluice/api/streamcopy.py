@@ -55,6 +55,13 @@ class Target(ApiModel):
         "append to it, once.",
         json_schema_extra=frozen(),
     )
+    seal_when_done: bool = Field(
+        default=False,
+        strict=True,
+        description="Seal it once it is whole: it takes no more events, and cannot be opened "
+        "again.",
+        json_schema_extra=frozen(),
+    )
 
 
 class LimitsSpec(ApiModel):

@@ -45,16 +45,25 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.pipelines.program import Job, Planned
 
+TASKS = click.option(
+    "--tasks",
+    type=click.IntRange(1, 256),
+    default=None,
+    help="Tasks at once, by which long segments are divided. [default: the number of processors]",
+)
+
 
 @click.command()
 @FILE
 @OUTPUT
 @CREDENTIALS
-def plan(file: str, output: str, credentials_dir: Path | None) -> None:
+@TASKS
+def plan(file: str, output: str, credentials_dir: Path | None, tasks: int | None) -> None:
     """Show what a run would do, without moving or making anything."""
     settings = settings_of(credentials_dir)
     with Stores(settings) as stores:
-        planned = [plan_job(job, stores) for job in jobs(read(file), settings)]
+        wanted = jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
+        planned = [plan_job(job, stores) for job in wanted]
     if output == "json":
         print_json([_plan_json(entry) for entry in planned])
         return
@@ -69,12 +78,7 @@ def plan(file: str, output: str, credentials_dir: Path | None) -> None:
 @FILE
 @OUTPUT
 @CREDENTIALS
-@click.option(
-    "--tasks",
-    type=click.IntRange(1, 256),
-    default=None,
-    help="Tasks at once. [default: the number of processors]",
-)
+@TASKS
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -93,11 +97,12 @@ def run(
 ) -> None:
     """Copy what the file asks for, or go on where an earlier run stopped."""
     settings = settings_of(credentials_dir)
+    slots = tasks or os.cpu_count() or 1
     began = time.monotonic()
     ended: list[tuple[str, StreamReport, float]] = []
     with Stores(settings) as stores, ExitStack() as stack:
-        spark = cache(lambda: _start_spark(stack, tasks or os.cpu_count() or 1))
-        for job in jobs(read(file), settings, verify=verify):
+        spark = cache(lambda: _start_spark(stack, slots))
+        for job in jobs(read(file), settings, verify=verify, tasks=slots):
             result = _run_job(job, stores, spark, settings, patience)
             if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from sluice import console
 from sluice.commands.copying import read
+from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, print_json, settings_of
 from sluice.engine.positions import position_map, translate
 from sluice.errors import InvalidSpec
@@ -27,12 +28,50 @@ if TYPE_CHECKING:
 @OUTPUT
 @CREDENTIALS
 @click.option("--cut", help="A StreamCut of the source as text, to be translated.")
-def position(file: str, output: str, credentials_dir: Path | None, cut: str | None) -> None:
+@click.option(
+    "--reader-group",
+    "group",
+    metavar="[SCOPE/]GROUP",
+    help="A reader group of the source: where is it? Its readers have to be closed, or --cut says.",
+)
+@click.option(
+    "--apply", is_flag=True, help="Make a reader group that goes on there, in the target's scope."
+)
+@click.option(
+    "--as", "name", metavar="[SCOPE/]NAME", help="Its name. [default: that of the source's group]"
+)
+@click.option(
+    "--only-this-stream",
+    "alone",
+    is_flag=True,
+    help="The group reads other streams as well; they stay behind.",
+)
+def position(
+    file: str,
+    output: str,
+    credentials_dir: Path | None,
+    *,
+    cut: str | None,
+    group: str | None,
+    apply: bool,
+    name: str | None,
+    alone: bool,
+) -> None:
     """Tell which position of a source is which one of its copy's target.
 
-    Without --cut, print the map: which bytes of each source segment are in which target segment.
-    The file has to have one StreamCopy, and its target to be whole.
+    Without --cut and --reader-group, print the map: which bytes of each source segment are in which
+    target segment. The file has to have one StreamCopy, and its target to be whole.
     """
+    if group is None and (apply or name or alone):
+        raise InvalidSpec(
+            "--apply, --as and --only-this-stream are about a reader group",
+            field="--reader-group",
+            remedy="Name one, as in --reader-group GROUP --apply.",
+        )
+    wish = None
+    if group is not None:
+        new = None if name is None else parse(name, "--as")
+        wish = Wish(parse(group, "--reader-group"), new, apply, alone)
     settings = settings_of(credentials_dir)
     found = jobs(read(file), settings)
     if len(found) != 1:
@@ -45,13 +84,19 @@ def position(file: str, output: str, credentials_dir: Path | None, cut: str | No
     with Stores(settings) as stores:
         store = stores[job.target]
         mapped = position_map(job.request.copy_id, job.request.target, store)
-        if cut is None:
+        given = None if cut is None else _given(job, cut, store)
+        if wish is not None:
+            move_group(job, wish, mapped, stores=stores, given=given, output=output)
+        elif given is None:
             _print_map(job, mapped, output)
         else:
-            _print_cut(job, _translated(job, cut, mapped, store), store, output)
+            place, at = given
+            translated = translate(at, [one for one in mapped if one.stream == place])
+            _print_cut(job, translated, store, output)
 
 
-def _translated(job: Job, text: str, mapped: list[Mapped], store: Store) -> dict[int, int]:
+def _given(job: Job, text: str, store: Store) -> tuple[int, dict[int, int]]:
+    """The place of the cut's stream among the sources, and the cut."""
     try:
         stream, cut = store.read_cut(text)
     except InvalidSpec as error:
@@ -61,7 +106,7 @@ def _translated(job: Job, text: str, mapped: list[Mapped], store: Store) -> dict
         raise InvalidSpec(
             f"this is a cut of {stream}, and the copy is of {job.request.origin}", field="--cut"
         )
-    return translate(cut, [one for one in mapped if one.stream == places[0]])
+    return places[0], cut
 
 
 def _print_map(job: Job, mapped: list[Mapped], output: str) -> None:

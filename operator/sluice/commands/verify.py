@@ -165,7 +165,7 @@ def _compare_all(
 
 
 def _compare(matched: Matched, *, exact: bool, tasks: int | None) -> Verification:
-    with console.ReadProgress(f"comparing {matched.source.stream}", matched.bytes) as progress:
+    with console.ReadProgress(f"comparing {matched.origin}", matched.bytes) as progress:
         return compare(matched, exact=exact, tasks=tasks or os.cpu_count() or 1, told=progress.told)
 
 
@@ -187,21 +187,18 @@ def _matched(
 
 
 def _of_copy(job: Job, stores: Stores) -> Matched:
-    """A copy's target, held against its source."""
+    """A copy's target, held against its sources."""
     request = job.request
-    if len(request.sources) > 1:
-        raise InvalidSpec(
-            "a copy of several sources cannot be compared as a whole",
-            field="spec.sources",
-            remedy="Compare each source with its part of the target; `sluice position` names it.",
-        )
-    (source,), (address,) = request.sources, job.sources
+    addresses = [job.sources[source.store] for source in request.sources]
     return match_copy(
         request.copy_id,
         job.name,
-        Subject(stores[address], address.uri, source.stream),
+        [
+            Subject(stores[address], address.uri, source.stream)
+            for source, address in zip(request.sources, addresses, strict=True)
+        ],
         Subject(stores[job.target], job.target.uri, request.target),
-        whole=source.ranges == (Range(),),
+        whole=[i for i, source in enumerate(request.sources) if source.ranges == (Range(),)],
     )
 
 

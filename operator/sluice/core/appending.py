@@ -8,7 +8,7 @@ of its live writers.
 
     Foresee -> Stage -> Transfer -> Stitch -> Verify
       -> Take -> (Loosen -> Reshape -> Open) for each generation -> Return -> Tighten -> Give
-      -> Join -> Decide -> Commit -> Note -> Certify -> Forget -> Done
+      -> Join -> Decide -> Commit -> Note -> Certify -> Seal -> Forget -> Done
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from sluice.core.steps import (
     Reshape,
     Restart,
     Return,
+    Seal,
     Take,
     Tighten,
 )
@@ -104,7 +105,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     if back is not None:
         return back
     if seen.roll.digest is not None:
-        return Done(seen.roll.digest) if seen.journal is None else Forget()
+        return _tidy(plan, seen, seen.roll.digest)
     if seen.journal is None or roll.aborted:
         raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     if seen.target is None:
@@ -115,6 +116,15 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     if seen.target.sealed and due:
         raise TargetSealed(f"{plan.target} was sealed", field="spec.target.stream")
     return _fill(plan, seen, roll, due)
+
+
+def _tidy(plan: StreamPlan, seen: Observed, digest: str) -> Step:
+    """The next step once all is appended. Whoever ends the journal has seen the target sealed."""
+    if seen.journal is None:
+        return Done(digest)
+    if plan.seal and seen.target is not None and not seen.target.sealed:
+        return Seal()
+    return Forget()
 
 
 def _due(plan: StreamPlan, roll: Roll) -> list[int]:

@@ -203,6 +203,9 @@ ABSTRACT: Final = frozenset(
 )
 """Errors that only group others: nobody raises them, so no condition says them."""
 
+OF_COMMANDS: Final = frozenset({"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists"})
+"""What only the command line comes to, so no condition says it either."""
+
 _SAID_BY_STORES: Final = frozenset(
     {
         "InvalidSpec",
@@ -277,7 +280,7 @@ def failures() -> tuple[Failure, ...]:
                 waits=name in _WAITED_FOR,
             )
             for name, cls in _ERRORS.items()
-            if name not in ABSTRACT
+            if name not in ABSTRACT | OF_COMMANDS
         ),
         *_DRIVERS_OWN,
     )

@@ -5,7 +5,8 @@ driver that starts in the middle, after any crash, or beside another driver deci
 that was there from the beginning. Each step is safe to repeat and safe to carry out late.
 
     Claim -> Shape -> Bind -> Stage -> Transfer -> Stitch -> Verify -> Publish
-      -> (Scale -> Settle -> Publish) for each generation -> Configure -> Sweep -> Done
+      -> (Scale -> Settle -> Publish) for each generation -> Configure -> Seal
+      -> Sweep -> Done
 
 All generations are staged and verified before the first one is published: they become readable in
 the order in which the source was scaled, without a byte being moved.
@@ -26,6 +27,7 @@ from sluice.core.steps import (
     Forget,
     Publish,
     Scale,
+    Seal,
     Settle,
     Shape,
     Stage,
@@ -102,7 +104,8 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
     if seen.target is not None:
         digest = identity.completed(seen.target.tags, plan.copy_id)
         if digest is not None:
-            return _tidy(seen, digest)
+            unsealed = plan.seal and not seen.target.sealed
+            return _tidy(seen, digest, unsealed=unsealed)
     if seen.journal is None:
         raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
     bound = seen.journal.target
@@ -308,8 +311,14 @@ def _check_published(plan: StreamPlan, seen: Observed) -> None:
             )
 
 
-def _tidy(seen: Observed, digest: str) -> Step:
-    """What is left to do once the target is whole."""
+def _tidy(seen: Observed, digest: str, *, unsealed: bool) -> Step:
+    """What is left to do once the target is whole.
+
+    Whoever deletes the journal has seen the target sealed, if it is to be; without a journal
+    nothing is done to it any more.
+    """
+    if unsealed and seen.journal is not None:
+        return Seal()
     left = tuple(
         (i, number)
         for i, state in enumerate(seen.segments)

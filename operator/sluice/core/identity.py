@@ -102,6 +102,11 @@ def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
     return uuid5(UUID(copy), "source"), uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
 
 
+def events_attribute(copy: str) -> UUID:
+    """Attribute of a target segment: the events this copy published into it."""
+    return uuid5(UUID(copy), "events")
+
+
 def stitch_attribute(copy: str) -> UUID:
     """Attribute of a segment's first part: its length after the last part merged into it."""
     return uuid5(UUID(copy), "stitch")
@@ -110,6 +115,21 @@ def stitch_attribute(copy: str) -> UUID:
 def verified_attribute(copy: str) -> UUID:
     """Attribute of a whole staging segment: the length at which it was verified."""
     return uuid5(UUID(copy), "verified")
+
+
+def group_identity(copy: str, scope: str, group: str, number: int) -> UUID:
+    """What a store is to know a reader group by that this copy makes.
+
+    Its upper half follows from the copy and the group's name, by which the copy knows it again. The
+    lower half is the number, below 2^64, which has to be another one each time: a store (0.13.0)
+    does not make a group again under the identity of one that was deleted.
+    """
+    return UUID(int=uuid5(UUID(copy), f"group/{scope}/{group}").int >> 64 << 64 | number)
+
+
+def same_maker(one: UUID, other: UUID) -> bool:
+    """Whether two identities of reader groups were made by one copy for one name."""
+    return one.int >> 64 == other.int >> 64
 
 
 def owner_tags(copy: str) -> tuple[str, str]:

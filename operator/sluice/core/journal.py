@@ -32,7 +32,7 @@ class Journal:
         plan: what is copied.
         target: ids of the target's segments, in the plan's order, once the target is claimed.
         digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
-        events: per segment of the plan, the exact number of events where it had to be counted.
+        events: per segment of the plan, the exact number of events, once it is counted.
         roll: how far an append has come; the target's segments are then those beside which is
             staged.
     """

@@ -1,8 +1,9 @@
 """Which bytes of one stream have to be those of another, where the two are to hold the same.
 
 Each segment of the source is paired with one of the target. A copy of ours says by itself which
-ones belong together; of any two streams, those do that take the same keys, in the order in which
-scale events made them. Offsets are the source's, unless it says otherwise.
+ones belong together, also where it is of several streams; of any two streams, those do that take
+the same keys, in the order in which scale events made them. Offsets are the source's, unless it
+says otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from sluice.core.model import KeyRange
     from sluice.core.planner import SeenSegment
@@ -36,6 +37,7 @@ class Extent(NamedTuple):
         end: offset after the last byte.
         generation: which scale event of its stream made it, see `stores.base`.
         events: how many there are in exactly these bytes, as the store counts; None if it cannot.
+        stream: the place of its stream among the sources of a copy.
     """
 
     segment: int
@@ -44,16 +46,18 @@ class Extent(NamedTuple):
     end: int
     generation: int = 0
     events: int | None = None
+    stream: int = 0
 
     @classmethod
-    def of(cls, seen: SeenSegment) -> Extent:
+    def of(cls, seen: SeenSegment, stream: int = 0) -> Extent:
         """A segment whose bounds were taken."""
-        return cls(seen.id, seen.keys, seen.start, seen.end, seen.generation, seen.events)
+        return cls(seen.id, seen.keys, seen.start, seen.end, seen.generation, seen.events, stream)
 
     def is_before(self, other: Extent) -> bool:
         """Whether one has to read this segment before the other one of the same stream."""
         return (
-            self.keys is not None
+            self.stream == other.stream
+            and self.keys is not None
             and other.keys is not None
             and self.generation < other.generation
             and self.keys.overlaps(other.keys)
@@ -63,6 +67,7 @@ class Extent(NamedTuple):
 class Link(NamedTuple):
     """What a copy says of a segment of its target: it begins with [start, end) of a source's."""
 
+    stream: int
     source: int
     start: int
     end: int
@@ -166,22 +171,26 @@ def pair_by_keys(
 
 
 def pair_by_copy(
-    links: Sequence[Link], source: Sequence[Extent], target: Sequence[Extent], *, whole: bool
+    links: Sequence[Link],
+    source: Sequence[Extent],
+    target: Sequence[Extent],
+    *,
+    whole: Container[int],
 ) -> Pairing:
     """Pair what a copy says that belongs together.
 
     Args:
         links: what the target's segments say.
-        source: what there is of the source's segments still.
+        source: what there is of the sources' segments still.
         target: the target's segments.
-        whole: whether the copy was of all that the source had: then what lies before a segment that
-            was copied was copied as well.
+        whole: the sources of which the copy has all that they had: then what lies before a segment
+            that was copied was copied as well.
     """
-    origin = {one.segment: one for one in source}
+    origin = {(one.stream, one.segment): one for one in source}
     place = {one.segment: one for one in target}
     pairs = [
         Pair(
-            source=origin.get(link.source, Extent(link.source, None, link.end, link.end)),
+            source=origin.get((link.stream, link.source), _gone(link)),
             target=place[link.target],
             start=link.start,
             end=link.end,
@@ -190,13 +199,20 @@ def pair_by_copy(
         for link in links
         if link.target in place
     ]
-    linked = {pair.source.segment for pair in pairs}
+    linked = {(pair.source.stream, pair.source.segment) for pair in pairs}
     missing = [
         one
         for one in source
-        if whole and one.segment not in linked and any(one.is_before(pair.source) for pair in pairs)
+        if one.stream in whole
+        and (one.stream, one.segment) not in linked
+        and any(one.is_before(pair.source) for pair in pairs)
     ]
     return _pairing(pairs, missing, target)
+
+
+def _gone(link: Link) -> Extent:
+    """A segment of a source that is not there any more."""
+    return Extent(link.source, None, link.end, link.end, stream=link.stream)
 
 
 def _pairing(pairs: Sequence[Pair], missing: Sequence[Extent], target: Sequence[Extent]) -> Pairing:

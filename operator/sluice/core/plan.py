@@ -58,8 +58,10 @@ class SegmentPlan(Frozen):
         start: first offset copied.
         end: offset after the last byte copied.
         created: the segment's creation time in ms; with the id it is the source's identity.
-        events: exact number of events in the range; None when the store cannot tell for this
-            range, then they are counted while the staged bytes are verified.
+        events: number of events in the range as the source's store says, which is too low where
+            transactions brought some; None when it cannot tell for this range. They are counted
+            while the staged bytes are verified; only a copy without verification takes the store's
+            word.
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
     """
 
@@ -100,6 +102,7 @@ class StreamPlan(Frozen):
             first one by key range, within the others as the store numbered them.
         config: what the target is configured with at the end: the source's.
         verify: whether the staged bytes are read again and compared before they are published.
+        seal: whether the target takes no more events once it is whole.
     """
 
     copy_id: str
@@ -109,6 +112,7 @@ class StreamPlan(Frozen):
     config: StreamConfig
     verify: bool = True
     append: bool = False
+    seal: bool = False
 
     @property
     def origin(self) -> str:
@@ -126,7 +130,7 @@ class StreamPlan(Frozen):
 
     @property
     def events(self) -> int | None:
-        """Events to copy, None when they are not known before they are counted."""
+        """Events to copy as the source's store says; None where it cannot tell for all of them."""
         counts = [segment.events for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -168,7 +172,7 @@ class StreamPlan(Frozen):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-def origin(streams: Sequence[StreamName]) -> str:
+def origin(streams: Sequence[StreamName | str]) -> str:
     """Streams that are copied into one, for people: the first, and how many follow."""
     return f"{streams[0]} and {len(streams) - 1} more" if len(streams) > 1 else str(streams[0])
 

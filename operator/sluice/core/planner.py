@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PART_BYTES = 256 << 20
-"""Segments longer than this are divided, unless a request says otherwise."""
+"""Segments longer than this are divided always, unless a request says otherwise."""
+
+LEAST_PART_BYTES = 32 << 20
+"""Shorter parts are not made for the sake of more tasks: each has its price at the store."""
+
+PARTS_PER_TASK = 2
+"""Into how many parts the work of a task is divided, so that at the end no task has to wait long
+for another's last part."""
 
 MAX_PARTS = 64
 """More parts than this do not make a segment faster; a part just gets longer."""
@@ -69,16 +76,20 @@ class CopyRequest(Frozen):
         sources: what to copy, one after the other.
         target: the stream to make.
         append: whether it is appended to where it is there and somebody's.
-        verify: see StreamPlan.
-        part_bytes: segments longer than this are divided into parts.
+        verify, seal: see StreamPlan.
+        part_bytes: segments longer than this are divided into parts, see `part_size`.
+        tasks: how many tasks will run at once, as far as that is known beforehand. It shapes a new
+            plan only: once a plan is recorded, its parts stay as they are.
     """
 
     copy_id: str
     sources: tuple[SourceRequest, ...]
     target: StreamName
     verify: bool = True
+    seal: bool = False
     part_bytes: int = Field(default=PART_BYTES, ge=CHUNK)
     append: bool = False
+    tasks: int = Field(default=1, ge=1)
 
     @property
     def origin(self) -> str:
@@ -98,6 +109,18 @@ class SeenSegment(NamedTuple):
     end: int
     created: int
     events: int | None
+
+
+def part_size(total: int, tasks: int, most: int = PART_BYTES) -> int:
+    """The bytes up to which a segment stays whole, for a copy of `total` bytes.
+
+    Where several tasks run at once, each is to have about PARTS_PER_TASK parts to do, but none
+    shorter than LEAST_PART_BYTES on that account, and none longer than `most`.
+    """
+    if tasks < 2:  # noqa: PLR2004 - one task does parts one after the other anyway
+        return most
+    fair = -(-total // (PARTS_PER_TASK * tasks))
+    return min(most, max(LEAST_PART_BYTES, -(-fair // CHUNK) * CHUNK))
 
 
 def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
@@ -132,6 +155,8 @@ def plan_stream(
     """
     segments = sorted(seen, key=lambda segment: segment.keys.low)
     segments.sort(key=lambda segment: (segment.generation, segment.generation and segment.id))
+    total = sum(segment.end - segment.start for segment in segments)
+    part_bytes = part_size(total, request.tasks, request.part_bytes)
     plan = StreamPlan(
         copy_id=request.copy_id,
         sources=tuple(
@@ -139,14 +164,13 @@ def plan_stream(
         ),
         target=request.target,
         segments=tuple(
-            SegmentPlan(
-                **segment._asdict(), cuts=cuts(segment.start, segment.end, request.part_bytes)
-            )
+            SegmentPlan(**segment._asdict(), cuts=cuts(segment.start, segment.end, part_bytes))
             for segment in segments
         ),
         config=config,
         verify=request.verify,
         append=append,
+        seal=request.seal,
     )
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:

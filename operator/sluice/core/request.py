@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def copy_request(
-    copy: StreamCopy, *, cluster: str, part_bytes: int = PART_BYTES, verify: bool = True
+    copy: StreamCopy,
+    *,
+    cluster: str,
+    part_bytes: int = PART_BYTES,
+    tasks: int = 1,
+    verify: bool = True,
 ) -> CopyRequest:
     """What a StreamCopy asks for.
 
@@ -24,6 +29,7 @@ def copy_request(
         copy: the resource.
         cluster: tells clusters apart that share a store.
         part_bytes: segments longer than this are divided into parts.
+        tasks: how many will run at once.
         verify: whether staged bytes are compared before they are published.
     """
     spec = copy.spec
@@ -46,8 +52,10 @@ def copy_request(
         ),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
         verify=verify,
+        seal=spec.target.seal_when_done,
         part_bytes=part_bytes,
         append=spec.target.on_exists == "Append",
+        tasks=tasks,
     )
 
 

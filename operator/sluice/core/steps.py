@@ -91,6 +91,11 @@ class Configure:
 
 
 @dataclass(frozen=True, slots=True)
+class Seal:
+    """Let the whole target take no more events."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Delete staging segments that are left: (segment of the plan, part) each."""
 
@@ -216,6 +221,7 @@ Step = (
     | Scale
     | Settle
     | Configure
+    | Seal
     | Sweep
     | Forget
     | Done

@@ -50,10 +50,11 @@ class What(StrEnum):
 
 
 class Difference(Frozen):
-    """A difference, and where it begins."""
+    """A difference, and where it begins; `source_index` as in SegmentCheck."""
 
     what: What
     message: str
+    source_index: int | None = None
     segment: int | None = None
     offset: int | None = None
     target_segment: int | None = None
@@ -91,6 +92,7 @@ class SegmentCheck(Frozen):
     """A pair of segments, compared.
 
     Attributes:
+        source_index: the place of the source's stream among the sources.
         equal: whether it has no difference.
         start: first offset of the source that is wanted.
         end: offset after the last one.
@@ -102,6 +104,7 @@ class SegmentCheck(Frozen):
         target: what the target has.
     """
 
+    source_index: int
     equal: bool
     start: int
     end: int
@@ -114,8 +117,9 @@ class SegmentCheck(Frozen):
 
 
 class Unpaired(Frozen):
-    """A segment that has none to be compared with."""
+    """A segment that has none to be compared with; `source_index` is None of the target's."""
 
+    source_index: int | None
     segment: int
     keys: KeyRange | None
     start: int
@@ -123,7 +127,7 @@ class Unpaired(Frozen):
 
 
 class StreamSide(Frozen):
-    """One of the two streams.
+    """One of the streams.
 
     Attributes:
         store: its address.
@@ -150,7 +154,9 @@ class Verification(Frozen):
     Attributes:
         name: of the StreamCopy whose streams they are; None of any others.
         result: what came of it.
-        source: the stream that tells how it should be.
+        source: the stream that tells how it should be; of several the first, with what was read
+            of all of them.
+        sources: each of them, with what was read of it.
         target: the one that was held against it.
         paired_by: what tells which segments belong together, and which of their bytes.
         recorded_digest: what the copy wrote down on its target when it was finished.
@@ -163,6 +169,7 @@ class Verification(Frozen):
     name: str | None
     result: Result
     source: StreamSide
+    sources: tuple[StreamSide, ...]
     target: StreamSide
     paired_by: Literal["Copy", "Beginnings", "Offsets"]
     recorded_digest: str | None
@@ -205,7 +212,7 @@ def conclude(
     pairing: Pairing,
     compared: Sequence[tuple[Pair, Comparison]],
     *,
-    source: StreamSide,
+    sources: Sequence[StreamSide],
     target: StreamSide,
     paired_by: Literal["Copy", "Beginnings", "Offsets"],
     name: str | None = None,
@@ -217,7 +224,7 @@ def conclude(
     Args:
         pairing: which segments belong together.
         compared: each pair as it was when its bytes were read, and what was found.
-        source: the one stream.
+        sources: the one stream, or all that were copied into one.
         target: the other one.
         paired_by: see Verification.
         name: see Verification.
@@ -231,6 +238,9 @@ def conclude(
     ]
     differences = [one for each in found for one in each]
     differences += [_missing(one) for one in pairing.missing]
+    read = [
+        [s.source for s in segments if s.source_index == place] for place in range(len(sources))
+    ]
     differences += [
         _extra(one)
         for one in pairing.extra
@@ -244,13 +254,14 @@ def conclude(
     return Verification(
         name=name,
         result=Result.DIFFERENT if differences else result,
-        source=_summed(source, [segment.source for segment in segments]),
+        source=_summed(sources[0], [segment.source for segment in segments]),
+        sources=tuple(map(_summed, sources, read)),
         target=_summed(target, [segment.target for segment in segments]),
         paired_by=paired_by,
         recorded_digest=recorded,
         segments=tuple(segments),
-        missing=tuple(map(_unpaired, pairing.missing)),
-        extra=tuple(map(_unpaired, pairing.extra)),
+        missing=tuple(_unpaired(one, one.stream) for one in pairing.missing),
+        extra=tuple(_unpaired(one, None) for one in pairing.extra),
         differences=tuple(differences),
     )
 
@@ -263,6 +274,7 @@ def _differences(pair: Pair, seen: Comparison, *, exact: bool) -> Iterator[Diffe
         return Difference(
             what=what,
             message=message,
+            source_index=pair.source.stream,
             segment=pair.source.segment,
             offset=offset,
             target_segment=pair.target.segment,
@@ -306,6 +318,7 @@ def _is_all(pair: Pair) -> bool:
 def _segment(pair: Pair, seen: Comparison, *, equal: bool) -> SegmentCheck:
     counted = not (pair.before or pair.beyond)
     return SegmentCheck(
+        source_index=pair.source.stream,
         equal=equal,
         start=pair.start,
         end=pair.end,
@@ -354,6 +367,7 @@ def _missing(one: Extent) -> Difference:
     return Difference(
         what=What.SEGMENT_MISSING,
         message=f"the target has no segment{keys} for these {one.end - one.start:,} bytes",
+        source_index=one.stream,
         segment=one.segment,
         offset=one.start,
     )
@@ -375,8 +389,9 @@ def _not_recorded(recorded: str, found: str) -> Difference:
     )
 
 
-def _unpaired(one: Extent) -> Unpaired:
-    return Unpaired(segment=one.segment, keys=one.keys, start=one.start, end=one.end)
+def _unpaired(one: Extent, source_index: int | None) -> Unpaired:
+    bounds = {"start": one.start, "end": one.end}
+    return Unpaired(source_index=source_index, segment=one.segment, keys=one.keys, **bounds)
 
 
 def _range(keys: KeyRange) -> str:

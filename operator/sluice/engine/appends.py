@@ -27,6 +27,7 @@ from sluice.core.steps import (
     Reshape,
     Restart,
     Return,
+    Seal,
     Stage,
     Take,
     Tighten,
@@ -242,6 +243,8 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
             commit(plan, ledger, store, generations)
         case Note(generations):
             note(ledger, generations)
+        case Seal():
+            store.seal_stream(plan.target)
         case Certify():
             total = sum(events(index) for index, one in enumerate(plan.segments) if one.length)
             certify(plan, store, digest=digest, events=total)
@@ -325,9 +328,12 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         Whether there was anything to end; not where all is appended.
 
     Raises:
-        AbortRefused: the commit is decided.
+        AbortRefused: the commit is decided, or all is appended and the target not sealed yet.
     """
+    stream = store.describe(plan.target)
     if receipts.find(plan.copy_id, plan.target, store) is not None:
+        if plan.seal and stream is not None and not stream.sealed:
+            raise AbortRefused(f"{plan.target} is appended to and is still to be sealed")
         tighten(plan.copy_id, plan.target, store)
         turns.give(plan.copy_id, plan.target, store)
         forget(plan, ledger, store)
@@ -336,13 +342,23 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     roll = roll_of(ledger)
     if not roll.aborted and _can_go_on(plan, roll, store):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
-    stream = store.describe(plan.target)
-    if stream is not None and not stream.sealed:
-        if is_reshaped(plan, roll, _described(stream)):
-            if len(roll.layout or ()) < stream.config.scaling.min_segments:
-                loosen(plan, ledger, store)
-            give_back(plan, ledger, store, [segment.id for segment in stream.tail])
-        tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)
+    let_go(plan, ledger, store)
     turns.give(plan.copy_id, plan.target, store)
     forget(plan, ledger, store)
     return True
+
+
+def let_go(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+    """Give the target back its key ranges and its policy. Who goes on with the copy may take them.
+
+    The turn is kept: a late driver of this copy may scale the target still.
+    """
+    roll = roll_of(ledger)
+    stream = store.describe(plan.target)
+    if stream is None or stream.sealed:
+        return
+    if is_reshaped(plan, roll, _described(stream)):
+        if len(roll.layout or ()) < stream.config.scaling.min_segments:
+            loosen(plan, ledger, store)
+        give_back(plan, ledger, store, [segment.id for segment in stream.tail])
+    tighten(plan.copy_id, plan.target, store, settled=roll.layout is not None)

@@ -20,7 +20,7 @@ HEAD_TRIES: Final = 5
 """How often the bounds are taken anew because the source was truncated meanwhile."""
 
 COUNT_TRIES: Final = 20
-"""How often a bound and the event count are asked for together before events are counted."""
+"""How often a bound and the event count are asked for together before the count is left open."""
 
 
 class _Wanted(NamedTuple):
@@ -66,13 +66,13 @@ def bounds_of(source: SourceRequest, store: Store) -> list[SeenSegment]:
 
 
 def _look(request: SourceRequest, store: Store) -> list[SeenSegment]:
-    """One look at the segments: their bounds, and the exact number of events in them.
+    """One look at the segments: their bounds, and how many events the store says are in them.
 
-    The store cannot always tell how many events there are, and may not count those that came by a
-    transaction. A count belongs to a bound only if the segment has the same length before and after
-    it is asked for, so segments that moved meanwhile are asked for again. One that is written
-    without a pause may never hold still; it is then counted later. A truncated segment's count
-    includes what is gone, and a range's may be of a part only, so these are counted too.
+    It cannot always tell, and may not count those that came by a transaction; a copy that is
+    verified counts them itself. A count belongs to a bound only if the segment has the same length
+    before and after it is asked for, so segments that moved meanwhile are asked for again. One that
+    is written without a pause may never hold still: its count is not known. Nor is a truncated
+    segment's, which includes what is gone, nor that of a part of a segment.
 
     What is written after a scale event that comes meanwhile is behind the bounds.
     """

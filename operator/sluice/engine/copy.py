@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -145,19 +146,29 @@ class CopyRunner:
             A report for each stream of the plan, in order; a stream that failed for good has its
             error in the report. Others go on.
         """
-        while active := [run for run in self._runs if run.report is None]:
-            limits = self._limits()
-            now = self._clock.monotonic()
-            ready = [run for run in active if run.not_before <= now]
-            if not ready:
-                self._clock.sleep(min(run.not_before for run in active) - now)
-                continue
-            slices: list[Slice] = []
-            for run in ready:
-                slices += self._guarded(run, partial(self._advance, run, limits)) or []
-            if slices:
-                self._round(slices, limits)
+        try:
+            while active := [run for run in self._runs if run.report is None]:
+                self._turn(active)
+        except BaseException:
+            for run in self._runs:
+                if run.report is None:
+                    self._let_go(run)
+            raise
         return [run.report for run in self._runs if run.report is not None]
+
+    def _turn(self, active: list[_Run]) -> None:
+        """Go on with all that can be gone on with, or wait."""
+        limits = self._limits()
+        now = self._clock.monotonic()
+        ready = [run for run in active if run.not_before <= now]
+        if not ready:
+            self._clock.sleep(min(run.not_before for run in active) - now)
+            return
+        slices: list[Slice] = []
+        for run in ready:
+            slices += self._guarded(run, partial(self._advance, run, limits)) or []
+        if slices:
+            self._round(slices, limits)
 
     def _advance(self, run: _Run, limits: Limits) -> list[Slice]:
         """Do a stream's steps up to the next that moves bytes; its slices, none at the end."""
@@ -258,4 +269,12 @@ class CopyRunner:
                 cleaned = True
             except SluiceError as further:
                 error.add_note(f"cleaning up failed as well: {further}")
+        if not cleaned:
+            self._let_go(run)
         return StreamReport.failed(plan, error, cleaned=cleaned)
+
+    def _let_go(self, run: _Run) -> None:
+        """Leave nothing changed in a target that is somebody's; the next driver tries it too."""
+        if run.began:
+            with suppress(SluiceError):
+                run.copy.let_go()

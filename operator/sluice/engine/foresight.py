@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.journal import Journal
+    from sluice.core.model import KeyRange
     from sluice.core.plan import Part, StreamPlan
     from sluice.engine.ledger import Ledger
     from sluice.stores.base import Store, Stream
@@ -72,11 +73,11 @@ def foreseen(plan: StreamPlan, stream: Stream, store: Store) -> tuple[int, ...]:
     now = [segment.id for segment in stream.tail]
     shape = tuple(segment.keys for segment in stream.tail)
     found: dict[int, int] = {}
-    scaled: list[int] = []
+    scaled: list[tuple[KeyRange, ...]] = []
     for number in plan.filled:
         wanted = layout_of(plan, number)
         if not has_ranges(shape, wanted):
-            scaled.append(len(wanted))
+            scaled.append(wanted)
             now = list(store.following([segment.id for segment in stream.tail], scaled)[-1])
             shape = wanted
         places = plan.active[number]

@@ -86,6 +86,7 @@ def observe(
             segments=tuple(segment.id for segment in described.tail),
             head=described.head,
             restless=described.config.scaling.type is not ScaleType.FIXED,
+            sealed=described.sealed,
         )
         bound = None if journal is None else journal.target
         at = None if bound is None else generation_of(plan, bound, seen_target.segments)

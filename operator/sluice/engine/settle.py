@@ -7,21 +7,30 @@ with the plan, before anybody is told so.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core import identity
 from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.world import UNVERIFIED, Complete, Planned
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
-from sluice.errors import AbortRefused, InfrastructureError, StreamNotFound, TargetReplaced
+from sluice.engine.positions import position_map
+from sluice.errors import (
+    AbortRefused,
+    InfrastructureError,
+    InvalidSpec,
+    StreamNotFound,
+    TargetReplaced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sluice.core.model import Segment, StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.world import Answer
@@ -62,8 +71,41 @@ def ask(
     if found.receipt is not None:
         return _appended(found.receipt, known)
     if known is None:
-        return _facts(request, target[1], digest)
-    return _compared(known, target[1], digest)
+        whole = _facts(request, target[1], digest)
+    else:
+        whole = _compared(known, target[1], digest)
+    return replace(whole, positions=positions(request, target[1]))
+
+
+def positions(request: CopyRequest, store: Store) -> PositionMap | None:
+    """The map of a whole target; None where no copied segment of it is left, or it is gone."""
+    try:
+        mapped = position_map(request.copy_id, request.target, store)
+    except (StreamNotFound, InvalidSpec):  # deleted, or made anew, since it was found whole
+        return None
+    if not mapped:
+        return None
+    return PositionMap(
+        target=str(request.target),
+        same_positions=all(one.shift == 0 and one.source == one.target for one in mapped),
+        sources=tuple(
+            MappedSource(
+                stream=str(source.stream),
+                segments=tuple(
+                    MappedSegment(
+                        segment=one.source,
+                        start=one.start,
+                        end=one.end,
+                        target_segment=one.target,
+                        shift=one.shift,
+                    )
+                    for one in mapped
+                    if one.stream == number
+                ),
+            )
+            for number, source in enumerate(request.sources)
+        ),
+    )
 
 
 def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
@@ -76,34 +118,25 @@ def _appended(receipt: Receipt, known: StreamPlan | None) -> Complete:
 
 def _compared(plan: StreamPlan, store: Store, digest: str) -> Complete:
     """A whole target, held against its plan; one that lived on since cannot be any more."""
-    whole = Complete(
-        digest=digest, bytes=plan.bytes, events=plan.events, segments=len(plan.segments)
-    )
+    whole = Complete(digest=digest, bytes=plan.bytes, segments=len(plan.segments))
     try:
         made = store.generations(plan.target)
     except StreamNotFound:
         return whole
+    names = _names(plan.target, made, store)
+    told = _told(plan.copy_id, names, store)
+    if [one.bytes for one in told if one.bytes is not None] == [s.length for s in plan.segments]:
+        return replace(whole, events=_events(told))
     if [len(segments) for segments in made] != [len(places) for places in plan.generations]:
         return whole  # scaled since, and perhaps truncated to what it was scaled to
-    segments = [segment.id for generation in made for segment in generation]
-    names = [store.segment_name(plan.target, segment) for segment in segments]
     if any(info is None or info.start for info in store.infos(names)):
         return whole
-    attribute = identity.publish_attribute(plan.copy_id)
-    values = store.attributes([(name, attribute) for name in names])
-    wanted = [segment.length for segment in plan.segments]
-    if [value or 0 for value in values] != wanted:
-        raise TargetReplaced(
-            f"{plan.target} has the mark of a whole copy, and its segments hold {values} bytes of "
-            f"it instead of {wanted}",
-            field="spec.target.stream",
-        )
-    if whole.events is not None:
-        return whole
-    counts = store.attributes([(name, store.event_count) for name in names])
-    # A store counts nothing for a segment that nothing was written to.
-    untold = any(count is None and size for count, size in zip(counts, wanted, strict=True))
-    return replace(whole, events=None if untold else sum(count or 0 for count in counts))
+    raise TargetReplaced(
+        f"{plan.target} has the mark of a whole copy, and its segments hold "
+        f"{[one.bytes for one in told]} bytes of it instead of "
+        f"{[segment.length for segment in plan.segments]}",
+        field="spec.target.stream",
+    )
 
 
 def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
@@ -112,16 +145,39 @@ def _facts(request: CopyRequest, store: Store, digest: str) -> Complete:
         made = store.generations(request.target)
     except StreamNotFound:
         return Complete(digest=digest)
-    segments = [segment.id for generation in made for segment in generation]
-    names = [store.segment_name(request.target, segment) for segment in segments]
-    attribute = identity.publish_attribute(request.copy_id)
-    published = [value or 0 for value in store.attributes([(name, attribute) for name in names])]
-    infos = store.infos(names)
-    events = None
-    if published == [info.length if info else 0 for info in infos]:  # nobody wrote to it since
-        counts = store.attributes([(name, store.event_count) for name in names])
-        events = sum(count or 0 for count in counts)
-    return Complete(digest=digest, bytes=sum(published), events=events, segments=len(names))
+    told = _told(request.copy_id, _names(request.target, made, store), store)
+    return Complete(
+        digest=digest,
+        bytes=sum(one.bytes or 0 for one in told),
+        events=_events(told),
+        segments=len(told),
+    )
+
+
+class _Told(NamedTuple):
+    """What a segment of the target says: the bytes and events that were published into it."""
+
+    bytes: int | None
+    events: int | None
+
+
+def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Store) -> list[str]:
+    """The full names of a target's segments, as scale events made them."""
+    return [store.segment_name(target, segment.id) for segments in made for segment in segments]
+
+
+def _told(copy_id: str, names: Sequence[str], store: Store) -> list[_Told]:
+    """What each segment says."""
+    asked = identity.publish_attribute(copy_id), identity.events_attribute(copy_id)
+    values = iter(store.attributes([(name, attribute) for name in names for attribute in asked]))
+    return [_Told(next(values), next(values)) for _ in names]
+
+
+def _events(told: Sequence[_Told]) -> int | None:
+    """The events of all segments that were copied; None if one does not tell."""
+    counts = [one.events for one in told if one.bytes is not None]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
@@ -142,11 +198,13 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
         if abort(request.copy_id, request.target, target):
             return "what was staged was dropped"
     except AbortRefused:
-        _finish(request, sources=sources, target=target)
-        return "publishing had begun and was finished"
-    swept = 0
-    if request.append or _ours(request, target):
-        swept = sweep(request.copy_id, request.target, target)
+        return _finish(request, sources=sources, target=target)
+    if not (request.append or _ours(request, target)):
+        return "nothing was left"
+    journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is not None and journal.target is not None:  # whole, but not sealed yet, say
+        return _finish(request, sources=sources, target=target)
+    swept = sweep(request.copy_id, request.target, target)
     return f"{swept} left-over segments were dropped" if swept else "nothing was left"
 
 
@@ -165,11 +223,12 @@ class _NoSlices:
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
-def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> None:
-    """Publish what is left to publish."""
+def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
+    """Publish what is left to publish, and what follows on that; what was done, for people."""
+    done = "publishing had begun and was finished"
     journal = Ledger(target, request.copy_id, request.target).load()
     if journal is None:
-        return
+        return done
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
     plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
@@ -186,3 +245,4 @@ def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
                 f"publishing could not be finished: {report.error.message}",
                 remedy=report.error.remedy,
             )
+    return done

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sluice.core.counting import Counted, StretchCounter
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
-from sluice.core.framing import EventCounter
 from sluice.errors import (
     CutInsideEvent,
     DigestMismatch,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from sluice.stores.base import Block, Store
+    from sluice.stores.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,9 @@ class VerifySlice:
         limit: where the segment's range ends.
         known: SHA-256 of the source's chunks, as far as they are known.
         compare: whether digests are compared; False only counts.
-        count: whether events are counted; the slice is then the whole segment.
+        count: whether events are counted.
+        first: where the first event begins that is to be counted; None where nobody knows.
+        strict: whether bytes that are no events are an error.
         range: which range that was asked for is a part of the segment; None for all of it.
     """
 
@@ -100,6 +102,8 @@ class VerifySlice:
     known: Mapping[int, bytes]
     compare: bool = True
     count: bool = False
+    first: int | None = None
+    strict: bool = True
     range: int | None = None
 
     @property
@@ -119,14 +123,14 @@ class SliceResult:
         slice: the slice.
         moved: bytes appended or verified.
         digests: SHA-256 of source chunks that became known.
-        events: events counted, for a counting VerifySlice.
+        counted: events counted, by a counting VerifySlice that found some.
         error: why the slice ended early.
     """
 
     slice: Slice
     moved: int = 0
     digests: dict[int, bytes] = field(default_factory=dict)
-    events: int | None = None
+    counted: Counted | None = None
     error: SluiceError | None = None
 
 
@@ -174,45 +178,75 @@ def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult) ->
 def _verify(work: VerifySlice, source: Store, target: Store, result: SliceResult) -> None:
     """Hash the staged bytes again and compare them chunk by chunk with the source's digests."""
     digester = ChunkDigester(work.start, work.limit)
-    counter = EventCounter() if work.count else None
-    for block in target.read(work.staging, work.start - work.origin, work.end - work.origin):
+    counting = _Counting(work) if work.count else None
+    begin, end = counting.bounds if counting else (work.start, work.end)
+    staged = (work.staging, begin - work.origin, end - work.origin)
+    for block in target.read(*staged) if begin < end else ():
+        own = block.data[: max(0, work.end - work.origin - block.offset)]
         if work.compare:
-            digester.feed(block.data)
-        if counter:
-            _count(work, counter, block)
-        result.moved += len(block.data)
-    if counter:
-        if not counter.between_events:
-            raise _inside(work, f"no event ends at offset {work.limit}")
-        result.events = counter.events
-    for chunk, staged in digester.done.items():
+            digester.feed(own)
+        if counting:
+            counting.feed(block.data)
+        result.moved += len(own)
+    for chunk, found in digester.done.items():
         expected = work.known.get(chunk)
         if expected is None:
             expected = result.digests[chunk] = _source_digest(work, source, chunk)
-        if staged != expected:
+        if found != expected:
             raise DigestMismatch(
                 f"bytes {chunk_start(chunk, work.origin)} to {chunk_end(chunk, work.limit)} of "
-                f"{work.source} were staged as other bytes: SHA-256 {staged.hex()}, "
+                f"{work.source} were staged as other bytes: SHA-256 {found.hex()}, "
                 f"expected {expected.hex()}"
             )
+    if counting:
+        result.counted = counting.finish()
 
 
-def _count(work: VerifySlice, counter: EventCounter, block: Block) -> None:
-    """Count a block's events, of which there are none where a range begins inside one."""
-    try:
-        counter.feed(block.data)
-    except EventsDamaged as error:
-        if work.range is None:
-            raise
-        what = f"from offset {work.start} on there are no events: {error.message}"
-        raise _inside(work, what) from None
+class _Counting:
+    """Counts a slice's events. Where the bytes are no events, that is an error or a result."""
+
+    def __init__(self, work: VerifySlice) -> None:
+        self._work = work
+        self._counter = StretchCounter(work.start, work.end, work.limit, work.first)
+        self._error: SluiceError | None = None
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """What has to be read: nothing where an event of the slice before reaches over it all."""
+        return min(self._counter.begin, self._counter.reach), self._counter.reach
+
+    def feed(self, block: memoryview) -> None:
+        """Take the next bytes."""
+        if self._error is None:
+            try:
+                self._counter.feed(block)
+            except EventsDamaged as error:
+                self._error = _damaged(self._work, error.message)
+
+    def finish(self) -> Counted | None:
+        """What was counted. Raises what is wrong with the events, where that is an error."""
+        if self._error is None:
+            try:
+                return self._counter.finish()
+            except EventsDamaged as error:
+                self._error = _inside(self._work, error.message)
+        if self._work.strict:
+            raise self._error
+        return Counted(self._counter.begin, None, self._work.limit)
+
+
+def _damaged(work: VerifySlice, what: str) -> SluiceError:
+    """The error that there are no events, where a range begins inside one."""
+    if work.range is not None:
+        return _inside(work, what)
+    return EventsDamaged(f"in {work.source}, {what}")
 
 
 def _inside(work: VerifySlice, what: str) -> SluiceError:
     """The error that a range has its bounds inside events."""
     what = f"in {work.source}, {what}"
     if work.range is not None:
-        bounds = f"of offsets {work.start} and {work.limit} one is inside an event"
+        bounds = f"of offsets {work.origin} and {work.limit} one is inside an event"
         return CutInsideEvent(f"{what}; {bounds}", field=f"spec.source.ranges[{work.range}]")
     remedy = "Abort the copy and run it again: the bounds are taken anew."
     return IntegrityError(what, remedy=remedy)
@@ -228,9 +262,7 @@ def _source_digest(work: VerifySlice, source: Store, chunk: int) -> bytes:
 
 
 def verify_slices(template: VerifySlice, most: int) -> list[VerifySlice]:
-    """A segment's verification in slices of at most `most` bytes, whole if it also counts."""
-    if template.count:
-        return [template]
+    """A segment's verification in slices of at most `most` bytes."""
     step = max(1, most // CHUNK)
     numbers = chunks(template.start, template.end)
     return [
@@ -239,6 +271,7 @@ def verify_slices(template: VerifySlice, most: int) -> list[VerifySlice]:
             start=chunk_start(group[0], template.start),
             end=chunk_end(group[-1], template.end),
             known={c: template.known[c] for c in group if c in template.known},
+            first=template.first if group[0] == numbers[0] else None,
         )
         for group in (numbers[i : i + step] for i in range(0, len(numbers), step))
     ]

@@ -22,6 +22,7 @@ from sluice.core.steps import (
     Forget,
     Publish,
     Scale,
+    Seal,
     Settle,
     Shape,
     Stage,
@@ -32,10 +33,11 @@ from sluice.core.steps import (
 )
 from sluice.engine import appends, foresight, targets
 from sluice.engine.abort import abort, has_staging
+from sluice.engine.checking import Checking
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
-from sluice.engine.slices import CopySlice, VerifySlice, verify_slices
+from sluice.engine.slices import CopySlice, VerifySlice
 from sluice.errors import CopyAborted, NoSuchSegment, StoreUnavailable
 from sluice.stores.base import Condition
 
@@ -88,8 +90,7 @@ class StreamCopy:
         self.ledger = Ledger(target, plan.copy_id, plan.target)
         self._sources = sources
         self._target = target
-        # Bytes verified by this driver, by segment and the slice's start; only the mark lasts.
-        self._checked: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._checked: defaultdict[int, Checking] = defaultdict(Checking)
         self._segments: tuple[SegmentReport, ...] | None = None
         self._made = False
 
@@ -100,6 +101,11 @@ class StreamCopy:
             return appending.next_step(self.plan, self.seen)
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         return next_step(self.plan, self.seen)
+
+    def let_go(self) -> None:
+        """Leave the target as it is to be while nobody goes on with the copy."""
+        if self.plan.append and self.ledger.load() is not None:
+            appends.let_go(self.plan, self.ledger, self._target)
 
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
@@ -136,6 +142,8 @@ class StreamCopy:
                 targets.settle(self.plan, self._target)
             case Configure():
                 targets.configure(self.plan, self.digest(), self._target)
+            case Seal():
+                self._target.seal_stream(self.plan.target)
             case Sweep(left):
                 for index, number in left:
                     self._target.delete(self._staging(index, number))
@@ -153,8 +161,8 @@ class StreamCopy:
         return [
             piece
             for index in step.segments
-            for piece in self._verify_slices(index, limits)
-            if piece.start not in self._checked[index]
+            if (whole := self._verify_slice(index)) is not None
+            for piece in self._checked[index].left(whole, limits.slice_bytes)
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
@@ -164,23 +172,27 @@ class StreamCopy:
             for result in results
             for record in journal.digest_records(result.slice.segment, result.digests)
         ]
-        records += [
-            journal.events_record(result.slice.segment, result.events)
-            for result in results
-            if result.events is not None
-        ]
-        if records:
-            self.ledger.write(records)
+        ready: list[int] = []
         if isinstance(step, Verify):
             for result in results:
-                if result.error is None and isinstance(result.slice, VerifySlice):
-                    self._checked[result.slice.segment][result.slice.start] = result.moved
-            for index in step.segments:
-                needed = self._verify_slice(index) is not None or self._checked[index]
-                checked = sum(self._checked[index].values())
-                if not needed or checked == self.plan.segments[index].length:
-                    self._mark_verified(index)
-                    del self._checked[index]
+                self._checked[result.slice.segment].take(result)
+            ready = [index for index in step.segments if self._is_checked(index)]
+            counted = ((index, self._checked[index].events) for index in ready)
+            records += [
+                journal.events_record(index, events)
+                for index, events in counted
+                if events is not None and index not in self._journal().events
+            ]
+        if records:
+            self.ledger.write(records)
+        for index in ready:
+            self._mark_verified(index)
+            del self._checked[index]
+
+    def _is_checked(self, index: int) -> bool:
+        """Whether nothing is left to verify of a segment."""
+        whole = self._verify_slice(index)
+        return whole is None or self._checked[index].is_done(whole)
 
     def segment_digest(self, index: int) -> bytes | None:
         """A segment's digest, None when a chunk's is not known."""
@@ -193,9 +205,11 @@ class StreamCopy:
         return combine(known[chunk] for chunk in wanted)
 
     def segment_events(self, index: int) -> int | None:
-        """A segment's exact number of events, None while it is not counted."""
-        planned = self.plan.segments[index].events
-        return planned if planned is not None else self._journal().events.get(index)
+        """A segment's number of events: counted, or what the source's store says; None if neither.
+
+        What a store says is too low where transactions brought some of them.
+        """
+        return self._journal().events.get(index, self.plan.segments[index].events)
 
     def digest(self) -> str:
         """The copy's digest: over its segments' digests in order, or UNVERIFIED."""
@@ -240,7 +254,7 @@ class StreamCopy:
         that only an abort can clear away. A target that was just made has segments whose ids were
         never used, so there is nothing to look for.
         """
-        later = [len(made) for made in self.plan.generations[1:]]
+        later = [[self.plan.segments[i].keys for i in made] for made in self.plan.generations[1:]]
         segments = (*first, *itertools.chain(*self._target.following(first, later)))
         remains = not self._made and has_staging(
             self.plan.copy_id, self.plan.target, segments, self._target
@@ -287,13 +301,14 @@ class StreamCopy:
         attributes = identity.origin_attributes(plan.copy_id)
         notes = tuple(zip(attributes, (segment.source, segment.id, segment.start), strict=True))
         if segment.length == 0:
-            for attribute, value in notes:
+            for attribute, value in (*notes, (identity.events_attribute(plan.copy_id), 0)):
                 self._target.set_attribute(target, Condition(attribute, None, value))
             self._target.set_attribute(target, condition)
             return
         name = self._staging(index, 0)
         self._target.seal(name)
         events = self._counted(index)
+        notes = (*notes, (identity.events_attribute(plan.copy_id), events))
         self._target.merge(target, name, condition, events=events, notes=notes)
 
     # -- slices
@@ -318,15 +333,13 @@ class StreamCopy:
             seconds=limits.slice_seconds,
         )
 
-    def _verify_slices(self, index: int, limits: Limits) -> list[VerifySlice]:
-        template = self._verify_slice(index)
-        return [] if template is None else verify_slices(template, limits.slice_bytes)
-
     def _verify_slice(self, index: int) -> VerifySlice | None:
         """The whole verification of a segment; None when there is nothing to read."""
         plan = self.plan
         segment = plan.segments[index]
-        count = self.segment_events(index) is None
+        known = segment.events is not None
+        counted = index in self._journal().events
+        count = not counted and (plan.verify or not known)
         if not (plan.verify or count):
             return None
         return VerifySlice(
@@ -342,6 +355,8 @@ class StreamCopy:
             known=dict(self._journal().digests.get(index, {})),
             compare=plan.verify,
             count=count,
+            first=segment.start,
+            strict=segment.range is not None or not known,
             range=segment.range,
         )
 
@@ -354,6 +369,11 @@ class StreamCopy:
         return self._sources[source.store].segment_name(source.stream, segment.id)
 
     def _counted(self, index: int) -> int:
+        """The number of events of a segment that is verified."""
+        if self.plan.verify and index not in self._journal().events:
+            # Another driver may have written it down, and then set the mark, since this one read
+            # the journal; only now is it certain that nobody could count them.
+            self.ledger.load()
         events = self.segment_events(index)
         if events is None:
             raise StoreUnavailable(f"the events of segment {index} were not counted")

@@ -78,7 +78,7 @@ def scale(plan: StreamPlan, bound: Sequence[int], generation: int, store: Store)
     if stream.config.scaling.min_segments > len(after):
         # A store takes no fewer segments than a policy wants, and brings the number of a fixed
         # policy about by itself. So the policy is another one for this moment.
-        store.update_stream(plan.target, _at_rest(plan, 1, ScaleType.BY_EVENTS))
+        _update(plan, _at_rest(plan, 1, ScaleType.BY_EVENTS), store)
     _scaled(
         plan,
         [bound[i] for i in before if i not in after],
@@ -91,7 +91,7 @@ def settle(plan: StreamPlan, store: Store) -> None:
     """Have the target scaled by nobody, however many segments it has."""
     stream = store.describe(plan.target)
     if stream is not None and identity.completed(stream.config.tags, plan.copy_id) is None:
-        store.update_stream(plan.target, _at_rest(plan, len(stream.tail)))
+        _update(plan, _at_rest(plan, len(stream.tail)), store)
 
 
 def configure(plan: StreamPlan, digest: str, store: Store) -> None:
@@ -107,7 +107,21 @@ def configure(plan: StreamPlan, digest: str, store: Store) -> None:
     fixed = scaling.type is ScaleType.FIXED
     least = count if fixed else min(scaling.min_segments, count)
     changed = {"scaling": scaling.model_copy(update={"min_segments": least}), "tags": tags}
-    store.update_stream(plan.target, plan.config.model_copy(update=changed))
+    _update(plan, plan.config.model_copy(update=changed), store)
+
+
+def _update(plan: StreamPlan, config: StreamConfig, store: Store) -> None:
+    """Configure the target, unless another driver has meanwhile sealed it whole."""
+    try:
+        store.update_stream(plan.target, config)
+    except StoreRejected:
+        stream = store.describe(plan.target)
+        if (
+            stream is None
+            or not stream.sealed
+            or identity.completed(stream.config.tags, plan.copy_id) is None
+        ):
+            raise
 
 
 def _at_rest(plan: StreamPlan, segments: int, type_: ScaleType = ScaleType.FIXED) -> StreamConfig:

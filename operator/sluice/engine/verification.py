@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.core import identity
 from sluice.core.comparison import Comparison, in_step
 from sluice.core.pairing import Alignment, Extent, Link, Pair, Pairing, pair_by_copy, pair_by_keys
+from sluice.core.plan import origin
 from sluice.core.planner import Range, SourceRequest
 from sluice.core.verification import StreamSide, conclude
 from sluice.engine.bounds import bounds_of
@@ -23,7 +24,7 @@ from sluice.engine.positions import position_map
 from sluice.errors import InvalidSpec, NoSuchSegment, SegmentTruncated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from sluice.core.model import SegmentInfo, StreamName
     from sluice.core.planner import Position
@@ -55,10 +56,10 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """Two streams, with bounds, and what of the one is to be what of the other.
+    """Streams, with bounds, and what of the one is to be what of the other.
 
     Attributes:
-        source: the stream that tells how it should be.
+        sources: the stream that tells how it should be; several where a copy is of them.
         target: the one that is held against it.
         pairing: their segments.
         alignment: how segments were paired; None where a copy of ours tells.
@@ -66,7 +67,7 @@ class Matched:
         recorded: the digest that it wrote down when it was finished.
     """
 
-    source: Subject
+    sources: tuple[Subject, ...]
     target: Subject
     pairing: Pairing
     alignment: Alignment | None = None
@@ -74,8 +75,13 @@ class Matched:
     recorded: str | None = None
 
     @property
+    def origin(self) -> str:
+        """What tells how it should be, for people."""
+        return origin([source.stream for source in self.sources])
+
+    @property
     def bytes(self) -> int:
-        """Bytes to read, of both streams."""
+        """Bytes to read, of all streams."""
         return sum(map(_size, self.pairing.pairs))
 
 
@@ -88,7 +94,7 @@ def match_streams(source: Subject, target: Subject, alignment: Alignment) -> Mat
     wanted = _bounds(source, "source")
     found = _bounds(target, "target")
     return Matched(
-        source=source,
+        sources=(source,),
         target=target,
         pairing=pair_by_keys(wanted, found, alignment),
         alignment=alignment,
@@ -96,16 +102,16 @@ def match_streams(source: Subject, target: Subject, alignment: Alignment) -> Mat
 
 
 def match_copy(
-    copy_id: str, name: str, source: Subject, target: Subject, *, whole: bool
+    copy_id: str, name: str, sources: Sequence[Subject], target: Subject, *, whole: Container[int]
 ) -> Matched:
-    """Hold the target of a copy against its source, within the bounds of the copy.
+    """Hold the target of a copy against what it is of, within the bounds of the copy.
 
     Args:
         copy_id: the copy's identity.
         name: its name, for people.
-        source: its source, of which some or all may be gone.
+        sources: its sources, of which some or all may be gone.
         target: its target.
-        whole: whether it was of all that the source had, and not of ranges.
+        whole: the places of those of which it has all that they had, and not ranges.
 
     Raises:
         InvalidSpec: there is no target, it is not whole, or another copy's.
@@ -118,14 +124,19 @@ def match_copy(
             remedy="Let the copy make it first.",
         )
     links = [
-        Link(one.source, one.start, one.end, one.target)
+        Link(one.stream, one.source, one.start, one.end, one.target)
         for one in position_map(copy_id, target.stream, target.store)
     ]
-    wanted = [] if source.store.describe(source.stream) is None else _bounds(source, "source")
+    wanted = [
+        one
+        for place, source in enumerate(sources)
+        if source.store.describe(source.stream) is not None
+        for one in _bounds(source, "source", place)
+    ]
     found = _bounds(target, "target")
     digest = identity.completed(stream.config.tags, copy_id)
     return Matched(
-        source=source,
+        sources=tuple(sources),
         target=target,
         pairing=pair_by_copy(links, wanted, found, whole=whole),
         name=name,
@@ -172,7 +183,7 @@ def compare(
     return conclude(
         matched.pairing,
         compared,
-        source=_side(matched.source),
+        sources=[_side(source) for source in matched.sources],
         target=_side(matched.target),
         paired_by="Copy" if alignment is None else alignment.value,
         name=matched.name,
@@ -181,7 +192,7 @@ def compare(
     )
 
 
-def _bounds(subject: Subject, side: str) -> list[Extent]:
+def _bounds(subject: Subject, side: str, place: int = 0) -> list[Extent]:
     """A stream's segments with bounds; errors name the command's options."""
     if subject.store.describe(subject.stream) is None:
         raise InvalidSpec(
@@ -195,7 +206,7 @@ def _bounds(subject: Subject, side: str) -> list[Extent]:
     except InvalidSpec as error:
         edge = "to" if ".to" in (error.field or "") else "from"
         raise InvalidSpec(error.message, field=f"--{side}-{edge}", remedy=error.remedy) from None
-    return [Extent.of(one) for one in seen]
+    return [Extent.of(one, place) for one in seen]
 
 
 def _compare(
@@ -206,7 +217,8 @@ def _compare(
         comparison = Comparison(pair)
         done = 0
         try:
-            for step in in_step(_source(pair, matched.source), _target(pair, matched.target)):
+            source = matched.sources[pair.source.stream]
+            for step in in_step(_source(pair, source), _target(pair, matched.target)):
                 if stop.is_set():
                     break
                 comparison.feed(step)
@@ -244,7 +256,8 @@ def _target(pair: Pair, subject: Subject) -> Iterator[tuple[int, memoryview]]:
 def _look_again(pair: Pair, matched: Matched) -> Pair:
     """The pair, without what is not there any more."""
     sides = []
-    for subject, one in ((matched.source, pair.source), (matched.target, pair.target)):
+    source = matched.sources[pair.source.stream]
+    for subject, one in ((source, pair.source), (matched.target, pair.target)):
         (info,) = subject.store.infos([subject.store.segment_name(subject.stream, one.segment)])
         sides.append(_cut(one, info))
     return pair._replace(source=sides[0], target=sides[1])

@@ -23,7 +23,10 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── AccessDenied              the StreamStore's access does not allow it
     │   ├── OwnerForbidden            the operator has no right to read an owner
     │   ├── OwnerKindNotFound         the cluster does not know an owner's kind
-    │   └── AbortRefused              publishing has begun, the copy can only be finished
+    │   ├── AbortRefused              publishing has begun, the copy can only be finished
+    │   ├── ReaderGroupNotFound       no such reader group, or not one of the source
+    │   ├── ReaderGroupBusy           readers of the group are online
+    │   └── ReaderGroupExists         the reader group is there and began somewhere else
     ├── BackendError              the store answered, and the answer was no
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
     │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
@@ -128,6 +131,9 @@ from sluice.errors.spec import (
     OwnerKindNotFound,
     PlanTooLarge,
     ProfileNotFound,
+    ReaderGroupBusy,
+    ReaderGroupExists,
+    ReaderGroupNotFound,
     SecretNotFound,
     SourceNotFound,
     SourceUnsupported,
@@ -159,6 +165,9 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "OwnerForbidden",
     "OwnerKindNotFound",
     "AbortRefused",
+    "ReaderGroupNotFound",
+    "ReaderGroupBusy",
+    "ReaderGroupExists",
     "BackendError",
     "StoreUnavailable",
     "StoreTimeout",

@@ -107,3 +107,26 @@ class AbortRefused(SpecError):
     """Publishing has begun; the copy can only be finished."""
 
     default_remedy = "Run the copy again: what is left to publish takes seconds."
+
+
+class ReaderGroupNotFound(SpecError):
+    """The store has no such reader group, or it does not read the copy's source."""
+
+    default_remedy = "Check the group's scope and name, and the streams that it reads."
+
+
+class ReaderGroupBusy(SpecError):
+    """Readers of the group are online, so how far it has read is not known exactly."""
+
+    default_remedy = (
+        "Close these readers; one that died is taken out by ReaderGroup.readerOffline of a client. "
+        "Or give a cut of your own with --cut."
+    )
+
+
+class ReaderGroupExists(SpecError):
+    """A reader group of that name is there and began somewhere else."""
+
+    default_remedy = (
+        "Give it another name with --as, or delete that group if nobody needs it; it is untouched."
+    )

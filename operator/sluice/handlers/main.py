@@ -16,7 +16,7 @@ from sluice.config import Settings, StoreTimeouts
 from sluice.handlers import watches
 from sluice.handlers.health import Health
 from sluice.handlers.resync import Resync
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Api
+from sluice.kube.client import Api
 from sluice.kube.controller import Controller
 from sluice.kube.copies import CopyObserver
 from sluice.kube.copy_workings import CopyWorkings
@@ -25,6 +25,7 @@ from sluice.kube.ephemeral_workings import EphemeralWorkings
 from sluice.kube.ephemerals import EphemeralObserver
 from sluice.kube.events import Recorder
 from sluice.kube.identity import cluster_id
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.owners import Owners
 from sluice.kube.performer import Performer

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SluiceError
-from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.names import MANAGED
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.queue import WorkQueue
     from sluice.metrics import Metrics

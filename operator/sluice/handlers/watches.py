@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import kopf
 
 from sluice.api.common import GROUP, VERSION
-from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 from sluice.kube.users import stores_of
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.queue import WorkQueue
 

@@ -1,8 +1,4 @@
-"""Calls of the Kubernetes API, each with a deadline and an error of ours.
-
-Objects are the plain mappings that the API speaks in: Sluice reads and writes few fields of few
-kinds, and the models of its own kinds are in `sluice.api`.
-"""
+"""Calls of the Kubernetes API, each with a deadline and an error of ours."""
 
 from __future__ import annotations
 
@@ -16,55 +12,21 @@ from aiohttp.http_exceptions import HttpProcessingError
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
-from sluice.api.common import GROUP, VERSION
 from sluice.errors import ApiUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+    from sluice.kube.kinds import Kind, Object
+
     Told = Callable[[str, str], None]
     """Told of each call: its verb, as the API's own rules have it, and the resource."""
-
-Object = dict[str, Any]
-"""An object of the API, as JSON has it."""
 
 FIELD_MANAGER: Final = "sluice-operator"
 TIMEOUT: Final = 15.0
 """Deadline of a call, in seconds."""
 PAGE: Final = 500
 """Objects that a page of a list has at most."""
-
-
-class Kind(NamedTuple):
-    """Where a kind's objects are."""
-
-    group: str
-    version: str
-    plural: str
-    name: str
-
-    @property
-    def api_version(self) -> str:
-        """As `apiVersion` has it."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    def path(self, namespace: str | None, name: str = "", subresource: str = "") -> str:
-        """The path of a collection, an object or a subresource."""
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        inside = f"/namespaces/{namespace}" if namespace else ""
-        rest = "/".join(part for part in (self.plural, name, subresource) if part)
-        return f"{root}{inside}/{rest}"
-
-
-STREAM_COPY: Final = Kind(GROUP, VERSION, "streamcopies", "StreamCopy")
-STREAM_STORE: Final = Kind(GROUP, VERSION, "streamstores", "StreamStore")
-EPHEMERAL_STREAM: Final = Kind(GROUP, VERSION, "ephemeralstreams", "EphemeralStream")
-JOB: Final = Kind("batch", "v1", "jobs", "Job")
-POD: Final = Kind("", "v1", "pods", "Pod")
-CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
-SECRET: Final = Kind("", "v1", "secrets", "Secret")
-EVENT: Final = Kind("", "v1", "events", "Event")
-NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace")
 
 
 class Page(NamedTuple):

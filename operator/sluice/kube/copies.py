@@ -13,8 +13,15 @@ from sluice.core import access
 from sluice.core.plan import Plan
 from sluice.core.progress import Meter
 from sluice.core.reconcile.copy import questions
-from sluice.core.reconcile.copy_status import plan_name
-from sluice.core.reconcile.world import PlanSeen, Question, Reading, StoreSeen, World
+from sluice.core.reconcile.copy_status import plan_name, positions_name
+from sluice.core.reconcile.world import (
+    Complete,
+    PlanSeen,
+    Question,
+    Reading,
+    StoreSeen,
+    World,
+)
 from sluice.core.request import copy_request, source_stores
 from sluice.core.trouble import Trouble
 from sluice.engine.progress import Watch
@@ -22,20 +29,18 @@ from sluice.engine.settle import ask
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
-    ProfileNotFound,
     SluiceError,
     StoreNotFound,
     StoreNotReady,
 )
-from sluice.kube.client import CONFIG_MAP, EVENT, JOB, POD
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
-from sluice.kube.manifests import runtime_hash
+from sluice.kube.kinds import CONFIG_MAP, EVENT, JOB, POD
+from sluice.kube.manifests import positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
 from sluice.kube.names import UID_LABEL
-from sluice.kube.objects import (
-    copy_seen,
-    parse_copy,
-)
+from sluice.kube.objects import copy_seen, parse_copy
+from sluice.kube.pods import tasks_for
+from sluice.kube.profiles import profile_trouble
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -46,9 +51,10 @@ if TYPE_CHECKING:
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import JobSeen
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
     from sluice.kube.mirror import Mirror
-    from sluice.kube.settings import OperatorSettings, Profile
+    from sluice.kube.settings import OperatorSettings
     from sluice.kube.stores import Connections
     from sluice.kube.storeview import StoreView
     from sluice.stores.base import Store
@@ -145,11 +151,12 @@ class CopyObserver:
             ApiUnavailable: the API server could not be asked.
         """
         resource = parse_copy(body)
-        request = copy_request(resource, cluster=self._cluster)
+        profile = self._settings.profiles.get(resource.spec.runtime.profile)
+        tasks = 1 if profile is None else tasks_for(resource.spec, profile)
+        request = copy_request(resource, cluster=self._cluster, tasks=tasks)
         seen = copy_seen(body, resource, request.copy_id)
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
-        profile = self._settings.profiles.get(resource.spec.runtime.profile)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)
@@ -160,7 +167,7 @@ class CopyObserver:
             target=await self._store(
                 body, "spec.target", resource.spec.target, _WRITES, eager=eager
             ),
-            profile=self._profile_trouble(resource, profile),
+            profile=profile_trouble(resource, profile, self._settings),
             plan=plan,
             damaged=damaged,
             jobs=jobs,
@@ -230,7 +237,12 @@ class CopyObserver:
             answer = await self.blocking(
                 lambda: ask(request, sources=from_, target=to, known=known)
             )
-            return replace(situation, world=replace(world, answer=answer))
+            positions = None
+            if isinstance(answer, Complete):
+                name = positions_name(situation.seen.name, situation.seen.uid)
+                positions = positions_of(await self._api.get(CONFIG_MAP, namespace, name))
+            world = replace(world, answer=answer, positions=positions)
+            return replace(situation, world=world)
         if world.plan is None:
             return situation
         plan = world.plan.plan
@@ -334,39 +346,6 @@ class CopyObserver:
                 return Trouble.of(error)
         return found.seen
 
-    def _profile_trouble(self, resource: StreamCopy, profile: Profile | None) -> Trouble | None:
-        """Why the runtime that the copy asks for is not to be had."""
-        runtime = resource.spec.runtime
-        if profile is None:
-            offered = ", ".join(sorted(self._settings.profiles)) or "none"
-            return Trouble.of(
-                ProfileNotFound(
-                    f"there is no runtime profile {runtime.profile!r}; offered are: {offered}",
-                    field="spec.runtime.profile",
-                )
-            )
-        namespace = resource.metadata.namespace
-        if runtime.executors and namespace not in self._settings.executor_namespaces:
-            return Trouble.of(
-                InvalidSpec(
-                    f"drivers may not make executors in namespace {namespace!r}",
-                    field="spec.runtime.executors",
-                    remedy="Set it to 0, or ask the administrator to add the namespace to the Helm "
-                    "value driver.namespaces.",
-                )
-            )
-        if runtime.executors is not None and runtime.executors > profile.max_executors:
-            return _too_much("spec.runtime.executors", runtime.executors, profile.max_executors)
-        most = profile.max_resources
-        for pod in ("driver", "executor"):
-            wanted = getattr(runtime, pod)
-            for what in ("cpu", "memory"):
-                value = getattr(wanted.resources, what) if wanted is not None else None
-                if value is not None and value > getattr(most, what):
-                    field = f"spec.runtime.{pod}.resources.{what}"
-                    return _too_much(field, value, getattr(most, what))
-        return None
-
 
 def _addresses(copy: StreamCopy, world: World) -> tuple[StoreAddress, ...] | None:
     """Where the stores to read from are, as the plan numbers them; None if one is not known."""
@@ -381,13 +360,3 @@ def _addresses(copy: StreamCopy, world: World) -> tuple[StoreAddress, ...] | Non
 
 def _any_started(pods: list[Object]) -> bool:
     return any(pod.get("status", {}).get("phase") not in {None, "Pending"} for pod in pods)
-
-
-def _too_much(field: str, wanted: object, most: object) -> Trouble:
-    return Trouble.of(
-        InvalidSpec(
-            f"{wanted} is more than the runtime profile allows, which is {most}",
-            field=field,
-            remedy="Ask for less, or for another profile.",
-        )
-    )

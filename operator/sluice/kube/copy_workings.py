@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.status import StreamCopyStatus
 from sluice.core.reconcile.copy import after_failure, reconcile
 from sluice.core.reconcile.world import RemoveFinalizer
-from sluice.kube.client import STREAM_COPY
+from sluice.kube.kinds import STREAM_COPY
 from sluice.kube.objects import STAGING_FINALIZER
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.world import Action, Decision
     from sluice.core.trouble import Trouble
-    from sluice.kube.client import Object
     from sluice.kube.copies import CopyObserver, Situation
+    from sluice.kube.kinds import Object
     from sluice.kube.performer import Performer
     from sluice.metrics import Metrics
 

@@ -23,8 +23,8 @@ from sluice.core.reconcile.ephemeral_world import (
 from sluice.engine import claims
 from sluice.errors import ResourceChanged
 from sluice.kube import finalizers
-from sluice.kube.client import EPHEMERAL_STREAM
 from sluice.kube.holding import hold
+from sluice.kube.kinds import EPHEMERAL_STREAM
 from sluice.kube.objects import STREAMS_FINALIZER
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.core.reconcile.ephemeral import after_ephemeral_failure, reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_world import Unprotect
-from sluice.kube.client import EPHEMERAL_STREAM
+from sluice.kube.kinds import EPHEMERAL_STREAM
 from sluice.kube.objects import STREAMS_FINALIZER
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.ephemeral_world import EphemeralAction, EphemeralDecision
     from sluice.core.trouble import Trouble
-    from sluice.kube.client import Object
     from sluice.kube.ephemeral_actions import EphemeralPerformer
     from sluice.kube.ephemerals import EphemeralObserver, EphemeralSituation
+    from sluice.kube.kinds import Object
 
 
 class EphemeralWorkings:

@@ -23,7 +23,7 @@ from sluice.core.trouble import Trouble
 from sluice.engine import claims
 from sluice.errors import SluiceError, StoreNotFound
 from sluice.kube import rivals
-from sluice.kube.client import EPHEMERAL_STREAM, NAMESPACE
+from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE
 from sluice.kube.memory import Blocking, Memories
 from sluice.kube.objects import ephemeral_seen, parse_ephemeral
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from sluice.core.claim import Holding
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, OwnerSeen
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.owners import Owners
     from sluice.kube.stores import Connections

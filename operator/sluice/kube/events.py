@@ -11,11 +11,13 @@ import structlog
 from sluice.core import text
 from sluice.core.catalogue import is_warning
 from sluice.errors import ApiUnavailable
-from sluice.kube.client import EVENT, FIELD_MANAGER
+from sluice.kube.client import FIELD_MANAGER
+from sluice.kube.kinds import EVENT
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.conditions import Saying
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
 
 _log = structlog.get_logger()
 _MOST = 1024

@@ -8,7 +8,8 @@ from sluice.errors import ApiUnavailable
 from sluice.kube.objects import has_finalizer, is_deleting
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
 
 _TRIES = 5
 

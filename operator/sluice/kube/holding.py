@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.errors import StoreNotReady
 from sluice.kube import finalizers
-from sluice.kube.client import SECRET, STREAM_STORE
+from sluice.kube.kinds import SECRET, STREAM_STORE
 from sluice.kube.objects import IN_USE_FINALIZER
 
 if TYPE_CHECKING:

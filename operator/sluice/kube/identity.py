@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.errors import ApiUnavailable
-from sluice.kube.client import NAMESPACE
+from sluice.kube.kinds import NAMESPACE
 
 if TYPE_CHECKING:
     from sluice.kube.client import Api

@@ -26,7 +26,7 @@ from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 _NO_IMAGE: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}

@@ -6,13 +6,15 @@ Pure: from the copy, its plan and the administrator's profile to objects.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import yaml
+from pydantic import ValidationError
 
 from sluice.api.common import GROUP
 from sluice.core import text
-from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.positions import PositionMap
+from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
 from sluice.kube.names import (
     ATTEMPT_LABEL,
     RUNTIME_ANNOTATION,
@@ -25,10 +27,13 @@ from sluice.kube.pods import driver_pod, executor_template
 if TYPE_CHECKING:
     from sluice.api.streamcopy import StreamCopySpec
     from sluice.core.plan import Plan
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.pods import JobRequest
     from sluice.kube.settings import OperatorSettings, Profile
+
+
+POSITIONS_KEY: Final = "positions.json"
 
 
 def plan_config_map(child: Child, plan: Plan) -> Object:
@@ -41,6 +46,29 @@ def plan_config_map(child: Child, plan: Plan) -> Object:
         "immutable": True,
         "data": {"plan.json": plan.model_dump_json()},
     }
+
+
+def positions_config_map(child: Child, positions: PositionMap) -> Object:
+    """The ConfigMap that publishes the map of positions.
+
+    A segment takes less room in it than in the plan, so the map of a plan that a ConfigMap could
+    hold fits as well.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": child.metadata(positions_name(child.name, child.uid), "positions"),
+        "data": {POSITIONS_KEY: positions.model_dump_json()},
+    }
+
+
+def positions_of(config_map: Object | None) -> PositionMap | None:
+    """The map that a ConfigMap holds; None where there is none, or somebody spoiled it."""
+    written = ((config_map or {}).get("data") or {}).get(POSITIONS_KEY, "")
+    try:
+        return PositionMap.model_validate_json(written)
+    except ValidationError:
+        return None
 
 
 def controls_data(spec: StreamCopySpec) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
 
     Place = Callable[[Object], Hashable]
     _Index = dict[Hashable, dict[tuple[str, str], Object]]

@@ -9,7 +9,7 @@ from sluice.api.common import API_VERSION, GROUP
 from sluice.core import text
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 UID_LABEL: Final = f"{GROUP}/copy-uid"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"

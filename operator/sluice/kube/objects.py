@@ -18,7 +18,7 @@ from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.ephemeral_world import EphemeralSeen
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 STAGING_FINALIZER: Final = f"{GROUP}/staging"
 STREAMS_FINALIZER: Final = f"{GROUP}/streams"

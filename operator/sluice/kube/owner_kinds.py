@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.reconcile.verdict import Backoff
 from sluice.errors import InvalidSpec, OwnerKindNotFound
-from sluice.kube.client import Kind
+from sluice.kube.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
 
 UNKNOWN: Final = Backoff(1, 30)
 """Seconds for which the cluster's kinds are not read again, after so many times in vain."""

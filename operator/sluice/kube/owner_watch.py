@@ -18,7 +18,8 @@ from sluice.kube.client import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
 
 _log = structlog.get_logger()
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sluice.api.ephemeralstream import Owner
-    from sluice.kube.client import Api, Kind
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind
 
     Wake = Callable[[str, str, str, str], None]
     _Place = tuple[Kind, str]

@@ -24,12 +24,14 @@ from sluice.core.reconcile.world import (
     StoreSeen,
     WriteControls,
     WritePlan,
+    WritePositions,
 )
 from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
 from sluice.kube import finalizers, manifests, names
-from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, Refused
+from sluice.kube.client import Refused
 from sluice.kube.holding import hold
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.objects import STAGING_FINALIZER
 from sluice.kube.pods import JobRequest
@@ -96,6 +98,9 @@ class Performer:
                 await self._api.delete(CONFIG_MAP, namespace, plan_name(name, uid))
             case WriteControls():
                 await self._write_controls(situation)
+            case WritePositions(positions):
+                body = manifests.positions_config_map(_child(situation), positions)
+                await self._api.apply(CONFIG_MAP, namespace, body)
             case StartJob(attempt, plan):
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):

@@ -15,7 +15,7 @@ from sluice.kube.names import child_labels, controls_name, run_name
 if TYPE_CHECKING:
     from sluice.api.streamcopy import ResourcesSpec, StreamCopySpec
     from sluice.core.plan import Plan
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.settings import OperatorSettings, PodSize, Profile
 
@@ -71,6 +71,16 @@ def executors_for(request: JobRequest) -> int:
     size = request.plan.bytes
     suitable = 0 if size < NO_EXECUTORS_BELOW else -(-size // BYTES_PER_EXECUTOR)
     return min(suitable, request.profile.max_executors)
+
+
+def tasks_for(spec: StreamCopySpec, profile: Profile) -> int:
+    """How many tasks will run at once, for planning.
+
+    Where the spec leaves the number of executors open, the plan's size decides, which is not known
+    yet: a driver's own then, since what is large enough for executors has parts enough for them.
+    """
+    executors = spec.runtime.executors or 0
+    return executors * profile.executor.cores or profile.slots
 
 
 def driver_pod(request: JobRequest) -> Object:

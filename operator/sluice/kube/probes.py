@@ -19,7 +19,7 @@ from sluice.kube.objects import parse_store
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.stores import Connections
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.api.status import ResourceStatus
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.queue import Key
     from sluice.kube.status import StatusWriter
 

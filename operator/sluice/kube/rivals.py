@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from sluice.core.reconcile.ephemeral_world import Rival
 from sluice.core.request import store_address
 from sluice.errors import InvalidSpec
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import STAGING_FINALIZER, has_finalizer, is_deleting, parse_store
 from sluice.kube.users import sources_of
 
 if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.mirror import Mirror
 
 

@@ -15,8 +15,9 @@ from sluice.core.trouble import Trouble
 if TYPE_CHECKING:
     from sluice.api.status import ResourceStatus
     from sluice.errors import SluiceError
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
     from sluice.kube.events import Recorder
+    from sluice.kube.kinds import Kind, Object
 
 _log = structlog.get_logger()
 

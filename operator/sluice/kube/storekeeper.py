@@ -11,7 +11,7 @@ from sluice.core.model import Health
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
 from sluice.errors import InvalidSpec
 from sluice.kube import finalizers
-from sluice.kube.client import SECRET, STREAM_STORE
+from sluice.kube.kinds import SECRET, STREAM_STORE
 from sluice.kube.objects import (
     HELD_SECRET,
     IN_USE_FINALIZER,
@@ -25,7 +25,8 @@ from sluice.kube.users import KINDS, is_news, stores_of, users
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.kube.client import Api, Kind, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.probes import Probes
     from sluice.kube.queue import WorkQueue

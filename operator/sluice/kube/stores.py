@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SecretNotFound
-from sluice.kube.client import SECRET
+from sluice.kube.kinds import SECRET
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials
 
 if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
-    from sluice.kube.client import Api, Object
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Object
     from sluice.stores.base import Store, Told
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY
 from sluice.kube.objects import STAGING_FINALIZER, STREAMS_FINALIZER, has_finalizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 KINDS: Final = {STREAM_COPY: STAGING_FINALIZER, EPHEMERAL_STREAM: STREAMS_FINALIZER}
 """Kinds whose resources use StreamStores, and what stands on those that have something there."""

@@ -66,18 +66,38 @@ class Stores:
         return self._open[address]
 
 
-def jobs(resources: Resources, settings: Settings, *, verify: bool = True) -> list[Job]:
-    """The copies that a file asks for, in its order. Raises InvalidSpec."""
-    return [_job(copy, resources, settings, verify=verify) for copy in resources.copies]
+def jobs(
+    resources: Resources, settings: Settings, *, verify: bool = True, tasks: int = 1
+) -> list[Job]:
+    """The copies that a file asks for, in its order.
+
+    Args:
+        resources: the file.
+        settings: the process's.
+        verify: whether staged bytes are compared before they are published.
+        tasks: how many will run at once.
+
+    Raises:
+        InvalidSpec: a copy names a store that is not in the file.
+    """
+    return [
+        _job(copy, resources, settings, verify=verify, tasks=tasks) for copy in resources.copies
+    ]
 
 
-def _job(copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool) -> Job:
+def _job(
+    copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool, tasks: int
+) -> Job:
     sources = [resources.store(copy, name, side="source") for name in source_stores(copy.spec)]
     target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
     return Job(
         name=copy.metadata.name,
         request=copy_request(
-            copy, cluster=settings.cluster_id, part_bytes=settings.part_bytes, verify=verify
+            copy,
+            cluster=settings.cluster_id,
+            part_bytes=settings.part_bytes,
+            tasks=tasks,
+            verify=verify,
         ),
         sources=tuple(map(store_address, sources)),
         target=store_address(target),

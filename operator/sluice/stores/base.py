@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
+    from sluice.core.groups import GroupConfig, GroupName, GroupSettings, GroupState
     from sluice.core.model import (
         Health,
         KeyRange,
@@ -248,7 +249,7 @@ class Catalog(Protocol):
         ...
 
     def scale(self, name: StreamName, sealed: Iterable[int], ranges: Sequence[KeyRange]) -> None:
-        """Replace segments by new ones, numbered in the order of their ranges; wait for it.
+        """Replace segments by new ones, numbered as `Store.following` says; wait for it.
 
         Args:
             name: the stream.
@@ -302,12 +303,58 @@ class Store(Catalog, Segments, Transactions, Protocol):
         """
         ...
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """The ids that scale events will give to the segments that they make.
 
         Args:
             segments: the ids of a stream's segments, all made at once and the latest it has.
-            made: how many segments each of the next scale events makes.
+            made: the key ranges of those that each of the next scale events makes, as `scale` is
+                going to be given them.
+
+        Returns:
+            For each scale event the ids, in the order of its key ranges.
+        """
+        ...
+
+    def reader_group(self, group: GroupName) -> GroupConfig | None:
+        """How a reader group is configured; None when there is none."""
+        ...
+
+    def group_state(self, group: GroupName) -> GroupState:
+        """How far a reader group has read.
+
+        Raises:
+            ReaderGroupNotFound: there is none, or it is being made.
+            ProtocolError: its readers are of a version that we do not know.
+        """
+        ...
+
+    def create_reader_group(
+        self,
+        group: GroupName,
+        start: Mapping[StreamName, Mapping[int, int]],
+        *,
+        settings: GroupSettings,
+        identity: UUID,
+    ) -> bool:
+        """Make a reader group that begins at a cut of each stream, and reads on without end.
+
+        Args:
+            group: its name; nothing is changed where there is one.
+            start: offsets by segment id, by stream.
+            settings: of it.
+            identity: of the one to be made; see `core.identity.group_identity`. Making it can be
+                repeated, with another one, after it was cut off anywhere.
+
+        Returns:
+            False when it is there and began at these positions; it may have read on since.
+
+        Raises:
+            ReaderGroupExists: there is one of that name that began somewhere else.
+            ScopeNotFound: there is no such scope.
+            InvalidSpec: the store does not allow the name.
         """
         ...
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from localstore.accounts import ADMIN
+from segment_hash import segment_report
+
 if TYPE_CHECKING:
+    from localcluster.store import ClusterStore
     from localstore import ForeignClient
     from support.tenant import Object, Tenant
 
@@ -33,6 +39,18 @@ def _part(tenant: Tenant, source: str, target: str, bound: Object) -> Object:
     return copy
 
 
+def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]:
+    """The published map of a copy of one stream: whether all is the same, and by segment."""
+    found = tenant.get("configmap", status["positionMapRef"]["name"])
+    assert found is not None
+    positions = json.loads(found["data"]["positions.json"])
+    (source,) = positions["sources"]
+    mapped = {one["segment"]: one for one in source["segments"]}
+    copied = sum(one["to"] - one["from"] for one in mapped.values())
+    assert copied == status["verification"]["bytes"]
+    return positions["samePositions"], mapped
+
+
 def test_scaled_stream_is_copied_with_its_epochs(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
@@ -41,6 +59,11 @@ def test_scaled_stream_is_copied_with_its_epochs(
     status = tenant.until_ready("whole")
     assert status["verification"]["events"] == 3 * EVENTS
     assert java.info(scope, "whole").segments == java.info(scope, "scaled").segments
+    same, mapped = _positions(tenant, status)
+    assert same
+    assert all(one["from"] == one["shift"] == 0 for one in mapped.values())
+    there = {segment.id: segment.end for segment in java.info(scope, "whole").segments}
+    assert there == {one["targetSegment"]: one["to"] for one in mapped.values()}
     java.write(scope, "whole", events=EVENTS, keys=KEYS, first=3 * EVENTS)
     read = java.read(scope, "whole")
     assert (read.events, read.clean) == (4 * EVENTS, True)
@@ -57,6 +80,11 @@ def test_part_of_a_stream_is_copied(
     )
     status = tenant.until_ready("part")
     assert status["verification"]["events"] == 2 * EVENTS
+    same, mapped = _positions(tenant, status)
+    assert not same
+    begins = dict(pair.split("=") for pair in status["startCut"].split(","))
+    for segment, offset in begins.items():
+        assert mapped[int(segment)]["from"] == int(offset) == -mapped[int(segment)]["shift"]
     read = java.read(scope, "part")
     assert (read.events, read.out_of_order, read.duplicates) == (2 * EVENTS, 0, 0)
 
@@ -73,3 +101,84 @@ def test_cut_inside_an_event_is_told_and_leaves_nothing(
     assert "spec.source.ranges[0]" in said["message"]
     assert "offsets 100 and" in said["message"]
     assert java.streams(scope) == ["scaled"]
+
+
+def _write(client: ForeignClient, stream: str, number: int, *, segments: int) -> None:
+    """A stream that goes on with the keys of the one before, and that was scaled."""
+    scope, _, name = stream.partition("/")
+    client.create_scope(scope)
+    client.create(scope, name, segments=segments)
+    half = EVENTS // 2
+    client.write(scope, name, events=half, keys=KEYS, first=number * EVENTS)
+    assert client.scale(scope, name)
+    client.write(scope, name, events=half, keys=KEYS, first=number * EVENTS + half)
+
+
+def _bytes(store: ClusterStore, client: ForeignClient, stream: str, mapped: Object) -> str:
+    """The hash of what was copied of a source's segment, by the stand-alone script."""
+    scope, _, name = stream.partition("/")
+    report = segment_report(
+        *store.segment_store,
+        scope,
+        name,
+        mapped["segment"],
+        start=mapped["from"],
+        end=mapped["to"],
+        token=client.token(scope, name) if store.users else "",
+    )
+    return str(report["sha256"])
+
+
+def test_several_sources_of_several_stores_become_one(
+    tenant: Tenant,
+    scope: str,
+    java: ForeignClient,
+    guarded: ClusterStore,
+    guarded_java: ForeignClient,
+) -> None:
+    """Each source whole before the next one, by key; then sealed, with nothing staged left."""
+    places = {  # the StreamStore, and what is behind it
+        f"{scope}/monday": ("attic", guarded, guarded_java),
+        f"{scope}-old/tuesday": ("store", tenant.store, java),
+        f"{scope}/wednesday": ("cellar", guarded, guarded_java),
+    }
+    for number, (stream, (_, _, client)) in enumerate(places.items()):
+        _write(client, stream, number, segments=1 + number)
+    for name in ("attic", "cellar"):
+        tenant.apply(
+            tenant.login_resource(ADMIN, f"{name}-login"),
+            tenant.store_resource(name, uri=guarded.uri, secret=f"{name}-login"),
+        )
+    copy = tenant.copy_resource("week", f"{scope}/monday", f"{scope}/week")
+    del copy["spec"]["source"]
+    copy["spec"]["sources"] = [
+        dict(zip(("scope", "stream"), stream.split("/"), strict=True), storeRef={"name": name})
+        for stream, (name, _, _) in places.items()
+    ]
+    copy["spec"]["target"]["sealWhenDone"] = True
+    tenant.apply(copy)
+    status = tenant.until_ready("week")
+    assert status["verification"]["events"] == 3 * EVENTS
+    read = java.read(scope, "week")
+    assert (read.events, read.clean) == (3 * EVENTS, True)
+    assert java.info(scope, "week").sealed
+
+    positions = tenant.get("configmap", status["positionMapRef"]["name"])
+    assert positions is not None
+    sources = json.loads(positions["data"]["positions.json"])["sources"]
+    assert [source["stream"] for source in sources] == list(places)
+    targets = []
+    for source in sources:
+        _, store, client = places[source["stream"]]
+        for mapped in source["segments"]:
+            report = segment_report(
+                *tenant.store.segment_store, scope, "week", mapped["targetSegment"]
+            )
+            assert report["sha256"] == _bytes(store, client, source["stream"], mapped)
+            targets.append(mapped["targetSegment"])
+    assert tenant.left_over(f"{scope}/week", status["copyID"], targets) == []
+
+    assert "monday and 2 more" in tenant.run("get", "scopy", "week", "--output=wide")
+    (job,) = tenant.list("jobs")
+    volumes = job["spec"]["template"]["spec"]["volumes"]
+    assert {"attic-login", "cellar-login"} <= set(re.findall(r"[a-z]+-login", json.dumps(volumes)))

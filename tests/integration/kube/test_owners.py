@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from sluice.core.reconcile.ephemeral_world import OwnerSeen
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 SECONDS = 30.0
 POLL = 0.1

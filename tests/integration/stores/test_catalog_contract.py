@@ -1,6 +1,7 @@
 """What the controller answers, for every call of the catalog."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from uuid import uuid4
 
 import pytest
@@ -190,6 +191,31 @@ def test_a_scaled_stream_has_another_tail_than_head(
         assert described is not None
         assert (described.head, described.tail, described.sealed) == (first, last, sealed)
         store.seal_stream(stream)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [0.4, 0.5],
+        [0.2, 0.5],
+        [1 / 3, 2 / 3],
+        [0.1, 0.15, 0.33, 0.7, 0.71, 0.9],
+        [i / 12 for i in range(1, 12)],
+        [i / 13 for i in range(1, 13)],
+        [i / 29 for i in range(1, 29)],
+    ],
+    ids=str,
+)
+def test_ids_of_segments_are_known_before_a_scale_event_makes_them(
+    store: PravegaStore, stream: StreamName, edges: list[float]
+) -> None:
+    """The store does not number them in the order of their keys, nor in the order given."""
+    ranges = [keys(low, high) for low, high in pairwise([0.0, *edges, 1.0])]
+    (foreseen,) = store.following([0, 1], [ranges])
+    store.scale(stream, [0, 1], ranges)
+    described = store.describe(stream)
+    assert described is not None
+    assert [segment.id for segment in described.tail] == list(foreseen)
 
 
 def test_the_last_epoch_of_a_sealed_stream_is_found_among_many(

@@ -128,7 +128,7 @@ def test_what_is_staged_before_the_scale_is_merged_after_it(
 ) -> None:
     """Ids are known before the segments are; of an id, the number alone must be right."""
     loosen(store, stream)
-    ((foreseen,),) = store.following([segment.id for segment in tail(store, stream)], [1])
+    ((foreseen,),) = store.following([segment.id for segment in tail(store, stream)], [WHOLE])
     staged = store.staging_name(stream, foreseen, uuid4().hex)
     store.create(staged)
     write(store, staged, b"early")

@@ -5,11 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from sluice.core.groups import GroupConfig, GroupState
 from sluice.core.model import Health, SegmentInfo, StreamName
 from sluice.errors import (
     ConditionFailed,
     InvalidEventNumber,
     NoSuchSegment,
+    ReaderGroupExists,
+    ReaderGroupNotFound,
+    ScopeNotFound,
     SegmentSealed,
     SegmentTruncated,
     StoreUnavailable,
@@ -21,6 +25,7 @@ from support.model.world import (
     EPOCH,
     EVENT_COUNT,
     Fate,
+    ModelGroup,
     ModelSegment,
     World,
     number_of,
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from sluice.core.groups import GroupName, GroupSettings
+    from sluice.core.model import KeyRange
     from sluice.stores.base import Buffer
 
 
@@ -78,15 +85,18 @@ class ModelStore(ModelTransactions):
         """See Store."""
         return "/".join([str(stream), *(f"{segment}={at}" for segment, at in cut.items())])
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """See Store."""
         epoch, number = divmod(max(segments), EPOCH)
         number = max(segment % EPOCH for segment in segments)
         ids = []
-        for count in made:
+        for ranges in made:
             epoch += 1
-            ids.append(tuple(epoch * EPOCH + number + i for i in range(1, count + 1)))
-            number += count
+            places = self._world.numbered(ranges)
+            ids.append(tuple(epoch * EPOCH + number + 1 + place for place in places))
+            number += len(ranges)
         return ids
 
     def is_original(self, segment: int) -> bool:
@@ -103,6 +113,50 @@ class ModelStore(ModelTransactions):
 
     def close(self) -> None:
         """See Store."""
+
+    # -- reader groups
+
+    def reader_group(self, group: GroupName) -> GroupConfig | None:
+        """See Store."""
+        there = self._world.groups.get
+        return self._call(
+            f"group {group}", lambda: found.config if (found := there(group)) else None
+        )
+
+    def group_state(self, group: GroupName) -> GroupState:
+        """See Store."""
+
+        def act() -> GroupState:
+            if group not in self._world.groups:
+                raise ReaderGroupNotFound(str(group))
+            return self._world.groups[group].state
+
+        return self._call(f"group state {group}", act)
+
+    def create_reader_group(
+        self,
+        group: GroupName,
+        start: Mapping[StreamName, Mapping[int, int]],
+        *,
+        settings: GroupSettings,
+        identity: UUID,
+    ) -> bool:
+        """See Store."""
+        wanted = {stream: dict(cut) for stream, cut in start.items()}
+
+        def act() -> bool:
+            if group.scope not in self._world.scopes:
+                raise ScopeNotFound(group.scope)
+            if group in self._world.groups:
+                if self._world.groups[group].start != wanted:
+                    raise ReaderGroupExists(str(group))
+                return False
+            config = GroupConfig(settings, tuple(wanted))
+            state = GroupState((), wanted, {})
+            self._world.groups[group] = ModelGroup(config, state, wanted, identity)
+            return True
+
+        return self._call(f"create group {group}", act)
 
     # -- segments
 

@@ -13,6 +13,8 @@ from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName, Trans
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from sluice.core.groups import GroupConfig, GroupName, GroupState
+
 EVENT_COUNT = UUID(int=1)
 CREATION_TIME = UUID(int=2)
 EPOCH = 1 << 32
@@ -75,6 +77,16 @@ class ModelStream:
         return [segment for made in self.made for segment in made]
 
 
+@dataclass
+class ModelGroup:
+    """A reader group: how it was made and how far it has read."""
+
+    config: GroupConfig
+    state: GroupState
+    start: dict[StreamName, dict[int, int]] = field(default_factory=dict)
+    identity: UUID | None = None
+
+
 class World:
     """What all actors see: scopes, streams, segments, and the history of calls."""
 
@@ -82,12 +94,14 @@ class World:
         self.scopes: set[str] = {"in", "out"}
         self.streams: dict[StreamName, ModelStream] = {}
         self.segments: dict[str, ModelSegment] = {}
+        self.groups: dict[GroupName, ModelGroup] = {}
         self.numbers: defaultdict[StreamName, int] = defaultdict(int)
         self.time = 1_000
         self.history: list[str] = []
         self.merged: set[str] = set()
         self.refusals = 0  # to delete a scope, which damage the real store
         self.opened = 0  # transactions
+        self.backwards = False  # whether the last of several new segments gets the first number
         self.kept: set[str] = set()  # deleted names, which the store gives back only much later
 
     def bytes_of(self, name: StreamName) -> list[bytes]:
@@ -181,10 +195,19 @@ class World:
         """Segments with these key ranges."""
         first = epoch * EPOCH + self.numbers[name]
         self.numbers[name] += len(ranges)
-        segments = tuple(Segment(id=first + i, keys=keys) for i, keys in enumerate(ranges))
+        places = self.numbered(ranges) if epoch else range(len(ranges))
+        segments = tuple(
+            Segment(id=first + place, keys=keys)
+            for place, keys in sorted(zip(places, ranges, strict=True))
+        )
         for segment in segments:
             self._new_segment(segment_name(name, segment.id))
         return segments
+
+    def numbered(self, ranges: Sequence[KeyRange]) -> list[int]:
+        """As which of the segments that a scale event makes each of these is numbered."""
+        places = range(len(ranges))
+        return [*reversed(places)] if self.backwards else [*places]
 
     def _new_segment(self, name: str) -> None:
         self.time += 1

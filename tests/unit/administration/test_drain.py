@@ -10,7 +10,8 @@ import pytest
 from sluice.administration import drain
 from sluice.administration.drain import Drain, Policy
 from sluice.errors import ApiUnavailable
-from sluice.kube.client import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE, Refused
+from sluice.kube.client import Refused
+from sluice.kube.kinds import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import (
     FORCE_ORPHAN,
     HELD_SECRET,
@@ -23,7 +24,7 @@ from support.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from sluice.administration.holders import Holder
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
 
 CONDITION = {
     "type": "Ready",

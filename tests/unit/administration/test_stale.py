@@ -11,7 +11,7 @@ from sluice.administration.stale import Search, Stale, StaleStreams
 from sluice.core.claim import Claim, Claimant
 from sluice.engine import claims, scopes
 from sluice.errors import StoreNotFound, StoreUnavailable
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
 from support import resources
 from support.finalizing import FinalizingServer
 from support.model import ModelStore, World

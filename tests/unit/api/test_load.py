@@ -60,6 +60,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.target", REMOVED),
         ("spec.target.stream", 12),
         ("spec.target.onExists", "Skip"),
+        ("spec.target.sealWhenDone", "true"),
         ("spec.target.on_exists", "Fail"),
         ("spec.suspend", "perhaps"),
         ("spec.suspend", None),

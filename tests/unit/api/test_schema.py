@@ -74,6 +74,7 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
     }
     assert found == {
         ("StreamCopy", "spec.target.onExists"): "Fail",
+        ("StreamCopy", "spec.target.sealWhenDone"): False,
         ("StreamCopy", "status"): {"observedGeneration": -1},
         ("StreamStore", "status"): {"observedGeneration": -1},
         ("EphemeralStream", "status"): {"observedGeneration": -1},

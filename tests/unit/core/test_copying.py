@@ -16,6 +16,7 @@ from sluice.core.steps import (
     Done,
     Forget,
     Publish,
+    Seal,
     Shape,
     Stage,
     Step,
@@ -37,6 +38,7 @@ HEAD = (
 )
 OURS = SeenTarget(owner_tags(COPY), (10, 11), HEAD)
 WHOLE = SeenTarget((*owner_tags(COPY), "sluice.dev/complete=12"), (10, 11), HEAD)
+SEALED = replace(WHOLE, sealed=True)
 FOREIGN = SeenTarget(("team=b",), (10, 11), HEAD)
 UNEVEN = tuple(
     Segment(id=number, keys=KeyRange(low=low, high=high))
@@ -123,6 +125,7 @@ def observed(first: SeenSegment, second: SeenSegment = EMPTY, **other: Any) -> O
             observed(segment(4, None), target=WHOLE), Sweep(((0, 0),)), id="leftovers: sweep"
         ),
         pytest.param(observed(PUBLISHED, target=WHOLE), Forget(), id="whole: forget the journal"),
+        pytest.param(observed(PUBLISHED, target=SEALED), Forget(), id="sealed by others: forget"),
         pytest.param(Observed(None, WHOLE), Done("12"), id="whole, no journal: done"),
         pytest.param(Observed(JOURNAL, WHOLE), Forget(), id="whole, late driver's journal: forget"),
     ],
@@ -130,6 +133,23 @@ def observed(first: SeenSegment, second: SeenSegment = EMPTY, **other: Any) -> O
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
     """What the stores hold decides the step, whoever looks and whatever was before."""
     assert next_step(PLAN, seen) == step
+
+
+@pytest.mark.parametrize(
+    ("seen", "step"),
+    [
+        pytest.param(observed(PUBLISHED, EMPTY_PUBLISHED), Configure(), id="published: configure"),
+        pytest.param(observed(segment(4, None), target=WHOLE), Seal(), id="whole: seal it first"),
+        pytest.param(observed(segment(4, None), target=SEALED), Sweep(((0, 0),)), id="sealed"),
+        pytest.param(observed(PUBLISHED, target=SEALED), Forget(), id="sealed, swept: forget"),
+        pytest.param(Observed(None, SEALED), Done("12"), id="sealed, no journal: done"),
+    ],
+)
+def test_a_target_that_is_to_be_sealed_is_sealed_before_it_is_forgotten(
+    seen: Observed, step: Step
+) -> None:
+    """While there is a journal, whoever comes next sees to it; not before the target is whole."""
+    assert next_step(PLAN.model_copy(update={"seal": True}), seen) == step
 
 
 @pytest.mark.parametrize(

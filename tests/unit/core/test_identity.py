@@ -101,3 +101,13 @@ def test_a_stream_is_complete_by_its_own_copy_only(
 ) -> None:
     """The digest on a stream counts only beside the tag of this copy."""
     assert identity.completed(tags, COPY) == expected
+
+
+def test_a_reader_groups_identity_is_new_each_time_and_tells_who_made_it() -> None:
+    """The copy and the group's name tell; the number is the rest."""
+    copy, other = "ab" * 16, "cd" * 16
+    one = identity.group_identity(copy, "s", "g", 1)
+    assert one != identity.group_identity(copy, "s", "g", 2)
+    assert identity.same_maker(one, identity.group_identity(copy, "s", "g", 2))
+    assert not identity.same_maker(one, identity.group_identity(copy, "s", "h", 1))
+    assert not identity.same_maker(one, identity.group_identity(other, "s", "g", 1))

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,15 @@ from sluice.core.model import (
     StreamName,
 )
 from sluice.core.plan import Plan, SegmentPlan, StreamPlan
-from sluice.core.planner import CopyRequest, SeenSegment, SourceRequest, cuts, plan_stream
+from sluice.core.planner import (
+    LEAST_PART_BYTES,
+    CopyRequest,
+    SeenSegment,
+    SourceRequest,
+    cuts,
+    part_size,
+    plan_stream,
+)
 from sluice.errors import SourceUnsupported
 
 MIB = 1 << 20
@@ -74,6 +84,57 @@ def test_only_ranges_longer_than_a_part_are_divided(
 ) -> None:
     """Up to 256 MiB stay whole, more is divided evenly at chunk boundaries."""
     assert cuts(start, end) == expected
+
+
+@given(offsets, offsets, st.integers(CHUNK, 1 << 30))
+def test_parts_are_about_equally_long(start: int, length: int, part_bytes: int) -> None:
+    """No part is longer than another by more than two chunks, nor much longer than was allowed."""
+    made = cuts(start, start + length, part_bytes)
+    edges = [start, *made, start + length]
+    sizes = [end - begin for begin, end in pairwise(edges)]
+    assert max(sizes) - min(sizes) <= 2 * CHUNK
+    assert len(made) == 63 or max(sizes) <= part_bytes + CHUNK
+
+
+@pytest.mark.parametrize(
+    ("size", "tasks", "parts"),
+    [
+        (1_000_000_000, 1, 4),
+        (1_000_000_000, 2, 4),
+        (1_000_000_000, 8, 15),
+        (1_000_000_000, 64, 30),
+        (200 * MIB, 1, 1),
+        (200 * MIB, 2, 4),
+        (60 * MIB, 4, 2),
+        (32 * MIB, 64, 1),
+        (40 << 30, 4, 64),
+    ],
+)
+def test_a_segment_is_divided_by_its_size_and_the_tasks(size: int, tasks: int, parts: int) -> None:
+    """The numbers of docs/protocol.md, and those beside them."""
+    one = seen(0, 1)._replace(start=0, end=size)
+    request = REQUEST.model_copy(update={"tasks": tasks})
+    plan = plan_stream(request, config=StreamConfig(), seen=[one])
+    assert len(plan.segments[0].parts) == parts
+
+
+def test_many_segments_stay_whole() -> None:
+    """Sixteen segments of 100 MiB are work enough for four tasks."""
+    many = [seen(i / 16, (i + 1) / 16, i)._replace(start=0, end=100 * MIB) for i in range(16)]
+    request = REQUEST.model_copy(update={"tasks": 4})
+    plan = plan_stream(request, config=StreamConfig(), seen=many)
+    assert [segment.cuts for segment in plan.segments] == [()] * 16
+
+
+@given(st.integers(0, 1 << 45), st.integers(1, 10_000), st.integers(CHUNK, 1 << 30))
+def test_every_task_has_its_share_of_a_long_segment(total: int, tasks: int, most: int) -> None:
+    """Twice as many parts as tasks, unless these would be too short, or too long, or too many."""
+    size = part_size(total, tasks, most)
+    assert CHUNK <= size <= most
+    parts = len(cuts(0, total, size)) + 1
+    assert parts <= max(2 * tasks, -(-total // most))
+    if tasks > 1 and size > LEAST_PART_BYTES and parts < 64:
+        assert total / parts <= -(-total // (2 * tasks)) + 2 * CHUNK or size == most
 
 
 def test_segments_are_planned_in_the_order_of_their_keys() -> None:

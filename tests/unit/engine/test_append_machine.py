@@ -129,6 +129,7 @@ class Appending(RuleBasedStateMachine):
         | st.lists(st.lists(st.integers(8, 40), max_size=3), min_size=1, max_size=2),
         count=st.integers(0, 3),
         divided=st.booleans(),
+        backwards=st.booleans(),
     )
     def streams(
         self,
@@ -138,6 +139,7 @@ class Appending(RuleBasedStateMachine):
         *,
         second: list[list[int]] | None = None,
         divided: bool,
+        backwards: bool = False,
     ) -> None:
         """A source, scaled or not, perhaps another one that follows it, and a target.
 
@@ -150,6 +152,7 @@ class Appending(RuleBasedStateMachine):
             sources.append(SECOND)
         requests = tuple(SourceRequest(stream=name) for name in sources)
         self.request = APPEND.model_copy(update={"sources": requests})
+        self.world.backwards = backwards
         self.made = [made for name in sources for made in self.world.streams[name].made]
         put_target(self.world, count or len(self.made[0]))
         target = self.world.streams[TARGET]

@@ -2,8 +2,10 @@
 
 import pytest
 
-from sluice.core.model import ScaleType, Scaling, StreamName
-from sluice.core.planner import SourceRequest
+from sluice.core.appending import next_step
+from sluice.core.journal import Journal
+from sluice.core.model import ScaleType, Scaling, StreamName, TransactionState
+from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Complete, Planned
 from sluice.core.steps import (
@@ -15,12 +17,15 @@ from sluice.core.steps import (
     Note,
     Open,
     Return,
+    Seal,
     Step,
     Tighten,
     Transfer,
     Verify,
 )
+from sluice.engine import appends
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
 from sluice.engine.positions import position_map
 from sluice.engine.progress import Watch
@@ -30,9 +35,9 @@ from sluice.engine.stream import Limits, StreamCopy
 from sluice.engine.verification import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
 from support.appends import APPEND, appended, live_write, put_target
-from support.model import ModelStore, World
+from support.model import Fate, ModelStore, World
 from support.plans import ADDRESS, SOURCE, TARGET
-from support.sources import Heard, copy_all, drive, planned, put_scaled_source, split
+from support.sources import Heard, ManualClock, copy_all, drive, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
 
 MOVES = {
@@ -149,6 +154,22 @@ def test_a_target_that_is_scaled_meanwhile_is_appended_to_all_the_same() -> None
     assert set(world.staging()) == kept()
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_nothing_is_staged_twice_however_a_store_numbers_segments(
+    backwards: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """What is staged lies where the transactions come to be, if nobody scales the target."""
+    world = World()
+    contents = put_scaled_source(world, [[5, 90], [6]], [("split", 0), ("split", 2)])
+    put_target(world, 1)
+    world.backwards = backwards
+    store = ModelStore(world)
+    heard = Heard()
+    copy_all(store, planned(store, APPEND), listener=heard)
+    assert "Restart" not in heard.steps
+    assert appended(world, contents) == [1 for content in contents if content]
+
+
 def test_a_live_writer_goes_on() -> None:
     """Its events are there, in its order, whenever it writes."""
     world = World()
@@ -169,10 +190,10 @@ def test_a_live_writer_goes_on() -> None:
     assert places == sorted(places)
 
 
-def _driven(world: World, until: type[Step]) -> StreamCopy:
+def _driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopy:
     """A driver that died when a step of this kind was next."""
     store = ModelStore(world)
-    copy = StreamCopy(planned(store, APPEND), 0, [store], store)
+    copy = StreamCopy(planned(store, request), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     while not isinstance(step := copy.look(), until):
         if isinstance(step, Transfer | Verify):
@@ -218,6 +239,91 @@ def test_what_is_decided_is_finished(until: type[Step]) -> None:
         assert set(world.staging()) == kept()
 
 
+@pytest.mark.parametrize("stopped", [False, True], ids=["given up", "stopped"])
+def test_a_driver_that_stops_midway_leaves_the_target_as_it_was(
+    stopped: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Not only who goes on gives key ranges and policy back; what is staged is kept."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    target = world.streams[TARGET]
+    before, layout = target.config, [segment.keys for segment in target.segments]
+    failing = ModelStore(
+        world, lambda call: Fate.REQUEST_LOST if call.startswith("open_tr") else Fate.DONE
+    )
+    heard = Heard()
+
+    class Clock(ManualClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if stopped:
+                raise KeyboardInterrupt
+
+    plan = planned(failing, APPEND)
+    try:
+        (report,) = copy_all(failing, plan, listener=heard, clock=Clock(), patience=5)
+        assert not stopped
+        assert report.error is not None
+        assert not report.cleaned
+    except KeyboardInterrupt:
+        assert stopped
+    assert {"Loosen", "Reshape"} <= set(heard.steps)
+    assert target.config == before
+    assert [segment.keys for segment in target.segments] == layout
+    assert set(world.staging()) - kept()
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store, APPEND), listener=heard)
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    assert target.config == before
+
+
+def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
+    """Where one of them was dropped, those beside it do not stay open until their lease is over."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    _driven(world, Decide)
+    known = world.streams[TARGET].transactions
+    first, last = known.values()
+    world.drop(TARGET, last)
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+    assert first.state is TransactionState.ABORTED
+    assert _states(world) == {TransactionState.ABORTED, TransactionState.COMMITTED}
+    assert appended(world, contents) == [1 for content in contents if content]
+
+
+def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_for_missing() -> None:
+    """Its journal is older than the transactions it sees; the source may be gone by then."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [])
+    put_target(world, 1)
+    slow = _driven(world, Join)
+    store = ModelStore(world)
+
+    class Overtaken(Ledger):
+        def load(self) -> Journal | None:
+            before = super().load()
+            if TransactionState.COMMITTED not in _states(world):
+                _driven(world, Note)
+                store.seal_stream(SOURCE)
+                store.delete_stream(SOURCE)
+            return before
+
+    ledger = Overtaken(store, APPEND.copy_id, TARGET)
+    seen = appends.observe(slow.plan, ledger, [store], store)
+    assert isinstance(next_step(slow.plan, seen), Note)
+    assert appended(world, contents) == [1 for content in contents if content]
+
+
+def _states(world: World) -> set[TransactionState]:
+    """The states of the target's transactions."""
+    return {one.state for one in world.streams[TARGET].transactions.values()}
+
+
 def test_what_the_operator_is_told_of_an_append() -> None:
     """The plan, how far it is, and in the end what the receipt says."""
     world = World()
@@ -258,6 +364,25 @@ def test_no_positions_are_made_up() -> None:
     source, target = (Subject(store, "tcp://model:1", name) for name in (SOURCE, TARGET))
     with pytest.raises(InvalidSpec, match="appended to"):
         match_copy(APPEND.copy_id, "copy", source, target, whole=True)
+
+
+@pytest.mark.parametrize("cut_off", [False, True], ids=["run", "deleted before the seal"])
+def test_target_is_sealed_once_all_is_appended(cut_off: bool) -> None:  # noqa: FBT001 - a parameter
+    """By the driver, or by whoever lets go of a copy that has appended and not sealed yet."""
+    world = World()
+    contents = put_scaled_source(world, [[5], [6]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    request = APPEND.model_copy(update={"seal": True})
+    if cut_off:
+        _driven(world, Seal, request)
+        assert not world.streams[TARGET].sealed
+        abandon(request, sources=[store], target=store)
+    else:
+        copy_all(store, planned(store, request))
+    assert world.streams[TARGET].sealed
+    assert appended(world, contents) == [1, 1]
+    assert set(world.staging()) == kept()
 
 
 def test_sources_follow_one_another() -> None:

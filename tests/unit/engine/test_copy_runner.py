@@ -4,11 +4,13 @@ import pytest
 
 from sluice.core.model import StreamName
 from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.steps import Done, Publish, Step, Transfer, Verify
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
+from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import InfrastructureError, NoSuchSegment
-from support.model import CREATION_TIME, Fate, ModelStore, World, segment_name
+from support.model import CREATION_TIME, EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
 from support.sources import Heard, ManualClock, copy_all, planned, put_source, split
 
@@ -64,6 +66,109 @@ def test_a_copy_goes_through_its_steps(world: World) -> None:
     assert world.bytes_of(TARGET) == contents
     assert (report.outcome, report.bytes, report.events) == (Outcome.COPIED, 113, 3)
     assert [segment.events for segment in report.segments] == [2, 0, 1]
+
+
+def test_a_target_is_sealed_once_it_is_whole(world: World) -> None:
+    """It is whole by then; a second run finds it done, and a segment takes no more bytes."""
+    heard, store = Heard(), ModelStore(world)
+    contents = world.bytes_of(SOURCE)
+    plan = planned(store).model_copy(update={"seal": True})
+    (report,) = copy_all(store, plan, listener=heard)
+    assert report.outcome is Outcome.COPIED
+    assert heard.steps[-4:] == ["Configure", "Seal", "Forget", "Done"]
+    assert world.streams[TARGET].sealed
+    assert not world.streams[SOURCE].sealed
+    assert world.bytes_of(TARGET) == contents
+    (again,) = copy_all(store, plan)
+    assert again.outcome is Outcome.ALREADY_COMPLETE
+
+
+@pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
+def test_a_seal_that_is_cut_off_is_repeated(world: World, fate: Fate) -> None:
+    """Whether or not it was done."""
+    lost = iter([fate])
+
+    def gate(what: str) -> Fate:
+        return next(lost, Fate.DONE) if what.startswith("seal_stream") else Fate.DONE
+
+    plan = planned(ModelStore(world)).model_copy(update={"seal": True})
+    (report,) = copy_all(ModelStore(world), plan, target=ModelStore(world, gate))
+    assert report.outcome is Outcome.COPIED
+    assert world.streams[TARGET].sealed
+    assert world.staging() == []
+
+
+@pytest.mark.parametrize("divided", [False, True], ids=["whole", "parts"])
+def test_events_are_counted_whatever_the_source_says(world: World, divided: bool) -> None:  # noqa: FBT001
+    """A store does not count what transactions brought: report and target have all of them."""
+    sizes = [40, 0, 3, 40, 100, 7, 0, 0, 20]
+    put_source(world, sizes, [9])
+    for index in range(2):
+        world.segments[segment_name(SOURCE, index)].attributes[EVENT_COUNT] = index
+    store = ModelStore(world)
+    plan = planned(store)
+    assert plan.events == 1
+    (report,) = copy_all(store, split(plan) if divided else plan)
+    assert [segment.events for segment in report.segments] == [len(sizes), 1]
+    counts = [
+        world.segments[segment_name(TARGET, s.id)].attributes[EVENT_COUNT]
+        for s in world.streams[TARGET].segments
+    ]
+    assert counts == [len(sizes), 1]
+
+
+def test_events_that_another_driver_counts_meanwhile_are_published(world: World) -> None:
+    """It writes the number down and sets the mark between this driver's two looks at them."""
+    put_source(world, [40, 3, 40])
+    world.segments[segment_name(SOURCE, 0)].attributes[EVENT_COUNT] = 0
+    store = ModelStore(world)
+    other = StreamCopy(planned(store), 0, [store], store)
+    other.plan = other.ledger.begin(other.plan)
+    step: Step
+    while not isinstance(step := other.look(), Verify):
+        _do(other, step, store)
+
+    def gate(what: str) -> Fate:
+        nonlocal step
+        if what.startswith("infos") and what != "infos 16" and isinstance(step, Verify):
+            _do(other, step, store)
+            step = Done("")
+        return Fate.DONE
+
+    late = StreamCopy(other.plan, 0, [store], ModelStore(world, gate))
+    publish = late.look()
+    assert isinstance(publish, Publish)
+    late.perform(publish)
+    (segment,) = world.streams[TARGET].segments
+    assert world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT] == 3
+
+
+def _do(copy: StreamCopy, step: Step, store: ModelStore) -> None:
+    """What a driver does of a step."""
+    if isinstance(step, Transfer | Verify):
+        work = copy.slices(step, Limits(), 1)
+        copy.absorb(step, InlineExecutor([store], store).run([work]))
+    else:
+        copy.perform(step)
+
+
+def test_plain_bytes_have_the_stores_count(world: World) -> None:
+    """What holds no events is copied all the same, with the number that its store says."""
+    name = segment_name(SOURCE, 0)
+    world.segments[name].data[:] = b"plain bytes, and more than a chunk of them"
+    world.segments[name].attributes[EVENT_COUNT] = 6
+    (report,) = copy_all(ModelStore(world), planned(ModelStore(world)))
+    assert [segment.events for segment in report.segments] == [6, 0, 1]
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+
+
+def test_without_verification_the_stores_count_is_taken(world: World) -> None:
+    """Nothing is read again for the sake of a number."""
+    name = segment_name(SOURCE, 0)
+    world.segments[name].attributes[EVENT_COUNT] = 1
+    plan = planned(ModelStore(world)).model_copy(update={"verify": False})
+    (report,) = copy_all(ModelStore(world), plan)
+    assert [segment.events for segment in report.segments] == [1, 0, 1]
 
 
 def test_the_digest_does_not_depend_on_parts(world: World) -> None:

@@ -9,7 +9,7 @@ from sluice.engine.planning import Resolved, make_plan, resolve
 from sluice.errors import SluiceError
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
-from support.sources import REQUEST, copy_all, planned, put_source
+from support.sources import REQUEST, copy_all, planned, put_source, split
 
 FIRST = segment_name(SOURCE, 0)
 
@@ -23,7 +23,7 @@ def world() -> World:
 
 
 def test_bounds_identity_and_events_are_taken(world: World) -> None:
-    """A plan holds each segment's bounds, creation time and exact event count."""
+    """A plan holds each segment's bounds, creation time and event count as the store says."""
     plan = make_plan(REQUEST, [ModelStore(world)])
     assert [(s.start, s.end, s.created, s.events) for s in plan.segments] == [
         (0, 42, 1001, 3),
@@ -86,6 +86,19 @@ def test_a_recorded_plan_holds(world: World) -> None:
     assert resolve(REQUEST, [store], store) == Resolved(plan, recorded=True)
     del world.streams[SOURCE]
     assert resolve(REQUEST, [store], store) == Resolved(plan, recorded=True)
+
+
+def test_a_recorded_plan_keeps_its_parts(world: World) -> None:
+    """With more tasks, or longer parts, a copy that was begun goes on as it was planned."""
+    store = ModelStore(world)
+    plan = split(planned(store))
+    assert plan.segments[0].cuts
+    Ledger(store, COPY, TARGET).begin(plan)
+    other = REQUEST.model_copy(update={"tasks": 64, "part_bytes": 1 << 30})
+    found = resolve(other, [store], store)
+    assert found == Resolved(plan, recorded=True)
+    assert found.plan is not None
+    assert found.plan.hash == plan.hash
 
 
 def test_a_complete_copy_needs_no_source(world: World) -> None:

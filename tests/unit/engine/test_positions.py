@@ -6,8 +6,9 @@ import pytest
 
 from sluice.core.model import KeyRange, Scaling, StreamConfig
 from sluice.engine.positions import Mapped, position_map, translate
+from sluice.engine.report import Outcome
 from sluice.errors import InvalidSpec, StreamNotFound
-from support.model import ModelStore, World
+from support.model import ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
 from support.sources import copy_all, drive, planned, put_scaled_source
 
@@ -42,6 +43,23 @@ def test_a_cut_of_each_generation_is_translated() -> None:
         assert translate(cut, mapped) == {
             by_source[segment.id].target: by_source[segment.id].end for segment in made
         }
+
+
+def test_a_store_may_number_the_segments_of_the_target_in_another_order() -> None:
+    """As where the source was scaled by its store, and its target is on request."""
+    world = World()
+    put_scaled_source(world, SHAPES, [("split", 0), ("split", 2)])
+    world.backwards = True
+    store = ModelStore(world)
+    (report,) = copy_all(store, planned(store))
+    assert report.outcome is Outcome.COPIED
+    mapped = position_map(COPY, TARGET, store)
+    keys = {one.id: one.keys for one in world.streams[SOURCE].readable}
+    assert [one.keys for one in mapped] == [keys[one.source] for one in mapped]
+    assert [one.source for one in mapped] != [one.target for one in mapped]
+    for one in mapped:
+        there = world.segments[segment_name(TARGET, one.target)].data
+        assert there == world.segments[segment_name(SOURCE, one.source)].data
 
 
 def test_offsets_of_a_truncated_segment_are_shifted() -> None:

@@ -91,7 +91,8 @@ class Protocol(RuleBasedStateMachine):
         second=st.none()
         | st.lists(st.lists(st.integers(0, 40), max_size=3), min_size=1, max_size=2),
         divided=st.booleans(),
-        counted=st.booleans(),
+        told=st.sampled_from([None, 0, 1]),
+        seal=st.booleans(),
     )
     def source(
         self,
@@ -100,23 +101,27 @@ class Protocol(RuleBasedStateMachine):
         *,
         second: list[list[int]] | None = None,
         divided: bool,
-        counted: bool,
+        told: int | None,
+        seal: bool,
     ) -> None:
-        """A source of a few segments, scaled or not, in one or more parts each; perhaps another."""
+        """A source of a few segments, scaled or not, in one or more parts each; perhaps another.
+
+        Its store knows how many events there are in a segment, or tells another number.
+        """
         self.contents = put_scaled_source(self.world, shapes, moves)
         sources = [SOURCE]
         if second is not None:
             self.contents += put_scaled_source(self.world, second, [], name=SECOND)
             sources.append(SECOND)
         requests = tuple(SourceRequest(stream=name) for name in sources)
-        self.request = REQUEST.model_copy(update={"sources": requests})
+        self.request = REQUEST.model_copy(update={"sources": requests, "seal": seal})
         self.counts = [
             self.world.segments[segment_name(name, segment.id)].attributes[EVENT_COUNT]
             for name in sources
             for segment in self.world.streams[name].readable
         ]
         self.divided = divided
-        self.counted = counted
+        self.told = told
         for _ in range(2):
             self.driver()
 
@@ -129,7 +134,7 @@ class Protocol(RuleBasedStateMachine):
             SeenSegment(
                 **segment.model_dump(exclude={"cuts", "events", "keys"}),
                 keys=segment.keys,
-                events=segment.events if self.counted else None if segment.length else 0,
+                events=self.told if segment.length else 0,
             )
             for segment in found.plan.segments
         ]
@@ -205,12 +210,20 @@ class Protocol(RuleBasedStateMachine):
         """One call of an actor.
 
         An abort is not held up between its last look at the target and the call that seals it:
-        stores delete by name only, which docs/protocol.md lists under what is not guaranteed.
+        stores delete by name only, which docs/protocol.md lists under what is not guaranteed. The
+        drivers that seal a whole target may be.
         """
         if actor.alive:
             actor.move(fate)
-        while actor.alive and actor.pending.startswith("seal_stream"):
+        while actor.alive and actor.pending.startswith("seal_stream") and not self.is_whole():
             actor.move()
+
+    def is_whole(self) -> bool:
+        """Whether the target says that it is whole."""
+        stream = self.world.streams.get(TARGET)
+        return stream is not None and (
+            identity.completed(stream.config.tags, REQUEST.copy_id) is not None
+        )
 
     def step(self, actor: Actor) -> None:
         """One call, and a look at the world."""
@@ -271,13 +284,14 @@ class Protocol(RuleBasedStateMachine):
                 self.promised = True
         if self.promised:
             assert self.world.bytes_of(TARGET) == self.contents
+            assert self.world.streams[TARGET].sealed is self.request.seal
 
     @invariant()
     def complete_means_complete(self) -> None:
         """A target that says that it is whole is."""
-        stream = self.world.streams.get(TARGET)
-        if stream is None or identity.completed(stream.config.tags, REQUEST.copy_id) is None:
+        if not self.is_whole():
             return
+        stream = self.world.streams[TARGET]
         assert self.world.bytes_of(TARGET) == self.contents
         counts = [
             self.world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT]
@@ -319,6 +333,7 @@ class Protocol(RuleBasedStateMachine):
             self.complete_means_complete()
             assert self.world.bytes_of(TARGET) == self.contents
             assert self.world.streams[TARGET].config.tags[0] == "team=a"
+            assert self.world.streams[TARGET].sealed is self.request.seal
             assert self.left_over() == []
         finally:
             if currently_in_test_context():
@@ -343,7 +358,7 @@ def test_a_driver_without_an_adversary_copies() -> None:
     """The machine's own driver copies a scaled source in several parts."""
     machine = Protocol()
     moves = [("split", 0), ("merge", 1)]
-    machine.source(shapes=[[5, 90, 3], [], [17]], moves=moves, divided=True, counted=False)
+    machine.source(shapes=[[5, 90, 3], [], [17]], moves=moves, divided=True, told=None, seal=True)
     actor = machine.driver()
     while actor.alive:
         actor.move()

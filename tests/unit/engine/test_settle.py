@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import copy
+import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.core import identity
-from sluice.core.model import KeyRange, Segment, StreamConfig
+from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.planner import SourceRequest
 from sluice.core.reconcile.world import Complete, Planned
+from sluice.core.steps import Configure, Done, Seal
 from sluice.engine import settle
 from sluice.engine.settle import abandon, ask
 from sluice.errors import (
     InfrastructureError,
     SourceNotFound,
+    StoreRejected,
     StoreUnavailable,
     TargetExists,
     TargetReplaced,
@@ -108,6 +113,47 @@ def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
     assert answer.recorded
 
 
+def test_a_copy_whose_target_is_not_sealed_yet_is_not_complete(world: World) -> None:
+    """A driver that died before it sealed the target leaves that to the next one."""
+    request = REQUEST.model_copy(update={"seal": True})
+    store = ModelStore(world)
+    driver = drive(world, BEFORE_PUBLISHING, request)
+    while not isinstance(step := driver.look(), Seal):
+        driver.perform(step)
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=driver.plan)
+    assert isinstance(answer, Planned)
+    assert answer.recorded
+    done = abandon(request, sources=None, target=store)
+    assert done == "publishing had begun and was finished"
+    assert world.streams[TARGET].sealed
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=driver.plan)
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert abandon(request, sources=None, target=store) == "nothing was left"
+
+
+def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World) -> None:
+    """Its step is refused by the store, and another driver has done it."""
+    request = REQUEST.model_copy(update={"seal": True})
+    late = drive(world, BEFORE_PUBLISHING, request)
+    while not isinstance(step := late.look(), Configure):
+        late.perform(step)
+    copy_all(ModelStore(world), late.plan)
+    assert world.streams[TARGET].sealed
+    late.perform(step)
+    assert isinstance(late.look(), Done)
+
+
+def test_a_target_that_somebody_else_sealed_is_no_success(world: World) -> None:
+    """It has no mark that it is whole, and takes none."""
+    driver = drive(world, BEFORE_PUBLISHING)
+    while not isinstance(step := driver.look(), Configure):
+        driver.perform(step)
+    world.streams[TARGET].sealed = True
+    with pytest.raises(StoreRejected):
+        driver.perform(step)
+
+
 def test_a_whole_target_is_complete(world: World) -> None:
     """Its segments hold what the plan asks for, by the marks that publishing leaves."""
     plan = copied(world)
@@ -123,11 +169,62 @@ def test_a_whole_target_is_complete_though_nobody_knows_the_plan(world: World) -
     assert asked(world) == digest
 
 
-def test_events_that_the_plan_does_not_know_are_the_stores_count(world: World) -> None:
-    """They were counted while they were verified."""
+def test_a_whole_target_tells_its_positions(world: World) -> None:
+    """The same in source and target here, since nothing was truncated."""
+    answer = asked(world, copied(world))
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert json.loads(answer.positions.model_dump_json()) == {
+        "target": str(TARGET),
+        "samePositions": True,
+        "sources": [
+            {
+                "stream": str(SOURCE),
+                "segments": [
+                    {"segment": 0, "from": 0, "to": 96, "targetSegment": 0, "shift": 0},
+                    {"segment": 1, "from": 0, "to": 17, "targetSegment": 1, "shift": 0},
+                ],
+            }
+        ],
+    }
+
+
+def test_positions_that_differ_are_told_by_source() -> None:
+    """Of several sources each has its own part of the map."""
+    world, other = World(), StreamName(scope="in", stream="other")
+    put_source(world, *SHAPES)
+    put_source(world, [7], name=other)
+    request = REQUEST.model_copy(
+        update={"sources": (SourceRequest(stream=SOURCE), SourceRequest(stream=other))}
+    )
+    store = ModelStore(world)
+    copy_all(store, planned(store, request))
+    answer = ask(request, sources=[(ADDRESS, store)], target=(ADDRESS, store), known=None)
+    assert isinstance(answer, Complete)
+    assert answer.positions is not None
+    assert not answer.positions.same_positions
+    first, second = answer.positions.sources
+    assert [one.target_segment for one in first.segments] == [0, 1]
+    assert [(one.segment, one.target_segment, one.end) for one in second.segments] == [
+        (0, (1 << 32) + 2, 15)
+    ]
+
+
+def test_a_target_that_has_nothing_of_the_copy_left_has_no_map(world: World) -> None:
+    """A later look that finds nothing tells nothing, rather than that nothing was copied."""
+    copied(world)
+    for index in range(2):
+        world.segments[target_segment(world, index)].attributes.clear()
+    answer = asked(world)
+    assert isinstance(answer, Complete)
+    assert answer.positions is None
+
+
+def test_events_are_those_that_were_counted_and_not_those_of_the_plan(world: World) -> None:
+    """What was published tells how many there are: a plan only has the store's word."""
     plan = copied(world)
-    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
-    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    wrong = [segment.model_copy(update={"events": 1}) for segment in plan.segments]
+    answer = asked(world, plan.model_copy(update={"segments": tuple(wrong)}))
     assert isinstance(answer, Complete)
     assert answer.events == EVENTS
 
@@ -138,8 +235,7 @@ def test_a_segment_that_nothing_came_to_has_no_events() -> None:
     put_source(world, [40, 40], [])
     plan = copied(world)
     world.segments[target_segment(world, 1)].attributes.pop(EVENT_COUNT)
-    unknown = [segment.model_copy(update={"events": None}) for segment in plan.segments]
-    answer = asked(world, plan.model_copy(update={"segments": tuple(unknown)}))
+    answer = asked(world, plan)
     assert isinstance(answer, Complete)
     assert answer.events == 2
 
@@ -177,16 +273,18 @@ def test_a_target_that_lives_on_stays_complete(world: World) -> None:
     world.segments[segment_name(TARGET, 99)] = ModelSegment()
     world.streams[TARGET].segments = (Segment(id=99, keys=KeyRange(low=0, high=1)),)
     assert asked(world, plan) == complete
+    world.scale(TARGET, 1, truncate=True)
+    assert asked(world, plan) == replace(complete, events=None, positions=None)
 
 
-def test_events_of_a_target_that_lives_on_are_not_the_copys(world: World) -> None:
-    """Without the plan nobody can tell them apart any more."""
+def test_events_of_later_writers_are_not_the_copys(world: World) -> None:
+    """Each segment of the target says what came by the copy, whatever was written since."""
     copied(world)
     world.segments[target_segment(world, 0)].data += b"more"
     world.segments[target_segment(world, 0)].attributes[EVENT_COUNT] += 1
     answer = asked(world)
     assert isinstance(answer, Complete)
-    assert (answer.bytes, answer.events) == (BYTES, None)
+    assert (answer.bytes, answer.events) == (BYTES, EVENTS)
 
 
 def test_what_stands_in_the_way_is_said(world: World) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from sluice.core.counting import Counted
 from sluice.engine.slices import CopySlice, SliceResult, VerifySlice, run_slice, verify_slices
 from support.model import Fate, ModelSegment, ModelStore, World
 from support.sources import CHUNK, events_of
@@ -179,26 +180,64 @@ def test_unknown_digests_are_computed_from_the_source(world: World) -> None:
     assert result.digests == missing
 
 
+def counting(data: bytes, start: int = 0) -> VerifySlice:
+    """The slice that counts the events of all of a segment, and compares nothing."""
+    end = start + len(data)
+    bounds = replace(VERIFY, origin=start, start=start, end=end, limit=end)
+    return replace(bounds, compare=False, count=True, first=start)
+
+
 def test_events_are_counted_while_bytes_are_verified(world: World) -> None:
     """A counting verification gives the exact number of events."""
     data = events_of([3, 0, 40, 9])
     world.segments["source"] = ModelSegment(data=bytearray(data))
     world.segments["staging"].data[:] = data
-    work = replace(VERIFY, origin=0, start=0, end=len(data), limit=len(data), count=True)
-    result = run(world, work)
-    assert (result.error, result.events) == (None, 4)
-    assert run(world, replace(work, compare=False)).digests == {}
+    result = run(world, replace(counting(data), compare=True))
+    assert (result.error, result.counted) == (None, Counted(0, 4, len(data)))
+    assert result.moved == len(data)
+    assert run(world, counting(data)).digests == {}
+
+
+def test_a_slice_in_the_midst_counts_what_begins_in_it(world: World) -> None:
+    """Without a word from the slice before it, where its own events begin is found."""
+    data = events_of([20, 20, 20, 20])
+    world.segments["source"] = ModelSegment(data=bytearray(data))
+    world.segments["staging"].data[:] = data
+    work = replace(counting(data), compare=True, start=16, end=96, first=None)
+    for block in (1, 7, 200):
+        result = run(world, work, block=block)
+        assert (result.error, result.counted) == (None, Counted(28, 3, 112))
+        assert (result.moved, list(result.digests)) == (80, [1, 2, 3, 4, 5])
 
 
 def test_a_range_that_ends_inside_an_event_is_refused(world: World) -> None:
     """Bounds that cut an event in two are an IntegrityError."""
     data = events_of([3, 40])[:-1]
     world.segments["staging"].data[:] = data
-    work = replace(VERIFY, origin=0, start=0, end=len(data), limit=len(data), count=True)
-    error = run(world, replace(work, compare=False)).error
+    error = run(world, counting(data)).error
     assert error is not None
     assert error.reason == "IntegrityError"
     assert "no event ends at offset 58" in error.message
+
+
+@pytest.mark.parametrize("at", [0, 11, 59])
+def test_damage_in_the_midst_is_named(world: World, at: int) -> None:
+    """Where no event begins though one has to, its offset in the source is said."""
+    data = bytearray(events_of([3, 40, 9]))
+    data[at] = 1
+    world.segments["staging"].data[:] = data
+    error = run(world, replace(counting(data, 7), origin=7)).error
+    assert error is not None
+    assert error.reason == "EventsDamaged"
+    assert f"in source, no event begins at offset {7 + at}" in error.message
+
+
+def test_bytes_that_are_no_events_are_no_error_where_the_store_has_counted(world: World) -> None:
+    """A client that writes plain bytes is not in the wrong."""
+    data = b"plain bytes"
+    world.segments["staging"].data[:] = data
+    result = run(world, replace(counting(data), strict=False))
+    assert (result.error, result.counted) == (None, Counted(0, None, len(data)))
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 58), (1, 59), (4, 59), (12, 59), (13, 59)])
@@ -206,8 +245,7 @@ def test_a_cut_inside_an_event_is_refused(world: World, start: int, end: int) ->
     """The error names the field of the range, and its offsets."""
     data = events_of([3, 40])[start:end]
     world.segments["staging"].data[:] = data
-    work = replace(VERIFY, origin=start, start=start, end=end, limit=end, count=True, range=2)
-    error = run(world, replace(work, compare=False)).error
+    error = run(world, replace(counting(data, start), range=2)).error
     assert error is not None
     assert (error.reason, error.field) == ("CutInsideEvent", "spec.source.ranges[2]")
     assert f"of offsets {start} and {end} one is inside an event" in error.message
@@ -215,9 +253,9 @@ def test_a_cut_inside_an_event_is_refused(world: World, start: int, end: int) ->
 
 def test_a_cut_between_events_is_copied(world: World) -> None:
     """A range from one event's beginning to another's end is counted."""
-    world.segments["staging"].data[:] = events_of([3, 40])[11:]
-    work = replace(VERIFY, origin=11, start=11, end=59, limit=59, count=True, range=2)
-    assert run(world, replace(work, compare=False)).events == 1
+    data = events_of([3, 40])[11:]
+    world.segments["staging"].data[:] = data
+    assert run(world, replace(counting(data, 11), range=2)).counted == Counted(11, 1, 59)
 
 
 def test_verification_is_divided_at_chunks() -> None:
@@ -229,4 +267,5 @@ def test_verification_is_divided_at_chunks() -> None:
         (32, 64, [2, 3]),
         (64, 95, [4, 5]),
     ]
-    assert verify_slices(replace(work, count=True), 2 * CHUNK) == [replace(work, count=True)]
+    counted = verify_slices(replace(work, count=True, first=5), 2 * CHUNK)
+    assert [s.first for s in counted] == [5, None, None]

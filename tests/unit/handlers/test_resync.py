@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.handlers.resync import Resync
-from sluice.kube.client import EPHEMERAL_STREAM
+from sluice.kube.kinds import EPHEMERAL_STREAM
 from sluice.kube.mirror import Mirror
 from sluice.kube.queue import WorkQueue
 from sluice.metrics import Metrics
 from support.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 
 class Bench:

@@ -6,14 +6,14 @@ import pytest
 from kopf import Resource
 
 from sluice.handlers.watches import Watches, registry, settings
-from sluice.kube.client import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.queue import Key, Lane, WorkQueue
 from support.resources import COPY, EPHEMERAL, STORE
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
 
 ORDERS = Key("StreamCopy", "team", "orders")
 LOCAL = Key("StreamStore", "team", "local")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.kube.client import EPHEMERAL_STREAM, EVENT, NAMESPACE, SECRET, asked
+from sluice.kube.client import asked
+from sluice.kube.kinds import EPHEMERAL_STREAM, EVENT, NAMESPACE, SECRET
 
 
 @pytest.mark.parametrize(

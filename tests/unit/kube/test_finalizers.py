@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.kube import finalizers
-from sluice.kube.client import EPHEMERAL_STREAM
+from sluice.kube.kinds import EPHEMERAL_STREAM
 from support.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
 
 MARK = "sluice.dev/streams"
 THEIRS = "theirs.dev/mark"

@@ -17,7 +17,7 @@ from sluice.kube.names import ATTEMPT_LABEL
 from support.jobs import ENDED, SAID, driver, job, look, pod, terminated
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from support.jobs import driver, event, job, look, pod
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 UNSCHEDULABLE = {
     "type": "PodScheduled",

@@ -11,18 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.api.quantities import Bytes
-from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.plan import Plan, SourceStream
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.copy_status import job_name
 from sluice.kube import manifests
+from sluice.kube.names import Child
 from sluice.kube.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest
 from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
-from support.copies import PLAN, UID, spec
+from support.copies import MAPPED, PLAN, UID, spec
+from support.plans import TARGET, segment_plan, stream_plan, whole_plan
 from support.pod_security import violations
 from support.requests import GIB, RICH, driver, executor, pod_of, request
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 UIDS = st.uuids().map(str)
@@ -38,6 +41,39 @@ def test_a_job_is_one_attempt() -> None:
     assert body["spec"]["podReplacementPolicy"] == "Failed"
     assert body["spec"]["ttlSecondsAfterFinished"] == 3600
     assert body["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_the_map_of_positions_reads_back() -> None:
+    """It belongs to the copy, so it goes with it; what is no map counts as none."""
+    child = Child(namespace="team", name="orders", uid=UID)
+    body = manifests.positions_config_map(child, MAPPED)
+    assert manifests.positions_of(body) == MAPPED
+    assert [owner["uid"] for owner in body["metadata"]["ownerReferences"]] == [UID]
+    for spoiled in (None, {}, {"data": None}, {"data": {"positions.json": "{}"}}):
+        assert manifests.positions_of(spoiled) is None
+
+
+@given(
+    numbers=st.lists(st.tuples(*[st.integers(0, 2**63 - 1)] * 4), min_size=1, max_size=5),
+    names=st.lists(st.text("abc", min_size=1, max_size=255), min_size=1, max_size=5),
+)
+def test_a_map_takes_no_more_room_than_the_plan(
+    numbers: list[tuple[int, int, int, int]], names: list[str]
+) -> None:
+    """What a ConfigMap could hold of the plan, one can hold of the map: there is no other bound."""
+    streams = [StreamName(scope="in", stream=name) for name in names]
+    segments = [segment_plan(b, start=a, number=c) for a, b, c, _ in numbers]
+    plan = stream_plan(*segments).model_copy(
+        update={"sources": tuple(SourceStream(stream=stream) for stream in streams)}
+    )
+    mapped = [
+        MappedSegment(segment=c, start=a, end=b, target_segment=d, shift=-a)
+        for a, b, c, d in numbers
+    ]
+    sources = [MappedSource(stream=str(stream), segments=()) for stream in streams]
+    sources[0] = MappedSource(stream=str(streams[0]), segments=tuple(mapped))
+    positions = PositionMap(target=str(TARGET), same_positions=False, sources=tuple(sources))
+    assert len(positions.model_dump_json()) < len(whole_plan(plan).model_dump_json())
 
 
 @pytest.mark.parametrize("profile", [{}, RICH])

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.client import JOB, POD
+from sluice.kube.kinds import JOB, POD
 from sluice.kube.mirror import Mirror
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 
 class Clock:

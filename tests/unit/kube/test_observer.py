@@ -12,24 +12,28 @@ import pytest
 from sluice.core.model import Health
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import JobPhase, StoreSeen
+from sluice.core.reconcile.world import Complete, JobPhase, StoreSeen
+from sluice.core.request import copy_request
 from sluice.core.trouble import Trouble
 from sluice.errors import StoreNotReady, StoreUnavailable
-from sluice.kube.client import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.copies import CopyObserver
-from sluice.kube.manifests import plan_config_map
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.manifests import plan_config_map, positions_config_map
 from sluice.kube.mirror import Mirror
 from sluice.kube.names import ATTEMPT_LABEL, Child, child_labels
+from sluice.kube.objects import parse_copy
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from sluice.kube.storeview import StoreView
 from support.api_server import ApiServer
 from support.copies import PLAN, message, plan_seen, reason
+from support.model import ModelStore, World
 from support.resources import COPY, STORE, changed
+from support.sources import copy_all, planned, put_source
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
     from sluice.kube.copies import Situation
+    from sluice.kube.kinds import Object
     from sluice.kube.probes import Probes
     from sluice.kube.stores import Connections
     from sluice.stores.base import Store
@@ -49,6 +53,17 @@ class Away:
         raise StoreUnavailable("no connection")
 
 
+class Here(Away):
+    """A store that answers."""
+
+    def __init__(self, store: ModelStore) -> None:
+        self._store = store
+
+    async def get(self, *_: Any) -> Store:
+        """As Connections.get."""
+        return self._store
+
+
 def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None = None) -> ApiServer:
     """The StreamStore `local`, and a copy that names it."""
     server = ApiServer()
@@ -58,9 +73,11 @@ def cluster(*, spec: dict[str, Any] | None = None, meta: dict[str, Any] | None =
     return server
 
 
-def observer(server: ApiServer, threads: ThreadPoolExecutor) -> CopyObserver:
+def observer(
+    server: ApiServer, threads: ThreadPoolExecutor, stores: Away | None = None
+) -> CopyObserver:
     """What looks at that cluster, with nothing remembered and nothing told by watches."""
-    away = Away()
+    away = stores or Away()
     mirror = Mirror()
     return CopyObserver(
         server.api,
@@ -73,14 +90,14 @@ def observer(server: ApiServer, threads: ThreadPoolExecutor) -> CopyObserver:
     )
 
 
-def look(server: ApiServer) -> Situation:
+def look(server: ApiServer, stores: Away | None = None) -> Situation:
     """What is seen of the copy."""
 
     async def at_once() -> Situation:
         with ThreadPoolExecutor() as threads:
             body = await server.get(STREAM_COPY, "default", "orders")
             assert body is not None
-            return await observer(server, threads).look(body)
+            return await observer(server, threads, stores).look(body)
 
     return asyncio.run(at_once())
 
@@ -142,6 +159,29 @@ def test_a_config_map_with_a_plan_is_read() -> None:
     server.put(CONFIG_MAP, plan_config_map(child, PLAN))
     world = look(server).world
     assert (world.plan, world.damaged) == (plan_seen(), False)
+
+
+# -- the map of positions
+
+
+def test_the_map_of_a_whole_target_is_looked_for() -> None:
+    """What the target says, and what is published of it."""
+    server, stores = cluster(), World()
+    body = server.objects[STREAM_COPY.name, "default", "orders"]
+    request = copy_request(parse_copy(body), cluster="c")
+    stores.scopes.add(request.target.scope)
+    put_source(stores, [40, 40], [9], name=request.sources[0].stream)
+    store = ModelStore(stores)
+    copy_all(store, planned(store, request))
+    found = look(server, Here(store)).world
+    assert isinstance(found.answer, Complete)
+    assert found.answer.positions is not None
+    assert found.positions is None
+    child = Child(namespace="default", name="orders", uid=UID)
+    server.put(CONFIG_MAP, positions_config_map(child, found.answer.positions))
+    found = look(server, Here(store)).world
+    assert isinstance(found.answer, Complete)
+    assert found.positions == found.answer.positions
 
 
 # -- pods

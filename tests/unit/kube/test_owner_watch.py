@@ -12,7 +12,8 @@ from sluice.api.ephemeralstream import Owner
 from sluice.core.reconcile.ephemeral_world import OwnerSeen
 from sluice.errors import ApiUnavailable
 from sluice.kube import owner_watch
-from sluice.kube.client import JOB, Kind, Page, Refused
+from sluice.kube.client import Page, Refused
+from sluice.kube.kinds import JOB, Kind
 from sluice.kube.owner_kinds import OwnerKinds
 from sluice.kube.owner_watch import ABSENT, Backoff, Cache
 from sluice.kube.owners import Owners
@@ -20,7 +21,7 @@ from sluice.kube.owners import Owners
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 SECONDS = 10
 DONE = {"conditions": [{"type": "Complete", "status": "True"}]}

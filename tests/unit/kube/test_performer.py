@@ -6,12 +6,13 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.reconcile.world import DeleteJob
-from sluice.kube.client import CONFIG_MAP, JOB
+from sluice.core.reconcile.world import DeleteJob, WritePositions
+from sluice.kube import manifests
+from sluice.kube.kinds import CONFIG_MAP, JOB
 from sluice.kube.names import run_name
 from sluice.kube.performer import Performer
 from support.api_server import ApiServer
-from support.copies import copy
+from support.copies import MAPPED, copy
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.world import Action
@@ -36,3 +37,13 @@ def test_what_a_driver_ran_from_goes_with_its_job() -> None:
     perform(server, DeleteJob("sluice-1"))
     perform(server, DeleteJob("sluice-2"))
     assert [name for _, _, name in server.objects] == [run_name("sluice-3")]
+
+
+def test_the_map_of_positions_takes_the_place_of_an_older_one() -> None:
+    """Written once or twice, by one operator or by two, there is one."""
+    server = ApiServer()
+    older = MAPPED.model_copy(update={"sources": ()})
+    for positions in (older, MAPPED, MAPPED):
+        perform(server, WritePositions(positions))
+        (body,) = server.objects.values()
+        assert manifests.positions_of(body) == positions

@@ -17,7 +17,7 @@ from support.resources import STORE, changed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
     from sluice.kube.probes import Probed
     from sluice.kube.stores import Connections
 

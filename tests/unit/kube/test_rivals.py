@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice.kube import rivals
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.objects import STAGING_FINALIZER
 from support.resources import COPY, STORE, changed

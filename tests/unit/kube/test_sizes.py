@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sluice.kube import manifests
-from sluice.kube.pods import JobRequest, executors_for
-from sluice.kube.settings import Profile
+from sluice.kube.pods import JobRequest, executors_for, tasks_for
+from sluice.kube.settings import ExecutorSize, Profile
 from support.requests import GIB, RICH, driver, executor, pod_of, request
 
 
@@ -60,6 +60,22 @@ def test_executors_follow_the_size_where_the_spec_leaves_them_open(
     made = request(size=size, operator={"executorNamespaces": namespaces}, **fields)
     assert executors_for(made) == expected
     assert any(arg.startswith("--executors") for arg in driver(made)["args"]) == (expected > 0)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "profile", "expected"),
+    [
+        ({}, Profile(), 2),
+        ({"executors": 0}, Profile(slots=5), 5),
+        ({"executors": 3}, Profile(slots=5), 3),
+        ({"executors": 3}, Profile(executor=ExecutorSize(cores=4)), 12),
+    ],
+)
+def test_a_copy_is_planned_for_the_tasks_that_will_run_at_once(
+    runtime: dict[str, Any], profile: Profile, expected: int
+) -> None:
+    """Executors times their cores, or what the driver does by itself."""
+    assert tasks_for(request(runtime=runtime).spec, profile) == expected
 
 
 def test_the_runtimes_hash_follows_what_pods_are_made_of() -> None:

@@ -19,7 +19,7 @@ from support.api_server import ApiServer
 from support.resources import COPY, STORE, changed
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Object
+    from sluice.kube.kinds import Object
 
 
 def secret(**values: bytes) -> Object:

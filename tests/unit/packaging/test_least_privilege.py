@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from sluice.kube import client
-from sluice.kube.client import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Kind
+from sluice.kube import kinds as known
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE, Kind
 from support.chart import ROOT, render, rules
 
 SOURCES = [
@@ -15,7 +15,7 @@ SOURCES = [
 ]
 OURS = [STREAM_COPY, STREAM_STORE, EPHEMERAL_STREAM]
 CALLS = {"get", "list", "create", "patch", "apply", "delete"}
-CHILDREN = {client.CONFIG_MAP, client.JOB}
+CHILDREN = {known.CONFIG_MAP, known.JOB}
 
 Right = tuple[str, str, str]
 
@@ -41,7 +41,7 @@ def calls() -> Iterator[tuple[str, list[Kind], bool]]:
 
 def _kinds(word: str) -> list[Kind]:
     """The kinds that an argument names; a variable stands for our own."""
-    return [getattr(client, word)] if word.isupper() else OURS
+    return [getattr(known, word)] if word.isupper() else OURS
 
 
 def needed() -> set[Right]:

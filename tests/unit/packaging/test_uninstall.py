@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from sluice import cli
 from sluice.administration.drain import Drain, Policy
 from sluice.commands import uninstall
-from sluice.kube.client import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
 from support import resources
 from support.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
 from support.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Kind, Object
+    from sluice.kube.kinds import Kind, Object
 
 POLICIES = [policy.value for policy in Policy]
 

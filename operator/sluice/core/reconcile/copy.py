@@ -39,6 +39,7 @@ from sluice.core.reconcile.world import (
     StoreSeen,
     WriteControls,
     WritePlan,
+    WritePositions,
 )
 from sluice.core.trouble import Trouble
 from sluice.errors import (
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 2.0
 """Between two looks at a running copy's progress."""
+
+AT_ONCE: Final = 0.0
+"""What was just made is looked at, and then the copy goes on."""
 
 WAIT_SECONDS: Final = 10.0
 """Between two looks at what is waited for; events usually come first."""
@@ -111,7 +115,7 @@ def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if copy.asked or copy.changed:
         status.forget_failures()
     if isinstance(world.answer, Complete):
-        return Decision(status=status.completed(world, world.answer), actions=_tidy(copy))
+        return _complete(copy, world, status, world.answer)
     blocked = _blocked(copy, world, status)
     if blocked is not None:
         return blocked
@@ -123,6 +127,17 @@ def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if world.job is not None and not recorded(copy, world.job):
         return _ended(copy, world, status, world.job)
     return _begin(copy, world, status)
+
+
+def _complete(copy: CopySeen, world: World, status: CopyStatus, whole: Complete) -> Decision:
+    """The target is whole. The copy is done once its map of positions can be read, not before.
+
+    Nothing is said in between, or a copy that was asked to run again would count as heard and done.
+    """
+    wanted, written = whole.positions, world.positions
+    if wanted is not None and (written is None or not written.has(wanted)):
+        return Decision(status=copy.status, actions=(WritePositions(wanted),), again=AT_ONCE)
+    return Decision(status=status.completed(world, whole), actions=_tidy(copy))
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:

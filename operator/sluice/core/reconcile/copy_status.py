@@ -14,6 +14,7 @@ from sluice.api.status import (
     Verification,
 )
 from sluice.core import text
+from sluice.core.plan import origin
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.verdict import in_a_row, judge
@@ -49,6 +50,7 @@ class CopyStatus:
         self.value: StreamCopyStatus = copy.status.model_copy(
             update={
                 "copy_id": copy.copy_id,
+                "source": origin([source.stream for _, source in copy.spec.origins]),
                 "last_handled_requested_at": (
                     copy.requested_at or copy.status.last_handled_requested_at
                 ),
@@ -78,6 +80,7 @@ class CopyStatus:
         changes |= {"completion_time": None}
         if self._copy.asked:
             changes |= {"plan_hash": None, "verification": None, "start_time": None}
+            changes |= {"position_map_ref": None}
         self._set(**changes)
 
     def planned(self, planned: Planned) -> None:
@@ -258,6 +261,11 @@ class CopyStatus:
             failures=0,
             retry_time=None,
             last_failure=None,
+            position_map_ref=(
+                None
+                if world.positions is None
+                else ObjectRef(name=positions_name(self._copy.name, self._copy.uid))
+            ),
             completion_time=(job.ended if job and job.ended else self._now),
             progress=Progress(
                 bytes=size,
@@ -276,9 +284,10 @@ class CopyStatus:
             ),
         )
         target = self._copy.spec.target
+        sealed = " and sealed" if target.seal_when_done else ""
         events = "" if complete.events is None else f"{complete.events:,} events, "
         said = Saying(
-            "Copied", f"{target.scope}/{target.stream} is whole: {events}{text.size(size)}."
+            "Copied", f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
         )
         verified = Saying(
             "DigestsMatch",
@@ -320,6 +329,11 @@ class CopyStatus:
 def plan_name(name: str, uid: str) -> str:
     """The name of a copy's plan ConfigMap."""
     return f"{name[:40].rstrip('-.')}-plan-{text.short_hash(uid)}"
+
+
+def positions_name(name: str, uid: str) -> str:
+    """The name of the ConfigMap with a copy's map of positions."""
+    return f"{name[:40].rstrip('-.')}-positions-{text.short_hash(uid)}"
 
 
 def job_name(uid: str, attempt: int) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sluice.api.status import StreamCopyStatus
     from sluice.core.model import StoreAddress
     from sluice.core.plan import Plan
+    from sluice.core.positions import PositionMap
     from sluice.core.progress import Pace, Progress
     from sluice.core.trouble import Trouble
 
@@ -101,12 +102,15 @@ class Complete:
     Attributes:
         digest: SHA-256 over the segments' digests; `unverified` without verification.
         bytes, events, segments: what the target holds of the copy; None where nobody knows.
+        positions: which position of the source is which one of the target; None where the target
+            has none of the copied segments any more.
     """
 
     digest: str
     bytes: int | None = None
     events: int | None = None
     segments: int | None = None
+    positions: PositionMap | None = None
 
     @property
     def verified(self) -> bool:
@@ -164,6 +168,7 @@ class World:
         pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
         answer: to Question.STATE, if it was asked.
+        positions: the map in the ConfigMap, if the target is whole; None where there is none.
         reading: to Question.PROGRESS, if it was asked.
         trouble: why the stores could not be asked.
     """
@@ -178,6 +183,7 @@ class World:
     pods: int = 0
     controls: bool = True
     answer: Answer | None = None
+    positions: PositionMap | None = None
     reading: Reading | None = None
     trouble: Trouble | None = None
 
@@ -212,6 +218,13 @@ class WritePlan:
 @dataclass(frozen=True, slots=True)
 class DropPlan:
     """Delete the plan's ConfigMap: the copy is planned anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritePositions:
+    """Publish the map of positions in a ConfigMap, in place of one of another target."""
+
+    positions: PositionMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +266,7 @@ Action = (
     | WritePlan
     | DropPlan
     | WriteControls
+    | WritePositions
     | StartJob
     | DeleteJob
     | Abandon

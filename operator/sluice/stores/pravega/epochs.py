@@ -8,6 +8,7 @@ segments keep their numbers.
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import TYPE_CHECKING, Final
 
 from sluice.errors import StreamNotFound
@@ -17,28 +18,52 @@ from sluice.stores.pravega import names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.core.model import Segment, StreamConfig, StreamName
+    from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
     from sluice.stores.pravega.controller import Controller
 
 _AT_ONCE: Final = 32
 """Epochs that are asked for side by side."""
 
 
-def following(segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
-    """The ids that scale events will give to the segments that they make.
+def following(segments: Sequence[int], made: Sequence[Sequence[KeyRange]]) -> list[tuple[int, ...]]:
+    """The ids that scale events, when asked for, will give to the segments that they make.
 
     Args:
         segments: the ids of the stream's latest segments, all made by one epoch.
-        made: how many segments each of the next epochs makes.
+        made: the key ranges that each of the next epochs makes, in the order they are asked for.
+
+    Returns:
+        For each of them the ids, in the same order.
     """
     epoch = max(map(names.epoch_of, segments))
     number = max(map(names.number_of, segments))
     ids = []
-    for count in made:
+    for ranges in made:
         epoch += 1
-        ids.append(tuple(names.segment_id(epoch, number + i) for i in range(1, count + 1)))
-        number += count
+        places = _numbered([one.low for one in ranges])
+        ids.append(tuple(names.segment_id(epoch, number + 1 + place) for place in places))
+        number += len(ranges)
     return ids
+
+
+def _numbered(edges: Sequence[float]) -> list[int]:
+    """For the lower edge of each new segment, as which of them the controller numbers it.
+
+    The controller puts what it is asked for into a Java HashMap by the lower edges, and numbers the
+    segments in the order in which that gives them back. (Where it scales by itself, it numbers them
+    by their keys.) Only with more than 48 of them can this be wrong, where the map makes trees.
+    """
+    size = 16
+    while 4 * len(edges) > 3 * size:
+        size *= 2
+
+    def bucket(edge: float) -> int:
+        high, low = struct.unpack(">II", struct.pack(">d", edge))
+        mixed: int = high ^ low
+        return (mixed ^ mixed >> 16) % size
+
+    order = sorted(range(len(edges)), key=lambda i: bucket(edges[i]))
+    return [order.index(i) for i in range(len(edges))]
 
 
 def since(

@@ -6,9 +6,17 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from sluice.core.identity import same_maker
 from sluice.core.model import Health, StreamName
-from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable
-from sluice.stores.pravega import cuts, epochs, names
+from sluice.errors import (
+    ReaderGroupExists,
+    ReaderGroupNotFound,
+    StoreBusy,
+    StoreTimeout,
+    StoreUnavailable,
+    StreamNotFound,
+)
+from sluice.stores.pravega import cuts, epochs, group_state, groups, names
 from sluice.stores.pravega.directory import Directory
 from sluice.stores.pravega.pool import ConnectionPool
 from sluice.stores.pravega.segments import PravegaSegments
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.config import StoreTimeouts
+    from sluice.core.groups import GroupConfig, GroupName, GroupSettings, GroupState
     from sluice.core.model import KeyRange, Segment, StreamConfig, TransactionState
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
@@ -93,7 +102,9 @@ class PravegaStore(PravegaSegments):
         """A StreamCut's text, as clients read it."""
         return cuts.write(stream, cut)
 
-    def following(self, segments: Sequence[int], made: Sequence[int]) -> list[tuple[int, ...]]:
+    def following(
+        self, segments: Sequence[int], made: Sequence[Sequence[KeyRange]]
+    ) -> list[tuple[int, ...]]:
         """The ids that scale events will give to the segments that they make."""
         return epochs.following(segments, made)
 
@@ -256,3 +267,61 @@ class PravegaStore(PravegaSegments):
             return state
 
         return self._directory.run(settled)
+
+    def reader_group(self, group: GroupName) -> GroupConfig | None:
+        """How a reader group is configured; None when there is none."""
+        return self._directory.run(lambda controller: groups.config(controller, group))
+
+    def group_state(self, group: GroupName) -> GroupState:
+        """How far a reader group has read.
+
+        Raises:
+            ReaderGroupNotFound: there is none, or it is being made.
+            ProtocolError: a client wrote it that is of another version than those we know.
+        """
+        name = self._state_of(group)
+        (info,) = self.infos([name])
+        if info is not None:
+            blocks = self.read(name, info.start, info.length)
+            state = group_state.read(b"".join(bytes(block.data) for block in blocks))
+            if state is not None:
+                return state
+        raise ReaderGroupNotFound(f"the reader group {group} is being made, or has gone")
+
+    def create_reader_group(
+        self,
+        group: GroupName,
+        start: Mapping[StreamName, Mapping[int, int]],
+        *,
+        settings: GroupSettings,
+        identity: UUID,
+    ) -> bool:
+        """Make a reader group that begins at a cut of each stream; see `stores.base.Store`."""
+        made = self._directory.run(
+            lambda controller: groups.make(
+                controller, group, start, settings=settings, identity=identity
+            )
+        )
+        same = made.start == start and made.endless
+        begun = False
+        # One that was made and never begun cannot even be deleted by clients, so ours always is.
+        # Whoever configured it anew has seen it begin.
+        if (same or same_maker(made.identity, identity)) and not made.generation:
+            record = group_state.first_record(
+                made.start, settings=made.settings, identity=made.identity
+            )
+            begun = self.append_at(self._state_of(group), 0, record)
+        if not same:
+            raise ReaderGroupExists(f"there is a reader group {group}, which began somewhere else")
+        return begun
+
+    def _state_of(self, group: GroupName) -> str:
+        """The segment with a group's state."""
+        stream = group_state.stream_of(group)
+        try:
+            found = self._directory.run(lambda controller: controller.current_segments(stream))
+        except StreamNotFound:
+            found = ()
+        if len(found) != 1:
+            raise ReaderGroupNotFound(f"there is no reader group {group}, or it is being deleted")
+        return names.segment_name(stream, found[0].id)

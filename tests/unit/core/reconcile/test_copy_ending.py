@@ -13,6 +13,7 @@ from sluice.core.reconcile.world import (
     Question,
     RemoveFinalizer,
     StartJob,
+    WritePositions,
 )
 from sluice.errors import (
     AuthenticationFailed,
@@ -30,6 +31,7 @@ from sluice.errors import (
 from support.copies import (
     DONE,
     LONGER,
+    MAPPED,
     NOW,
     PLAN,
     RECORDED,
@@ -173,6 +175,65 @@ def test_tidying_that_fails_takes_nothing_back() -> None:
     assert decision.status == seen.status
     assert decision.actions == ()
     assert decision.again is not None
+
+
+# -- the map of positions
+
+MAPPED_WHOLE = replace(WHOLE, positions=MAPPED)
+
+
+def test_a_copy_is_done_once_its_positions_are_published() -> None:
+    """Whoever waits for Ready can translate positions at once, though an operator was killed."""
+    seen, around = begun(), world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=MAPPED_WHOLE)
+    decision = reconcile(seen, around)
+    assert decision.actions == (WritePositions(MAPPED),)
+    assert (decision.status, decision.again) == (seen.status, 0)
+    assert questions(seen, around) == {Question.STATE}
+    decision = reconcile(seen, replace(around, positions=MAPPED))
+    assert (said(decision), decision.actions) == (DONE, DROP)
+    assert decision.status.position_map_ref is not None
+    assert decision.status.position_map_ref.name.startswith("orders-positions-")
+
+
+def test_a_map_that_tells_more_stays() -> None:
+    """The target's retention takes segments away, and what was known of them is known still."""
+    (source,) = MAPPED.sources
+    left = source.model_copy(update={"segments": source.segments[1:]})
+    answer = replace(WHOLE, positions=MAPPED.model_copy(update={"sources": (left,)}))
+    decision = reconcile(copy(), world(answer=answer, positions=MAPPED))
+    assert (said(decision), decision.actions) == (DONE, ())
+    decision = reconcile(copy(), world(answer=WHOLE, positions=MAPPED))
+    assert decision.status.position_map_ref is not None
+
+
+def test_a_target_that_was_made_anew_has_another_map() -> None:
+    """Asked to run again, the copy is done once the map is the new target's, and not before."""
+    seen = begun()
+    around = world(jobs=(SUCCEEDED,), answer=MAPPED_WHOLE, positions=MAPPED)
+    seen = replace(after(seen, reconcile(seen, around)), requested_at="now")
+    (source,) = MAPPED.sources
+    moved = [one.model_copy(update={"target_segment": 7}) for one in source.segments]
+    anew = source.model_copy(update={"segments": tuple(moved)})
+    newer = MAPPED.model_copy(update={"sources": (anew,)})
+    around = world(answer=replace(WHOLE, positions=newer), positions=MAPPED)
+    decision = reconcile(seen, around)
+    assert decision.actions == (WritePositions(newer),)
+    seen = after(seen, decision)
+    assert questions(seen, around) == {Question.STATE}
+    decision = reconcile(seen, replace(around, positions=newer))
+    assert said(decision) == DONE
+    assert decision.status.last_handled_requested_at == "now"
+
+
+def test_a_map_that_could_not_be_written_is_written_later() -> None:
+    """A namespace that is full delays the end of the copy and changes nothing of it."""
+    seen, around = begun(), world(jobs=(SUCCEEDED,), plan=plan_seen(), answer=MAPPED_WHOLE)
+    decision = after_failure(seen, around, trouble(QuotaExceeded("configmaps are used up")))
+    assert (said(decision), reason(decision)) == (WORKING, "QuotaExceeded")
+    assert (decision.actions, decision.again) == ((), 15)
+    seen = after(seen, decision)
+    assert reconcile(seen, around).actions == (WritePositions(MAPPED),)
+    assert said(reconcile(seen, replace(around, positions=MAPPED))) == DONE
 
 
 # -- failures

@@ -75,7 +75,7 @@ def test_any_corruption_is_found_and_located(
         for name, block in zip((SOURCE, TARGET), blocks, strict=True)
     ]
     if of_copy:
-        matched = match_copy(COPY, "orders", *sides, whole=True)
+        matched = match_copy(COPY, "orders", sides[:1], sides[1], whole=[0])
     else:
         matched = match_streams(*sides, Alignment.BEGINNINGS)
     found = compare(matched, exact=True)

@@ -109,6 +109,72 @@ class StreamCut(_message.Message):
     cut: _containers.ScalarMap[int, int]
     def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ..., cut: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
+class ReaderGroupConfiguration(_message.Message):
+    __slots__ = ("scope", "readerGroupName", "groupRefreshTimeMillis", "automaticCheckpointIntervalMillis", "maxOutstandingCheckpointRequest", "retentionType", "generation", "readerGroupId", "startingStreamCuts", "endingStreamCuts")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    READERGROUPNAME_FIELD_NUMBER: _ClassVar[int]
+    GROUPREFRESHTIMEMILLIS_FIELD_NUMBER: _ClassVar[int]
+    AUTOMATICCHECKPOINTINTERVALMILLIS_FIELD_NUMBER: _ClassVar[int]
+    MAXOUTSTANDINGCHECKPOINTREQUEST_FIELD_NUMBER: _ClassVar[int]
+    RETENTIONTYPE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    READERGROUPID_FIELD_NUMBER: _ClassVar[int]
+    STARTINGSTREAMCUTS_FIELD_NUMBER: _ClassVar[int]
+    ENDINGSTREAMCUTS_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    readerGroupName: str
+    groupRefreshTimeMillis: int
+    automaticCheckpointIntervalMillis: int
+    maxOutstandingCheckpointRequest: int
+    retentionType: int
+    generation: int
+    readerGroupId: str
+    startingStreamCuts: _containers.RepeatedCompositeFieldContainer[StreamCut]
+    endingStreamCuts: _containers.RepeatedCompositeFieldContainer[StreamCut]
+    def __init__(self, scope: _Optional[str] = ..., readerGroupName: _Optional[str] = ..., groupRefreshTimeMillis: _Optional[int] = ..., automaticCheckpointIntervalMillis: _Optional[int] = ..., maxOutstandingCheckpointRequest: _Optional[int] = ..., retentionType: _Optional[int] = ..., generation: _Optional[int] = ..., readerGroupId: _Optional[str] = ..., startingStreamCuts: _Optional[_Iterable[_Union[StreamCut, _Mapping]]] = ..., endingStreamCuts: _Optional[_Iterable[_Union[StreamCut, _Mapping]]] = ...) -> None: ...
+
+class ReaderGroupInfo(_message.Message):
+    __slots__ = ("scope", "readerGroup")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    READERGROUP_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    readerGroup: str
+    def __init__(self, scope: _Optional[str] = ..., readerGroup: _Optional[str] = ...) -> None: ...
+
+class ReaderGroupConfigResponse(_message.Message):
+    __slots__ = ("config", "status")
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[ReaderGroupConfigResponse.Status]
+        FAILURE: _ClassVar[ReaderGroupConfigResponse.Status]
+        RG_NOT_FOUND: _ClassVar[ReaderGroupConfigResponse.Status]
+    SUCCESS: ReaderGroupConfigResponse.Status
+    FAILURE: ReaderGroupConfigResponse.Status
+    RG_NOT_FOUND: ReaderGroupConfigResponse.Status
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    config: ReaderGroupConfiguration
+    status: ReaderGroupConfigResponse.Status
+    def __init__(self, config: _Optional[_Union[ReaderGroupConfiguration, _Mapping]] = ..., status: _Optional[_Union[ReaderGroupConfigResponse.Status, str]] = ...) -> None: ...
+
+class CreateReaderGroupResponse(_message.Message):
+    __slots__ = ("status", "config")
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[CreateReaderGroupResponse.Status]
+        FAILURE: _ClassVar[CreateReaderGroupResponse.Status]
+        SCOPE_NOT_FOUND: _ClassVar[CreateReaderGroupResponse.Status]
+        INVALID_RG_NAME: _ClassVar[CreateReaderGroupResponse.Status]
+    SUCCESS: CreateReaderGroupResponse.Status
+    FAILURE: CreateReaderGroupResponse.Status
+    SCOPE_NOT_FOUND: CreateReaderGroupResponse.Status
+    INVALID_RG_NAME: CreateReaderGroupResponse.Status
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    status: CreateReaderGroupResponse.Status
+    config: ReaderGroupConfiguration
+    def __init__(self, status: _Optional[_Union[CreateReaderGroupResponse.Status, str]] = ..., config: _Optional[_Union[ReaderGroupConfiguration, _Mapping]] = ...) -> None: ...
+
 class ScalingPolicy(_message.Message):
     __slots__ = ("scaleType", "targetRate", "scaleFactor", "minNumSegments")
     class ScalingPolicyType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

@@ -149,6 +149,16 @@ class ControllerServiceStub:
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
                 response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnState.FromString,
                 _registered_method=True)
+        self.createReaderGroup = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/createReaderGroup',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupConfiguration.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateReaderGroupResponse.FromString,
+                _registered_method=True)
+        self.getReaderGroupConfig = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/getReaderGroupConfig',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupInfo.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupConfigResponse.FromString,
+                _registered_method=True)
         self.getURI = channel.unary_unary(
                 '/io.pravega.controller.stream.api.grpc.v1.ControllerService/getURI',
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.SegmentId.SerializeToString,
@@ -307,6 +317,19 @@ class ControllerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def createReaderGroup(self, request, context):
+        """Reader groups. Making one that is there answers how that one is configured.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def getReaderGroupConfig(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def getURI(self, request, context):
         """Access to a segment: which server owns it, and a token to show there.
         """
@@ -437,6 +460,16 @@ def add_ControllerServiceServicer_to_server(servicer, server):
                     servicer.checkTransactionState,
                     request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.FromString,
                     response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnState.SerializeToString,
+            ),
+            'createReaderGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.createReaderGroup,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupConfiguration.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateReaderGroupResponse.SerializeToString,
+            ),
+            'getReaderGroupConfig': grpc.unary_unary_rpc_method_handler(
+                    servicer.getReaderGroupConfig,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupInfo.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupConfigResponse.SerializeToString,
             ),
             'getURI': grpc.unary_unary_rpc_method_handler(
                     servicer.getURI,
@@ -1070,6 +1103,60 @@ class ControllerService:
             '/io.pravega.controller.stream.api.grpc.v1.ControllerService/checkTransactionState',
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnRequest.SerializeToString,
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.TxnState.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def createReaderGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/createReaderGroup',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupConfiguration.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.CreateReaderGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def getReaderGroupConfig(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/getReaderGroupConfig',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupInfo.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.ReaderGroupConfigResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,23 +1,19 @@
-"""What a profile allows a tenant; the rest of what the observer does is tried on a cluster."""
+"""What a profile allows a tenant."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sluice.errors import Category
-from sluice.kube.copies import CopyObserver
-from sluice.kube.mirror import Mirror
 from sluice.kube.objects import parse_copy
+from sluice.kube.profiles import profile_trouble
 from sluice.kube.settings import OperatorSettings
 from support.resources import COPY, changed
 
 if TYPE_CHECKING:
     from sluice.core.trouble import Trouble
-
-UNUSED = cast("Any", None)
-"""Nothing here makes a call."""
 
 
 def trouble(**runtime: Any) -> Trouble | None:
@@ -32,13 +28,10 @@ def trouble(**runtime: Any) -> Trouble | None:
             },
         }
     )
-    observer = CopyObserver(
-        UNUSED, Mirror(), UNUSED, UNUSED, settings=settings, cluster="c", threads=UNUSED
-    )
     copy = parse_copy(
         changed(changed(COPY, "spec.runtime", runtime), "metadata.namespace", "default")
     )
-    return observer._profile_trouble(copy, settings.profiles.get(copy.spec.runtime.profile))
+    return profile_trouble(copy, settings.profiles.get(copy.spec.runtime.profile), settings)
 
 
 @pytest.mark.parametrize(

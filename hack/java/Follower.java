@@ -1,0 +1,113 @@
+import io.pravega.client.EventStreamClientFactory;
+import io.pravega.client.admin.ReaderGroupManager;
+import io.pravega.client.stream.EventRead;
+import io.pravega.client.stream.EventStreamReader;
+import io.pravega.client.stream.ReaderConfig;
+import io.pravega.client.stream.ReaderGroupConfig;
+import io.pravega.client.stream.Stream;
+import io.pravega.client.stream.impl.ByteBufferSerializer;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A reader group that stays attached to a stream from its head on, until the stream is sealed and
+ * read to its end.
+ */
+final class Follower {
+    private static final long POLL_MILLIS = 200;
+
+    private final Session session;
+    private final Stream stream;
+    private final String group = "follower-" + UUID.randomUUID();
+    private final Ledger ledger = new Ledger();
+    private final List<Thread> threads = new ArrayList<>();
+    private final long started = System.nanoTime();
+    private volatile Throwable failure;
+    private volatile boolean giveUp;
+
+    Follower(Session session, Stream stream, int readers, long checkpointMillis) {
+        this.session = session;
+        this.stream = stream;
+        ReaderGroupConfig config =
+                ReaderGroupConfig.builder()
+                        .stream(stream)
+                        .automaticCheckpointIntervalMillis(checkpointMillis)
+                        .groupRefreshTimeMillis(checkpointMillis)
+                        .build();
+        try (ReaderGroupManager groups =
+                ReaderGroupManager.withScope(stream.getScope(), session.config)) {
+            groups.createReaderGroup(group, config);
+        }
+        for (int i = 0; i < readers; i++) {
+            String reader = "reader-" + i;
+            Thread thread = new Thread(() -> follow(reader), reader);
+            thread.setDaemon(true);
+            thread.start();
+            threads.add(thread);
+        }
+    }
+
+    private void follow(String name) {
+        try (EventStreamClientFactory factory =
+                        EventStreamClientFactory.withScope(stream.getScope(), session.config);
+                EventStreamReader<ByteBuffer> reader =
+                        factory.createReader(
+                                name,
+                                group,
+                                new ByteBufferSerializer(),
+                                ReaderConfig.builder().build())) {
+            while (!giveUp) {
+                EventRead<ByteBuffer> read = reader.readNextEvent(POLL_MILLIS);
+                if (read.getEvent() != null) {
+                    // Before the next one is asked for: until then nobody gets what follows this
+                    // segment, so the order of entries is the order in which events were read.
+                    synchronized (ledger) {
+                        ledger.enter(read.getEvent());
+                    }
+                } else if (read.isReadCompleted()) {
+                    return;
+                }
+            }
+        } catch (RuntimeException e) {
+            failure = e;
+        }
+    }
+
+    /** Gives how many events were read so far. */
+    long events() {
+        synchronized (ledger) {
+            return ledger.events();
+        }
+    }
+
+    /** Waits for the end of the stream, which has to be sealed, and tells what was read. */
+    Map<String, Object> finish(long patienceSeconds) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(patienceSeconds);
+        for (Thread thread : threads) {
+            long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+            thread.join(Math.max(1, left));
+        }
+        boolean ended = threads.stream().noneMatch(Thread::isAlive);
+        giveUp = true;
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        try (ReaderGroupManager groups =
+                ReaderGroupManager.withScope(stream.getScope(), session.config)) {
+            groups.deleteReaderGroup(group);
+        }
+        if (failure != null) {
+            throw new IllegalStateException("a reader failed", failure);
+        }
+        if (!ended) {
+            throw new IllegalStateException("no end of the stream; read " + ledger.report());
+        }
+        Map<String, Object> report = ledger.report();
+        report.put("seconds", (System.nanoTime() - started) / 1e9);
+        return report;
+    }
+}

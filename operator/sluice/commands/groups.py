@@ -1,0 +1,143 @@
+"""`sluice position --reader-group G`: a reader group that goes on in the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from sluice.commands.shared import print_json
+from sluice.core.groups import GroupName
+from sluice.engine.groups import FIELD, look, make
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sluice.engine.positions import Mapped
+    from sluice.pipelines.program import Job, Stores
+
+
+class Wish(NamedTuple):
+    """What the command line asks for.
+
+    Attributes:
+        group: the source's: its scope, if that is said, and its name.
+        new: the target's; None for the same name.
+        apply: whether the target's group is to be made.
+        alone: whether the group may read other streams as well.
+    """
+
+    group: tuple[str, str]
+    new: tuple[str, str] | None
+    apply: bool
+    alone: bool
+
+
+def parse(text: str, field: str) -> tuple[str, str]:
+    """The scope, which may be left out, and the name in `SCOPE/NAME`. InvalidSpec."""
+    scope, slash, name = text.rpartition("/")
+    if not name or "/" in scope or bool(slash) != bool(scope):
+        raise InvalidSpec(
+            f"{text!r} is no name of a reader group", field=field, remedy="Give NAME or SCOPE/NAME."
+        )
+    return scope, name
+
+
+def move_group(
+    job: Job,
+    wish: Wish,
+    mapped: Sequence[Mapped],
+    *,
+    stores: Stores,
+    given: tuple[int, Mapping[int, int]] | None,
+    output: str,
+) -> None:
+    """Print where a group is, in the source and in the target, and make the target's.
+
+    Args:
+        job: the copy.
+        wish: what is asked for.
+        mapped: the copy's map.
+        stores: of this process.
+        given: the group's position, if the command line says it: the place of its stream among
+            the sources, and a cut.
+        output: text or json.
+    """
+    place, cut = given or (_place(job, wish, stores), None)
+    source = job.request.sources[place]
+    store, target = stores[job.sources[source.store]], stores[job.target]
+    group = _in(source.stream.scope, wish.group)
+    new = _in(job.request.target.scope, wish.new or ("", group.name))
+    there = [one for one in mapped if one.stream == place]
+    move = look(group, source.stream, there, store, cut=cut, alone=wish.alone)
+    made = None
+    if wish.apply:
+        made = make(
+            new,
+            job.request.target,
+            move.target,
+            settings=move.settings,
+            copy_id=job.request.copy_id,
+            store=target,
+        )
+    told = {
+        "readerGroup": str(group),
+        "source": str(source.stream),
+        "sourceStreamCut": store.write_cut(source.stream, move.source),
+        "sourceOffsets": _offsets(move.source),
+        "target": str(job.request.target),
+        "streamCut": target.write_cut(job.request.target, move.target),
+        "offsets": _offsets(move.target),
+        "otherStreams": [str(stream) for stream in move.left],
+        "targetReaderGroup": str(new),
+        "applied": {None: "No", True: "Created", False: "AlreadyThere"}[made],
+    }
+    if output == "json":
+        print_json(told)
+    else:
+        _print(told)
+
+
+def _place(job: Job, wish: Wish, stores: Stores) -> int:
+    """The one of the sources that the group reads."""
+    sources = job.request.sources
+    if len(sources) == 1:
+        return 0
+    found = {}
+    for place, source in reversed([*enumerate(sources)]):  # of one that is there twice, the first
+        group = _in(source.stream.scope, wish.group)
+        config = stores[job.sources[source.store]].reader_group(group)
+        if config is not None and source.stream in config.streams:
+            found[source.store, source.stream] = place
+    if len(found) != 1:
+        raise InvalidSpec(
+            f"the reader group {wish.group[1]} reads {len(found)} of the {len(sources)} sources",
+            field=FIELD,
+            remedy="Only of one that it reads is there a position. With --cut, give one yourself.",
+        )
+    return next(iter(found.values()))
+
+
+def _in(scope: str, given: tuple[str, str]) -> GroupName:
+    """A group, in this scope if none is given."""
+    return GroupName(given[0] or scope, given[1])
+
+
+def _offsets(cut: Mapping[int, int]) -> list[dict[str, int]]:
+    return [{"segmentID": segment, "offset": at} for segment, at in sorted(cut.items())]
+
+
+def _print(told: Mapping[str, Any]) -> None:
+    click.echo(f"{told['readerGroup']} is, in {told['source']}, at\n{told['sourceStreamCut']}")
+    click.echo(f"which is, in {told['target']},\n{told['streamCut']}")
+    if told["otherStreams"]:
+        click.echo(f"It reads these as well, which stay behind: {', '.join(told['otherStreams'])}")
+    new = told["targetReaderGroup"]
+    click.echo(
+        {
+            "No": f"Nothing is made; with --apply the reader group {new} begins there.",
+            "Created": f"The reader group {new} is made and begins there.",
+            "AlreadyThere": f"The reader group {new} is there and began there; it is untouched.",
+        }[told["applied"]]
+    )

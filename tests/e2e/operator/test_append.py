@@ -1,0 +1,106 @@
+"""A StreamCopy into a stream that is in use, on real pods."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localcluster import LocalClusterError
+
+if TYPE_CHECKING:
+    from localstore import ForeignClient
+    from support.tenant import Object, Tenant
+
+EVENTS = 10_000
+KEYS = 64
+LIVE = 50
+
+
+@pytest.fixture
+def streams(java: ForeignClient, scope: str) -> tuple[str, str]:
+    """Gives a stream of 20,000 events that was scaled, and one with other key ranges."""
+    java.create(scope, "orders", segments=2)
+    java.write(scope, "orders", events=EVENTS, keys=KEYS)
+    assert java.scale(scope, "orders")
+    java.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
+    java.create(scope, "shop", segments=3)
+    return f"{scope}/orders", f"{scope}/shop"
+
+
+def _appending(tenant: Tenant, name: str, streams: tuple[str, str]) -> Object:
+    """A copy that appends."""
+    copy = tenant.copy_resource(name, *streams)
+    copy["spec"]["target"]["onExists"] = "Append"
+    return copy
+
+
+def test_stream_in_use_is_appended_to_once_by_each_resource(
+    tenant: Tenant, scope: str, java: ForeignClient, streams: tuple[str, str]
+) -> None:
+    """The writer notices nothing; the resource applied again does nothing, another appends again.
+
+    The columns say so, and the target has its key ranges again.
+    """
+    before = _ranges(java, scope)
+    stop = java.start_writer(scope, "shop", rate=1200, keys=LIVE, seed=1)
+    copy = _appending(tenant, "once", streams)
+    tenant.apply(copy)
+    status = tenant.until_ready("once")
+    live = stop()
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    assert live.events >= 1000 * live.seconds
+    assert status["verification"]["events"] == 2 * EVENTS
+    row = tenant.run("get", "scopy", "once").splitlines()[-1]
+    assert re.match(r"once +True +Copied +100%", row), row
+    read = java.read(scope, "shop")
+    assert read.clean, read
+    assert (read.events, read.keys) == (2 * EVENTS + live.events, KEYS + LIVE)
+    assert _ranges(java, scope) == before
+
+    tenant.run("delete", "scopy", "once", "--timeout=30s")
+    tenant.apply(copy)
+    again = tenant.until_ready("once", seconds=20)
+    assert again["attempts"] == 0
+    assert again["verification"]["digest"] == status["verification"]["digest"]
+    assert java.visible(scope, "shop").events == read.events
+
+    tenant.apply(_appending(tenant, "twice", streams))
+    tenant.until_ready("twice")
+    read = java.read(scope, "shop")
+    assert (read.events, read.duplicates) == (4 * EVENTS + live.events, 2 * EVENTS)
+    assert _ranges(java, scope) == before
+
+
+def test_append_that_is_deleted_leaves_no_trace(
+    tenant: Tenant, scope: str, java: ForeignClient, streams: tuple[str, str]
+) -> None:
+    """While it is staged nothing of it is in the target, and then nothing ever is."""
+    java.write(scope, "orders", events=300_000, keys=KEYS, first=2 * EVENTS)
+    before = _ranges(java, scope)
+    copy = _appending(tenant, "gone", streams)
+    copy["spec"]["limits"] = {"bytesPerSecond": "1Mi"}
+    tenant.apply(copy)
+    tenant.until_staged("gone", least=5)
+    assert java.visible(scope, "shop").events == 0
+    tenant.run("delete", "scopy", "gone", "--timeout=60s", timeout=70)
+    assert java.visible(scope, "shop").events == 0
+    assert _ranges(java, scope) == before
+
+
+def test_what_is_done_with_a_stream_that_exists_cannot_be_changed(
+    tenant: Tenant, streams: tuple[str, str]
+) -> None:
+    """The API server says so, and names the field."""
+    copy = _appending(tenant, "fixed", streams)
+    copy["spec"]["suspend"] = True
+    tenant.apply(copy)
+    with pytest.raises(LocalClusterError, match=r"spec\.target"):
+        tenant.patch("scopy", "fixed", {"spec": {"target": {"onExists": "Fail"}}})
+
+
+def _ranges(java: ForeignClient, scope: str) -> list[tuple[float | None, float | None]]:
+    """The key ranges of the segments of the target that take events."""
+    segments = java.info(scope, "shop").segments
+    return sorted((one.low, one.high) for one in segments if one.low is not None)

@@ -1,0 +1,48 @@
+"""An append on a store of several processes, whose segments lie in several containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.engine.report import Outcome
+from support.command import Copy
+from support.inline import run_inline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from localstore import Cluster, ForeignClient
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+EVENTS = 4000
+KEYS = 64
+
+
+def test_what_is_staged_lies_in_the_containers_of_its_transactions(
+    cluster: Cluster, foreign_for: Callable[..., ForeignClient], tmp_path: Path
+) -> None:
+    """A store merges within a container only; readers and a writer are there meanwhile."""
+    foreign = foreign_for(cluster.controller_uri)
+    source, target = ("appends", "source"), ("appends", "target")
+    copy = Copy(tmp_path, cluster.controller_uri, source, target, exists="Append")
+    foreign.create(*source, segments=3)
+    foreign.write(*source, events=EVENTS, keys=KEYS)
+    assert foreign.scale(*source)
+    foreign.write(*source, events=EVENTS, keys=KEYS, first=EVENTS)
+    foreign.create(*target, segments=2)
+    readers = foreign.start_readers(*target)
+    stop = foreign.start_writer(*target, rate=1200, keys=50, seed=1)
+    report = run_inline(copy)
+    live = stop()
+    assert report.outcome is Outcome.COPIED, report.error
+    assert report.events == 2 * EVENTS
+    foreign.seal(*target)
+    read = readers.end()
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    assert live.events >= 1000 * live.seconds
+    assert read.clean, read
+    assert (read.events, read.keys) == (2 * EVENTS + live.events, KEYS + 50)

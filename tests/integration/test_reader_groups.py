@@ -1,0 +1,282 @@
+"""Reader groups that go on in a copy where they were in its source; the Java client reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localstore import Standalone, User
+from localstore.accounts import ADMIN
+from sluice.core.groups import GroupName
+from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
+from sluice.engine.report import Outcome
+from sluice.pipelines.program import Stores
+from support.command import Copy, Finished
+from support.inline import SETTINGS, job_of, run_inline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from localstore import ForeignClient
+    from localstore.reports import Read
+    from sluice.core.groups import GroupState
+
+EVENTS = 2000
+KEYS = 32
+GROUP = "readers"
+ELSEWHERE = User("elsewhere", "3333_cccc", "prn::*,READ_UPDATE")
+MOVER = User(
+    "mover",
+    "4444_dddd",
+    "prn::/scope:shop,READ;prn::/scope:shop/stream:orders,READ_UPDATE"
+    f";prn::/scope:shop/reader-group:{GROUP},READ_UPDATE",
+)
+"""May copy one stream from there, and see where one reader group is."""
+
+MANIFEST = """\
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {{name: main}}
+spec: {{pravega: {{controllerURI: "{source_uri}", auth: {{basic: {{secretRef: {{name: main}}}}}}}}}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {{name: backup}}
+spec: {{pravega: {{controllerURI: "{uri}", auth: {{basic: {{secretRef: {{name: backup}}}}}}}}}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: StreamCopy
+metadata: {{name: orders}}
+spec:
+  source: {{storeRef: {{name: main}}, scope: {source[0]}, stream: {source[1]}}}
+  target: {{storeRef: {{name: backup}}, scope: {target[0]}, stream: {target[1]}}}
+"""
+
+
+@dataclass
+class CopyBetweenStores(Copy):
+    """A copy from a store into another one, each with a login of its own.
+
+    Args:
+        source_uri: the source's address.
+    """
+
+    source_uri: str = ""
+
+    @property
+    def file(self) -> Path:
+        """The file, written anew."""
+        path = self.folder / "copy.yaml"
+        path.write_text(
+            MANIFEST.format(
+                source_uri=self.source_uri, uri=self.uri, source=self.source, target=self.target
+            )
+        )
+        return path
+
+    def log_in(self, main: User, backup: User) -> None:
+        """Write the two Secrets down, as Kubernetes would mount them."""
+        for name, user in (("main", main), ("backup", backup)):
+            secret = self.folder / "credentials" / name
+            secret.mkdir(parents=True, exist_ok=True)
+            (secret / "username").write_text(user.name)
+            (secret / "password").write_text(user.password)
+        self.environment["SLUICE_CREDENTIALS_DIR"] = str(self.folder / "credentials")
+
+
+@pytest.fixture(scope="module")
+def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
+    """Gives a third server, which knows none of the second one's users."""
+    server = Standalone(users=[ELSEWHERE, MOVER], heap="1g")
+    with announce("another Pravega standalone with authentication"):
+        server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
+    """Gives a copy from one scope of a store to another, whose source is still to be made."""
+    foreign.create_scope(f"{scope}-copy")
+    return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (f"{scope}-copy", "target"))
+
+
+def _position(copy: Copy, *options: str) -> Any:
+    """What `sluice position` says of the group, as JSON."""
+    finished = copy.run("position", "--reader-group", GROUP, "-o", "json", *options)
+    assert finished.code == 0, finished.err
+    return finished.json
+
+
+def _refused(copy: Copy, *options: str) -> Finished:
+    finished = copy.run("position", "--reader-group", GROUP, *options)
+    assert finished.code == 2, finished
+    return finished
+
+
+def _state(copy: Copy) -> GroupState:
+    """How far the source's group has read, in a store where nobody logs in."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        return stores[job.sources[0]].group_state(GroupName(copy.source[0], GROUP))
+
+
+def _copied(copy: Copy) -> None:
+    report = run_inline(copy)
+    assert report.outcome is Outcome.COPIED, report.error
+
+
+def _assert_whole(whole: Read, *parts: Read) -> None:
+    """The parts, read one after the other, are each event of the whole once, in order per key."""
+    assert all(part.clean for part in parts), parts
+    assert sum(part.events for part in parts) == whole.events
+    digests = (int(part.digest, 16) for part in parts)
+    assert sum(digests) % (1 << 64) == int(whole.digest, 16)
+
+
+def test_a_group_goes_on_in_another_store(
+    tmp_path: Path,
+    standalone_auth: Standalone,
+    elsewhere: Standalone,
+    foreign_for: Callable[..., ForeignClient],
+) -> None:
+    """Two stores with logins of their own: neither one's serves at the other.
+
+    The source's may do nothing but read one stream and one group. That group has read half of a
+    stream of two segments that was scaled. In the other store it gets exactly the rest, and what
+    was made there is left alone from then on.
+    """
+    here = foreign_for(elsewhere.controller_uri, ELSEWHERE)
+    there = foreign_for(standalone_auth.controller_uri, ADMIN)
+    copy = CopyBetweenStores(
+        tmp_path,
+        standalone_auth.controller_uri,
+        ("shop", "orders"),
+        ("backup", "orders"),
+        source_uri=elsewhere.controller_uri,
+    )
+    here.create(*copy.source, segments=2)
+    here.write(*copy.source, events=EVENTS, keys=KEYS)
+    assert here.scale(*copy.source)
+    here.write(*copy.source, events=EVENTS, keys=KEYS, first=EVENTS)
+    assert here.create_group("shop", GROUP, "orders")
+    before = here.read_group("shop", GROUP, events=EVENTS * 8 // 5)
+    there.create_scope("backup")
+
+    for main, backup in ((ADMIN, ADMIN), (MOVER, MOVER)):
+        copy.log_in(main, backup)
+        refused = copy.run("run")
+        assert (refused.code, "AuthenticationFailed" in refused.err) == (3, True), refused
+        assert there.streams("backup") == []
+    copy.log_in(MOVER, ADMIN)
+    finished = copy.run("run")
+    assert finished.code == 0, finished.err
+
+    assert _position(copy)["applied"] == "No"
+    told = _position(copy, "--apply")
+    assert (told["applied"], told["targetReaderGroup"]) == ("Created", f"backup/{GROUP}")
+    assert len(told["offsets"]) == 3
+    after = there.read_group("backup", GROUP, quiet_ms=4000)
+    _assert_whole(here.read(*copy.source), before, after)
+
+    assert _position(copy, "--apply")["applied"] == "AlreadyThere"
+    here.read_group("shop", GROUP, events=10)
+    assert "ReaderGroupExists" in _refused(copy, "--apply").err
+    assert _position(copy, "--apply", "--as", "others")["applied"] == "Created"
+    after = there.read_group("backup", "others", quiet_ms=4000)
+    assert after.events == 2 * EVENTS - before.events - 10
+
+
+def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignClient) -> None:
+    """It has read one of two merged segments to its end, and the other one not."""
+    foreign.create(*copy.source, segments=2)
+    with Stores(SETTINGS) as stores:  # the official client's policy would keep two segments
+        policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
+        name = StreamName(scope=copy.source[0], stream=copy.source[1])
+        stores[job_of(copy).sources[0]].update_stream(name, StreamConfig(scaling=policy))
+    foreign.write(*copy.source, events=300, keys=8, segments=[0])
+    foreign.write(*copy.source, events=1500, keys=8, seed=1, segments=[1])
+    foreign.create_group(copy.source[0], GROUP, "source")
+    assert foreign.scale(*copy.source, segments=[0, 1], ranges=[(0.0, 1.0)])
+    foreign.write(*copy.source, events=500, keys=8, seed=2)
+    parts = []
+    while not _state(copy).awaiting:  # which takes a checkpoint
+        parts.append(foreign.read_group(copy.source[0], GROUP, events=400, pace_ms=2))
+        assert sum(part.events for part in parts) < 1800
+    _copied(copy)
+    assert len(_position(copy, "--apply")["offsets"]) == 2
+    rest = foreign.read_group(copy.target[0], GROUP, quiet_ms=4000)
+    assert rest.events > 500
+    _assert_whole(foreign.read(*copy.source), *parts, rest)
+
+
+def test_a_group_that_read_all_of_a_sealed_source_gets_nothing_twice(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """It goes on with what is written to the target from then on."""
+    foreign.create(*copy.source, segments=2)
+    foreign.write(*copy.source, events=EVENTS, keys=KEYS)
+    foreign.seal(*copy.source)
+    foreign.create_group(copy.source[0], GROUP, "source")
+    before = foreign.read_group(copy.source[0], GROUP, quiet_ms=3000)
+    assert before.events == EVENTS
+    _copied(copy)
+    assert _position(copy, "--apply")["applied"] == "Created"
+    assert foreign.read_group(copy.target[0], GROUP, quiet_ms=3000).events == 0
+
+
+def test_a_group_whose_position_is_not_known_is_not_moved(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """Its reader is online, then it is ahead of the copy; a cut that is given does."""
+    foreign.create(*copy.source, segments=1)
+    foreign.write(*copy.source, events=200, keys=8)
+    assert "ReaderGroupNotFound" in _after_copy(copy, foreign)
+    foreign.create_group(copy.source[0], GROUP, "source")
+    foreign.read_group(copy.source[0], GROUP, events=50, stay=True)
+    online = _refused(copy, "--apply")
+    assert "ReaderGroupBusy" in online.err
+    assert "reader" in online.err
+    cut = foreign.info(*copy.source).tail
+    told = _position(copy, "--apply", "--cut", cut, "--as", "by-cut")
+    assert told["applied"] == "Created"
+    assert foreign.read_group(copy.target[0], "by-cut", quiet_ms=2000).events == 0
+    foreign.leave_group(GROUP)
+    foreign.write(*copy.source, events=100, keys=8, first=200)
+    foreign.read_group(copy.source[0], GROUP, events=250)
+    assert "has not got this position" in _refused(copy, "--apply").err
+
+
+def _after_copy(copy: Copy, foreign: ForeignClient) -> str:
+    """What is said of the group when the copy is done and nobody has made it yet."""
+    _copied(copy)
+    assert foreign.streams(copy.target[0]) == ["target"]
+    return _refused(copy).err
+
+
+def test_a_group_of_two_streams_leaves_one_behind_only_if_asked(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """The other stream is named, either way."""
+    scope = copy.source[0]
+    foreign.create(*copy.source, segments=1)
+    foreign.create(scope, "other", segments=1)
+    foreign.write(*copy.source, events=200, keys=8)
+    foreign.write(scope, "other", events=200, keys=8, seed=1)
+    foreign.create_group(scope, GROUP, "source", "other")
+    foreign.read_group(scope, GROUP, events=100)
+    _copied(copy)
+    assert f"{scope}/other" in _refused(copy, "--apply").err
+    shown = copy.run("position", "--reader-group", GROUP, "--only-this-stream")
+    assert shown.code == 0, shown.err
+    assert "Nothing is made" in shown.out
+    assert f"{scope}/other" in shown.out
+    told = _position(copy, "--apply", "--only-this-stream")
+    assert (told["applied"], told["otherStreams"]) == ("Created", [f"{scope}/other"])
+    (at,) = told["sourceOffsets"]
+    rest = foreign.read_group(copy.target[0], GROUP, quiet_ms=2000)
+    assert (rest.clean, rest.events) == (True, 200 - at["offset"] // 108)

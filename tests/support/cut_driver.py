@@ -1,0 +1,85 @@
+"""A driver of one copy that ends by SIGKILL right before a chosen call to the target's store."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING, Any, cast
+
+from support.inline import run_copies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sluice.stores.base import Store
+    from support.command import Copy
+    from support.crash import Cut
+
+SECONDS = 60.0
+
+# Forked from a process that has imported all and connected nowhere: drivers start at once.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload([__name__])
+
+
+class Watched:
+    """A store that tells of each call before it is made.
+
+    Args:
+        store: the store.
+        told: told of the call's name and its first argument.
+    """
+
+    def __init__(self, store: Store, told: Callable[[str, object], None]) -> None:
+        self._store = store
+        self._told = told
+
+    def __getattr__(self, name: str) -> Any:
+        """A call of the store, or one of its values."""
+        found = getattr(self._store, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._told(name, args[0] if args else None)
+            return found(*args, **kwargs)
+
+        return call
+
+
+def drive(copy: Copy, made: Path, cut: Cut | None = None) -> int:
+    """Run a driver in a process of its own; its exit code, -9 where it was cut off.
+
+    Args:
+        copy: the copy, run without Spark.
+        made: a file; gets the names of the segments that the driver is about to make.
+        cut: where it ends.
+    """
+    driver = _PROCESSES.Process(
+        target=_be_driver,
+        args=(copy.file.read_text(), made, cut.call if cut else "", cut.number if cut else 0),
+    )
+    driver.start()
+    driver.join(SECONDS)
+    if driver.exitcode is None:
+        driver.kill()
+        raise AssertionError(f"the driver did not end within {SECONDS:g} s")
+    return driver.exitcode
+
+
+def _be_driver(text: str, made: Path, call: str, number: int) -> None:
+    counts: Counter[str] = Counter()
+
+    def told(name: str, first: object) -> None:
+        counts[name] += 1
+        if name == call and counts[name] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == "create":
+            with made.open("a") as log:
+                log.write(f"{first}\n")
+
+    for report in run_copies(text, lambda one: cast("Store", Watched(one, told))):
+        assert report.error is None, report.error

@@ -1,0 +1,162 @@
+"""Reader groups of a source, and those that go on in the target."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.core.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupSettings, GroupState
+from sluice.core.model import StreamName
+from sluice.engine.groups import look, make
+from sluice.engine.positions import Mapped, position_map, translate
+from sluice.errors import InvalidSpec, ReaderGroupBusy, ReaderGroupExists, ReaderGroupNotFound
+from support.model import Fate, ModelGroup, ModelStore, World, segment_name
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import copy_all, planned, put_scaled_source
+
+GROUP = GroupName("in", "readers")
+NEW = GroupName("out", "readers")
+SETTINGS = GroupSettings(refresh=7, checkpoints=8, outstanding=9, retention=1)
+SHAPES = [[5, 90, 3], [40], [17, 2]]
+OTHER = StreamName(scope="in", stream="other")
+
+
+def _copied(*moves: tuple[str, int]) -> tuple[World, ModelStore, list[Mapped]]:
+    world = World()
+    put_scaled_source(world, SHAPES, moves)
+    store = ModelStore(world)
+    copy_all(store, planned(store))
+    return world, store, position_map(COPY, TARGET, store)
+
+
+def _put(
+    world: World,
+    positions: dict[int, int],
+    *,
+    awaiting: dict[int, frozenset[int]] | None = None,
+    readers: tuple[str, ...] = (),
+    streams: tuple[StreamName, ...] = (SOURCE,),
+    bounded: tuple[StreamName, ...] = (),
+    changing: bool = False,
+) -> None:
+    config = GroupConfig(SETTINGS, streams, bounded)
+    state = GroupState(readers, {SOURCE: positions}, {SOURCE: awaiting or {}}, changing)
+    world.groups[GROUP] = ModelGroup(config, state)
+
+
+def _length(world: World, segment: int) -> int:
+    return len(world.segments[segment_name(SOURCE, segment)].data)
+
+
+def test_a_group_is_where_its_readers_left_it() -> None:
+    """In the source and, translated, in the target; with its settings."""
+    world, store, mapped = _copied(("truncate", 0))
+    at = {segment.id: 0 for segment in world.streams[SOURCE].segments}
+    _put(world, at)
+    move = look(GROUP, SOURCE, mapped, store)
+    assert (move.source, move.target) == (at, translate(at, mapped))
+    assert (move.settings, move.left) == (SETTINGS, ())
+
+
+def test_while_a_merge_is_passed_what_was_read_is_at_its_end() -> None:
+    """So the keys of a segment that was read to its end are in the cut, too."""
+    world, store, mapped = _copied(("merge", 0))
+    (left, right), (merged,) = world.streams[SOURCE].made
+    _put(world, {right.id: 0}, awaiting={merged.id: frozenset({right.id})})
+    move = look(GROUP, SOURCE, mapped, store)
+    assert move.source == {left.id: _length(world, left.id), right.id: 0}
+    assert move.target == translate(move.source, mapped)
+
+
+def test_at_the_end_of_a_sealed_source_the_group_is_at_the_targets_end() -> None:
+    """Though the group reads nothing any more."""
+    world, store, mapped = _copied(("split", 0))
+    store.seal_stream(SOURCE)
+    _put(world, {})
+    tail = world.streams[SOURCE].segments
+    assert look(GROUP, SOURCE, mapped, store).source == {s.id: _length(world, s.id) for s in tail}
+
+
+def test_a_finished_segment_that_is_gone_has_no_end() -> None:
+    """It was truncated away; the group has to read on."""
+    world, store, mapped = _copied(("merge", 0))
+    (left, right), (merged,) = world.streams[SOURCE].made
+    _put(world, {right.id: 0}, awaiting={merged.id: frozenset({right.id})})
+    del world.segments[segment_name(SOURCE, left.id)]
+    with pytest.raises(InvalidSpec, match=f"segment {left.id}, .* is gone"):
+        look(GROUP, SOURCE, mapped, store)
+
+
+def test_what_takes_events_is_not_taken_for_finished() -> None:
+    """A group that says nothing of some keys may have read none of their events."""
+    world, store, mapped = _copied()
+    first, second = world.streams[SOURCE].segments
+    _put(world, {first.id: 0})
+    with pytest.raises(InvalidSpec, match=f"segment {second.id}, .* takes events"):
+        look(GROUP, SOURCE, mapped, store)
+
+
+def test_a_position_that_was_not_copied_names_the_group() -> None:
+    """The group read on after the copy had taken its bounds."""
+    world, store, mapped = _copied()
+    first, second = world.streams[SOURCE].segments
+    _put(world, {first.id: _length(world, first.id) + 1, second.id: 0})
+    with pytest.raises(InvalidSpec, match=r"has not got this position.*in/readers") as caught:
+        look(GROUP, SOURCE, mapped, store)
+    assert caught.value.field == "--reader-group"
+
+
+def test_a_group_whose_readers_are_online_is_not_moved() -> None:
+    """They are named; what they have read is not known. A cut that is given does for them."""
+    world, store, mapped = _copied()
+    at = {segment.id: 0 for segment in world.streams[SOURCE].segments}
+    _put(world, at, readers=("r1", "r2"))
+    with pytest.raises(ReaderGroupBusy, match="r1, r2"):
+        look(GROUP, SOURCE, mapped, store)
+    assert look(GROUP, SOURCE, mapped, store, cut=at).target == translate(at, mapped)
+    _put(world, at, changing=True)
+    with pytest.raises(ReaderGroupBusy, match="setting"):
+        look(GROUP, SOURCE, mapped, store)
+
+
+def test_a_group_that_reads_more_is_moved_only_if_asked_for_this_stream_alone() -> None:
+    """The others are named."""
+    world, store, mapped = _copied()
+    _put(world, {s.id: 0 for s in world.streams[SOURCE].segments}, streams=(OTHER, SOURCE))
+    with pytest.raises(InvalidSpec, match="reads in/other as well"):
+        look(GROUP, SOURCE, mapped, store)
+    assert look(GROUP, SOURCE, mapped, store, alone=True).left == (OTHER,)
+
+
+def test_a_group_of_another_stream_or_with_an_end_is_refused() -> None:
+    """And one that is not there."""
+    world, store, mapped = _copied()
+    with pytest.raises(ReaderGroupNotFound, match="no reader group in/readers"):
+        look(GROUP, SOURCE, mapped, store)
+    _put(world, {}, streams=(OTHER,))
+    with pytest.raises(ReaderGroupNotFound, match="reads in/other"):
+        look(GROUP, SOURCE, mapped, store)
+    _put(world, {}, bounded=(SOURCE,))
+    with pytest.raises(InvalidSpec, match="only up to a cut"):
+        look(GROUP, SOURCE, mapped, store)
+
+
+def test_with_a_cut_a_group_need_not_be_there() -> None:
+    """Then it is made with the settings that clients take."""
+    world, store, mapped = _copied()
+    at = {segment.id: 0 for segment in world.streams[SOURCE].segments}
+    assert look(GROUP, SOURCE, mapped, store, cut=at).settings == DEFAULT_SETTINGS
+
+
+def test_making_a_group_twice_makes_it_once() -> None:
+    """Also where the first answer was lost; at other positions it is refused and untouched."""
+    world, store, _ = _copied()
+    cut = {segment.id: 0 for segment in world.streams[TARGET].segments}
+    lossy = ModelStore(world, lambda what: Fate.REPLY_LOST if "create" in what else Fate.DONE)
+    with pytest.raises(Exception, match="create group"):
+        make(NEW, TARGET, cut, settings=SETTINGS, copy_id=COPY, store=lossy)
+    before = world.groups[NEW]
+    assert (before.start, before.config.settings) == ({TARGET: cut}, SETTINGS)
+    assert not make(NEW, TARGET, cut, settings=SETTINGS, copy_id=COPY, store=store)
+    with pytest.raises(ReaderGroupExists):
+        make(NEW, TARGET, cut | {0: 5}, settings=SETTINGS, copy_id=COPY, store=store)
+    assert world.groups[NEW] is before

@@ -1,0 +1,100 @@
+"""What `sluice position` is asked for, and of which source a reader group is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from click.testing import CliRunner
+
+from sluice.api.load import load
+from sluice.commands.groups import Wish, move_group, parse
+from sluice.commands.positions import position
+from sluice.config import Settings
+from sluice.core.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
+from sluice.core.model import StreamName
+from sluice.engine.positions import position_map
+from sluice.errors import InvalidSpec
+from sluice.pipelines.program import jobs
+from support.model import ModelGroup, ModelStore, World
+from support.plans import SOURCE, TARGET
+from support.sources import copy_all, planned, put_source
+
+if TYPE_CHECKING:
+    from sluice.pipelines.program import Stores
+
+
+@pytest.mark.parametrize("options", [["--apply"], ["--as", "b"], ["--only-this-stream"]])
+def test_options_of_a_group_need_one(options: list[str]) -> None:
+    """The error says which is missing."""
+    finished = CliRunner().invoke(position, ["-f", "copy.yaml", *options])
+    assert isinstance(finished.exception, InvalidSpec)
+    assert finished.exception.field == "--reader-group"
+
+
+@pytest.mark.parametrize("field", ["--reader-group", "--as"])
+@pytest.mark.parametrize("text", ["", "/", "/a", "a/", "a/b/c"])
+def test_a_name_that_is_none_is_refused(field: str, text: str) -> None:
+    """The error says which option it was."""
+    options = ["--reader-group", "a", field, text]
+    finished = CliRunner().invoke(position, ["-f", "copy.yaml", *options])
+    assert isinstance(finished.exception, InvalidSpec)
+    assert (finished.exception.field, text in finished.exception.message) == (field, True)
+
+
+def test_a_group_may_be_named_with_its_scope() -> None:
+    """Or without."""
+    assert parse("a", "--as") == ("", "a")
+    assert parse("s/a", "--as") == ("s", "a")
+
+
+TWO = """\
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {name: local}
+spec: {pravega: {controllerURI: "tcp://model:1"}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: StreamCopy
+metadata: {name: both}
+spec:
+  sources:
+  - {storeRef: {name: local}, scope: in, stream: s}
+  - {storeRef: {name: local}, scope: in, stream: other}
+  target: {storeRef: {name: local}, scope: out, stream: t}
+"""
+OTHER = StreamName(scope="in", stream="other")
+
+
+def _moved(world: World, capsys: pytest.CaptureFixture[str], group: str) -> Any:
+    """What `--reader-group --apply` prints as JSON of a copy of two streams."""
+    (job,) = jobs(load(TWO), Settings())
+    store = ModelStore(world)
+    mapped = position_map(job.request.copy_id, job.request.target, store)
+    stores = cast("Stores", {job.target: store})
+    wish = Wish(parse(group, "--reader-group"), None, apply=True, alone=False)
+    move_group(job, wish, mapped, stores=stores, given=None, output="json")
+    return json.loads(capsys.readouterr().out)
+
+
+def test_of_a_copy_of_several_streams_a_group_may_read_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It goes on in what became of that one; one that reads two, or none, is refused."""
+    world = World()
+    put_source(world, [5, 6], [7])
+    put_source(world, [8, 9], [10], name=OTHER)
+    (job,) = jobs(load(TWO), Settings())
+    copy_all(ModelStore(world), planned(ModelStore(world), job.request))
+    at = {segment.id: 0 for segment in world.streams[OTHER].segments}
+    for name, streams in (("one", (OTHER,)), ("two", (OTHER, SOURCE))):
+        config = GroupConfig(DEFAULT_SETTINGS, streams)
+        world.groups[GroupName("in", name)] = ModelGroup(config, GroupState((), {OTHER: at}, {}))
+    told = _moved(world, capsys, "one")
+    target = world.streams[TARGET].made[-1]
+    assert (told["source"], told["targetReaderGroup"]) == ("in/other", "out/one")
+    assert world.groups[GroupName("out", "one")].start == {TARGET: {s.id: 0 for s in target}}
+    for name, found in (("two", 2), ("none", 0)):
+        with pytest.raises(InvalidSpec, match=f"reads {found} of the 2 sources"):
+            _moved(world, capsys, name)
