@@ -5,17 +5,19 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 import structlog
 
 import localcluster
-from localstore import Cluster, ForeignClient, Standalone, User
+from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
 
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
+_CRDS = Path(__file__).parents[1] / "crds"
 
 
 @pytest.fixture(scope="session")
@@ -39,16 +41,6 @@ def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Gives a Pravega of four processes, whose data survive `kill` and `restart`."""
-    servers = Cluster()
-    with _announced(request, "a Pravega cluster of four processes"):
-        servers.start()
-    yield servers
-    servers.stop()
-
-
-@pytest.fixture(scope="session")
 def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
     """Gives a Kubernetes cluster: one that runs already, which is left running, or a new one."""
     kubernetes = localcluster.choose()
@@ -60,6 +52,24 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
         kubernetes.down(_line(request))
     else:
         yield kubernetes
+
+
+@pytest.fixture(scope="module")
+def definitions(kube: localcluster.Cluster) -> Iterator[list[str]]:
+    """Gives the names of our definitions, applied; those that were not there before go again."""
+    found = kube.kubectl("get", "crds", "--output=name").split()
+    command = (
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        f"--filename={_CRDS}",
+        "--output=name",
+    )
+    names = kube.kubectl(*command).split()
+    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    yield names
+    if added := set(names) - set(found):
+        kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
 
 
 @pytest.fixture(autouse=True)

@@ -28,16 +28,24 @@ class Cluster:
         data: Where data, ports and logs are kept, and where servers that still run are found
             again; a temporary directory when left out.
         tethered: Whether the servers must not outlive this interpreter.
+        published_port: Where clients are told to find the segment store, when that is a proxy in
+            front of it.
     """
 
-    def __init__(self, data: Path | None = None, *, tethered: bool = True) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        *,
+        tethered: bool = True,
+        published_port: int | None = None,
+    ) -> None:
         self._scratch: Scratch | None = None
         if data is None:
             self._scratch = Scratch("cluster")
             data = self._scratch.path
         self.data = data
         self._tethered = tethered
-        self._layout = Layout.load(data)
+        self._layout = Layout.load(data, published=published_port)
         self.processes = living_processes(data)
 
     def __enter__(self) -> Self:

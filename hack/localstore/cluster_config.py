@@ -41,16 +41,19 @@ class Layout:
     Attributes:
         data: Its directory.
         ports: Its ports.
+        published: Where clients and the controller are told to find the segment store; its own port
+            when left out.
     """
 
     data: Path
     ports: Ports
+    published: int | None = None
 
     @classmethod
-    def load(cls, data: Path) -> Self:
+    def load(cls, data: Path, *, published: int | None = None) -> Self:
         """Gives the layout of a data directory, and writes the servers' settings into it."""
         names = [field.name for field in fields(Ports)]
-        layout = cls(data, Ports(**kept_ports(data, names)))
+        layout = cls(data, Ports(**kept_ports(data, names)), published)
         layout._write_files()
         return layout
 
@@ -169,7 +172,7 @@ class Layout:
                 "pravegaservice.service.listener.host.nameOrIp": HOST,
                 "pravegaservice.service.listener.port": self.ports.segmentstore,
                 "pravegaservice.service.published.host.nameOrIp": HOST,
-                "pravegaservice.service.published.port": self.ports.segmentstore,
+                "pravegaservice.service.published.port": self.published or self.ports.segmentstore,
                 "pravegaservice.rest.listener.port": self.ports.segmentstore_rest,
                 "pravegaservice.cache.size.max": CACHE_BYTES,
                 "pravegaservice.storage.impl.name": "FILESYSTEM",

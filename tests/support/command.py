@@ -158,13 +158,23 @@ def finish(process: subprocess.Popen[str], seconds: float = SECONDS) -> Finished
 
 def workers_of(pid: int) -> list[int]:
     """Process ids of the Python workers of a driver: the forks of Spark's daemon."""
-    daemons = [child for child in _descendants(pid) if "pyspark.daemon" in _command(child)]
+    daemons = [child for child in descendants(pid) if "pyspark.daemon" in _command(child)]
     return [worker for daemon in daemons for worker in _children(daemon)]
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """Process ids of a process's children, of theirs, and so on."""
     found = _children(pid)
-    return found + [deeper for child in found for deeper in _descendants(child)]
+    return found + [deeper for child in found for deeper in descendants(child)]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and nobody has asked how does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _children(pid: int) -> list[int]:

@@ -1,7 +1,7 @@
 """A TCP proxy in front of the segment store that understands frames and can hold them up.
 
 It knows the protocol by itself (int32 type, int32 length, payload) and imports nothing of Sluice,
-so what it saw is a witness too: the segments that were made, the bytes that were appended.
+so what it saw is a witness too: the segments that were made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from support.hold import Hold
 
 SETUP_APPEND = 1
 APPEND_BLOCK_END = 4
@@ -28,7 +28,6 @@ CONDITIONAL_BLOCK_END = 89
 
 STAGING = "#transaction."
 _HEADER = struct.Struct(">ii")
-_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -38,37 +37,15 @@ class Frame:
     Attributes:
         type: the frame's type.
         segment: the segment it is about; the target of a merge.
-        source: the source of a merge, else empty.
-        size: bytes of data in an append.
     """
 
     type: int
     segment: str
-    source: str = ""
-    size: int = 0
 
-
-class Hold:
-    """Holds up every frame that a condition is true for, from the first one on."""
-
-    def __init__(self, condition: Callable[[Frame], bool]) -> None:
-        self.reached = threading.Event()
-        self._condition = condition
-        self._released = threading.Event()
-        self._deliver = True
-
-    def release(self, *, deliver: bool) -> None:
-        """Let go: what was held up arrives late, or never."""
-        self._deliver = deliver
-        self._released.set()
-
-    def pass_through(self, frame: Frame) -> bool:
-        """Wait if the frame is held up; whether it is to be delivered."""
-        if self._released.is_set() or not self._condition(frame):
-            return True
-        self.reached.set()
-        self._released.wait(_PATIENCE)
-        return self._deliver
+    def __str__(self) -> str:
+        """For people: the type, and the segment without the identity of what is staged."""
+        name, staged, _ = self.segment.partition(STAGING)
+        return f"type {self.type}, {name}{staged}"
 
 
 class FrameProxy:
@@ -77,7 +54,6 @@ class FrameProxy:
     Attributes:
         port: where it listens on 127.0.0.1.
         created: full names of segments that clients asked to be made.
-        staged: bytes of appends to staging segments that were passed on.
         hold: holds up frames while it is set.
     """
 
@@ -86,9 +62,7 @@ class FrameProxy:
         self.port: int = self._listener.getsockname()[1]
         self.upstream: tuple[str, int] | None = None
         self.created: set[str] = set()
-        self.staged = 0
         self.hold: Hold | None = None
-        self._lock = threading.Lock()
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -98,13 +72,6 @@ class FrameProxy:
     def __exit__(self, *_: object) -> None:
         """Stop listening; connections end with their peers."""
         self._listener.close()
-
-    def hold_up(self, condition: Callable[[Frame], bool]) -> Hold:
-        """Hold up frames from now on, and count staged bytes anew."""
-        with self._lock:
-            self.staged = 0
-            self.hold = Hold(condition)
-            return self.hold
 
     def _accept(self) -> None:
         while True:
@@ -152,9 +119,6 @@ class FrameProxy:
             hold = self.hold
             if hold is not None and not hold.pass_through(frame):
                 return
-            if frame.size and STAGING in frame.segment and kind == APPEND_BLOCK_END:
-                with self._lock:
-                    self.staged += frame.size
             server.sendall(header + payload)
 
 
@@ -173,15 +137,10 @@ def _frame(kind: int, payload: bytes, writers: dict[bytes, str]) -> Frame:
             writers[payload[8:24]] = segment
             return Frame(kind, segment)
         case 4 | 89:
-            at = 20 if kind == APPEND_BLOCK_END else 32
-            (size,) = struct.unpack_from(">i", payload, at)
-            return Frame(kind, writers.get(payload[:16], ""), size=size)
+            return Frame(kind, writers.get(payload[:16], ""))
         case 9:
             return Frame(kind, _text(payload, 0)[0])
-        case 20 | 28 | 30 | 36:
+        case 20 | 28 | 30 | 36 | 58:
             return Frame(kind, _text(payload, 8)[0])
-        case 58:
-            segment, at = _text(payload, 8)
-            return Frame(kind, segment, source=_text(payload, at)[0])
         case _:
             return Frame(kind, "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import segment_hash
+from support.proxy import STAGING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,19 +34,29 @@ def assert_equal(
     foreign: ForeignClient,
     source: Stream,
     target: Stream,
-    *,
-    same_ids: bool = True,
 ) -> list[dict[str, Any]]:
-    """Source and target have the same bytes in each segment, and these are whole events.
-
-    The segments' ids are the same too, but for a target whose name was used before.
-    """
-    expected = hashes(server, foreign, source)
+    """As assert_alike, of two streams as they are."""
     actual = hashes(server, foreign, target)
+    assert_alike(hashes(server, foreign, source), actual)
+    return actual
+
+
+def assert_alike(
+    expected: list[dict[str, Any]], actual: list[dict[str, Any]], *, same_ids: bool = True
+) -> None:
+    """Two streams have the same bytes in each segment, and these are whole events.
+
+    The segments' ids are the same too, but for a target whose name was used before, and one whose
+    source was truncated.
+
+    Args:
+        expected: reports on the segments of the one.
+        actual: of the other.
+        same_ids: whether ids are compared.
+    """
     kept = ("length", "sha256", "chunks_sha256", "events", "broken_at", *["id"] * same_ids)
     assert [{k: r[k] for k in kept} for r in expected] == [{k: r[k] for k in kept} for r in actual]
     assert all(report["broken_at"] is None for report in actual)
-    return actual
 
 
 def assert_readable(foreign: ForeignClient, stream: Stream, *, events: int, digest: str) -> None:
@@ -55,13 +66,13 @@ def assert_readable(foreign: ForeignClient, stream: Stream, *, events: int, dige
     assert (read.events, read.digest) == (events, digest)
 
 
-def assert_nothing_left(server: Address, names: Iterable[str]) -> None:
-    """None of these segments exists any more."""
+def left_of(server: Address, names: Iterable[str]) -> list[str]:
+    """Those of these segments that exist."""
     with segment_hash.Connection(*server) as connection:
-        left = [name for name in names if connection.info(name) is not None]
-    assert left == []
+        return [name for name in names if connection.info(name) is not None]
 
 
-def staging_of(proxy: FrameProxy) -> set[str]:
-    """Names of the staging segments that anybody asked for through the proxy."""
-    return {name for name in proxy.created if "#transaction." in name}
+def staging_of(proxy: FrameProxy, stream: Stream) -> set[str]:
+    """Names of the staging segments of a target that anybody asked for through the proxy."""
+    beginning = "/".join(stream) + "/"
+    return {name for name in proxy.created if name.startswith(beginning) and STAGING in name}

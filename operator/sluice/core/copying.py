@@ -184,10 +184,12 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     if not unpublished:
         _check_published(plan, seen)
         return Configure()
+    # A scale event that is not over, since who made it died, has made segments already.
+    making = at if any(segment.generation <= at for _, segment, _ in unpublished) else at + 1
     for _, segment, state in unpublished:
-        there = segment.generation <= at
         empty = state.target is not None and state.target.length == 0
-        if there is not empty or segment.generation < at:
+        missing = state.target is None and segment.generation > at
+        if segment.generation < at or not (missing or (empty and segment.generation <= making)):
             raise TargetReplaced(
                 f"somebody wrote into {plan.target} while it was being made",
                 remedy="Abort this copy and copy to a name that nobody writes to.",

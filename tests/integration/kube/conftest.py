@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -12,20 +11,6 @@ import localcluster
 from sluice.api.common import GROUP
 from sluice.api.schema import KINDS, definition
 from support.apply import Applier
-
-CRDS = Path(__file__).parents[3] / "crds"
-
-
-@pytest.fixture(scope="module")
-def definitions(kube: localcluster.Cluster) -> Iterator[list[str]]:
-    """Gives the names of our definitions, applied; those that were not there before go again."""
-    found = kube.kubectl("get", "crds", "--output=name").split()
-    command = ("apply", "--server-side", "--force-conflicts", f"--filename={CRDS}", "--output=name")
-    names = kube.kubectl(*command).split()
-    kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
-    yield names
-    if added := set(names) - set(found):
-        kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
 
 
 @pytest.fixture(scope="module")

@@ -58,8 +58,10 @@ def _seen(at: int, *segments: SeenSegment, restless: bool = False) -> Observed:
         (_seen(0, READY, READY, LATER, LATER, LATER), Publish((0, 1))),
         (_seen(0, THERE, READY, LATER, LATER, LATER), Publish((1,))),
         (_seen(0, THERE, THERE, LATER, LATER, LATER), Scale(1)),
+        (_seen(0, THERE, THERE, READY, LATER, LATER), Scale(1)),
         (_seen(1, THERE, THERE, READY, READY, LATER), Publish((2, 3))),
         (_seen(1, THERE, THERE, THERE, THERE, LATER), Scale(2)),
+        (_seen(1, THERE, THERE, THERE, THERE, READY), Scale(2)),
         (_seen(2, THERE, THERE, THERE, THERE, READY, restless=True), Settle()),
         (_seen(2, THERE, THERE, THERE, THERE, READY), Publish((4,))),
         (_seen(2, *[THERE] * 5), Configure()),
@@ -67,7 +69,10 @@ def _seen(at: int, *segments: SeenSegment, restless: bool = False) -> Observed:
     ],
 )
 def test_generations_are_published_one_after_the_other(seen: Observed, step: Step) -> None:
-    """The target is scaled when all before is published, and not a moment earlier."""
+    """The target is scaled when all before is published, and not a moment earlier.
+
+    A scale event that somebody died in has made segments, and is done again.
+    """
     assert next_step(PLAN, seen) == step
 
 
@@ -75,6 +80,8 @@ def test_generations_are_published_one_after_the_other(seen: Observed, step: Ste
     "seen",
     [
         _seen(0, READY, READY, READY, LATER, LATER),
+        _seen(0, THERE, THERE, LATER, LATER, READY),
+        _seen(0, THERE, THERE, replace(LATER, target=_info(1)), LATER, LATER),
         _seen(1, READY, THERE, READY, READY, LATER),
         _seen(1, THERE, THERE, LATER, READY, LATER),
         replace(
@@ -82,7 +89,14 @@ def test_generations_are_published_one_after_the_other(seen: Observed, step: Ste
             target=SeenTarget(owner_tags(COPY), (12, 11), HEAD),
         ),
     ],
-    ids=["a segment too early", "scaled before published", "a segment is missing", "other ids"],
+    ids=[
+        "a segment too early",
+        "a later segment too early",
+        "bytes in a segment that is being made",
+        "scaled before published",
+        "a segment is missing",
+        "other ids",
+    ],
 )
 def test_a_target_that_somebody_else_scaled_is_given_up(seen: Observed) -> None:
     """What is there does not follow from our steps."""

@@ -138,8 +138,15 @@ def settle(reply: Any, doing: str, **known: bool | SluiceError) -> bool:
 
 
 def settle_update(reply: Any, doing: str, name: StreamName) -> None:
-    """Raise unless a change of a stream was accepted. StreamNotFound, ScopeNotFound."""
-    settle(reply, doing, STREAM_NOT_FOUND=no_stream(name), SCOPE_NOT_FOUND=no_scope(name.scope))
+    """Raise unless a change of a stream was accepted. StreamNotFound, ScopeNotFound, StoreBusy."""
+    settle(
+        reply,
+        doing,
+        STREAM_NOT_FOUND=no_stream(name),
+        SCOPE_NOT_FOUND=no_scope(name.scope),
+        # Of two who change a stream at once, the controller refuses one without a reason.
+        FAILURE=StoreBusy(f"cannot {doing}: the controller answered FAILURE"),
+    )
 
 
 def unexpected(status: str, doing: str) -> StoreRejected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice.errors import InvalidSpec, ScopeNotEmpty, StoreBusy, StreamNotFound, StreamNotSealed
+from sluice.errors import InvalidSpec, ScopeNotEmpty, StreamNotFound, StreamNotSealed
 from sluice.stores.pravega import policies
 from sluice.stores.pravega.calls import (
     info,
@@ -148,23 +148,19 @@ class Controller(Transactions):
         request = policies.to_message(name, config)
         request.timestampAggregationTimeout = old.timestampAggregationTimeout
         request.rolloverSizeBytes = old.rolloverSizeBytes
-        settle(
-            await self.call(self.stub.updateStream, request, doing),
-            doing,
-            STREAM_NOT_FOUND=no_stream(name),
-            SCOPE_NOT_FOUND=no_scope(name.scope),
-            # Of two who change a stream at once, the controller refuses one without a reason.
-            FAILURE=StoreBusy(f"cannot {doing}: the controller answered FAILURE"),
-        )
+        settle_update(await self.call(self.stub.updateStream, request, doing), doing, name)
 
     async def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
-        """Drop what lies before `cut`, offsets by segment id. StreamNotFound."""
+        """Drop what lies before `cut`, offsets by segment id.
+
+        StreamNotFound; StoreBusy when somebody else changes it, or has scaled it since.
+        """
         doing = f"truncate the stream {name}"
         request = pb.StreamCut(streamInfo=info(name), cut=cut)
         settle_update(await self.call(self.stub.truncateStream, request, doing), doing, name)
 
     async def seal_stream(self, name: StreamName) -> None:
-        """Seal a stream; sealing twice is fine. StreamNotFound."""
+        """Seal a stream; sealing twice is fine. StreamNotFound; StoreBusy as above."""
         doing = f"seal the stream {name}"
         reply = await self.call(self.stub.sealStream, info(name), doing)
         settle_update(reply, doing, name)

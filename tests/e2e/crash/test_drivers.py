@@ -1,0 +1,67 @@
+"""Drivers that meet, an abort under a driver, and a bookie that dies: beside the crash table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support import witness
+from support.command import finish
+from support.crash_lab import SCOPE, SOURCE
+from support.crash_points import MIDWAY
+from support.crash_scenes import BookieScene
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.crash_lab import CrashLab
+
+pytestmark = [pytest.mark.crash, pytest.mark.cluster]
+
+SECONDS = 60.0
+
+
+def test_two_drivers_of_one_plan_copy_it_once(lab: CrashLab, tmp_path: Path) -> None:
+    """Two drivers that run the same copy at once both succeed, and a reader gets it once."""
+    target = "two-drivers"
+    copy = lab.copy(tmp_path, target)
+    with copy.running("run", "-o", "json") as one, copy.running("run", "-o", "json") as other:
+        for finished in (finish(one), finish(other)):
+            assert finished.code == 0, finished.err
+            assert finished.json[0]["outcome"] in {"Copied", "AlreadyComplete"}
+    lab.assert_copied(target)
+    read = lab.foreign.read(*SOURCE)
+    witness.assert_readable(lab.foreign, (SCOPE, target), events=read.events, digest=read.digest)
+    third = copy.run("run", "-o", "json")
+    assert (third.code, third.json[0]["outcome"]) == (0, "AlreadyComplete")
+
+
+def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(lab: CrashLab, tmp_path: Path) -> None:
+    """Aborting a running copy ends its driver, deletes all of it, and a new run starts anew."""
+    target = "aborted"
+    copy = lab.copy(tmp_path, target)
+    hold = lab.hold_up(MIDWAY, target)
+    with copy.running("run", "-o", "json") as driver:
+        assert hold.reached.wait(SECONDS)
+        aborted = copy.run("abort")
+        assert aborted.code == 0, aborted.err
+        hold.release(deliver=True)
+        finished = finish(driver)
+    assert (finished.code, finished.json[0]["error"]["reason"]) == (4, "CopyAborted")
+    lab.assert_nothing_left(target)
+    again = copy.run("run")
+    assert again.code == 0, again.err
+    lab.assert_copied(target)
+
+
+def test_a_copy_survives_the_death_of_a_bookie(lab: CrashLab, tmp_path: Path) -> None:
+    """After SIGKILL and restart of the bookie midway the same run goes on and copies exactly."""
+    target = "bookie"
+    hold = lab.hold_up(MIDWAY, target)
+    with BookieScene(lab, target, tmp_path) as scene:
+        assert hold.reached.wait(SECONDS)
+        scene.kill()
+        hold.release(deliver=True)
+        scene.go_on()
+    lab.assert_copied(target)

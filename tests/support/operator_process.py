@@ -1,0 +1,104 @@
+"""An operator as a process of this machine, for one namespace of a cluster."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from localstore.ports import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SLUICE = Path(sys.executable).with_name("sluice")
+_READY_SECONDS = 60.0
+_POLL = 0.2
+
+
+class OperatorProcess:
+    """The process; it can be killed and started again.
+
+    Args:
+        folder: for its configuration and log.
+        kubeconfig: the cluster, and as whom.
+        namespace: what it watches.
+        profiles: what copies run on; without them nothing can run.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kubeconfig: Path,
+        namespace: str,
+        profiles: Mapping[str, Any] | None = None,
+    ) -> None:
+        (self.port,) = free_ports(1)
+        self._log = folder / "operator.log"
+        self._config = folder / "operator.yaml"
+        self._kubeconfig = kubeconfig
+        self._process: subprocess.Popen[bytes] | None = None
+        config = {
+            "clusterID": namespace,
+            "namespaces": [namespace],
+            "resyncSeconds": 1,
+            "listen": {"host": "127.0.0.1", "port": self.port},
+            "image": "localhost/sluice:none",
+        }
+        if profiles is not None:
+            config["profiles"] = dict(profiles)
+        self._config.write_text(yaml.safe_dump(config))
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=30)
+
+    def start(self) -> None:
+        """Start it, and return when it is ready."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [_SLUICE, "--log-level=info", "operator", f"--config={self._config}"],
+                env=os.environ | {"KUBECONFIG": str(self._kubeconfig)},
+                stderr=log,
+            )
+        until("the operator is ready", lambda: self.probe("readyz")[0] == 200, _READY_SECONDS)
+
+    def kill(self) -> int:
+        """Kill it, as a crash would; its process id."""
+        process = self._process
+        assert process is not None
+        process.kill()
+        process.wait(timeout=30)
+        return process.pid
+
+    def probe(self, path: str) -> tuple[int, str]:
+        """The answer of a probe; 0 while nobody listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as sent:
+                return sent.status, sent.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+
+def until(what: str, check: Callable[[], object], seconds: float) -> None:
+    """Wait until a check gives something true."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(_POLL)
