@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from support.cut_driver import drive
 from support.inline import SETTINGS, job_of, run_inline
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
@@ -34,6 +35,26 @@ EPOCH = 1 << 32
 SOURCE = ("cut-off", "source")
 ABORTED = [cut for cut in APPENDING if cut.call not in {"append_at", "create", "set_attribute"}]
 """Where an abort finds another state of the target or of its transactions than the one before."""
+
+TELLING = {
+    "before the target is scaled again",
+    "before the first merge",
+    "between two commits",
+    "before the receipt",
+}
+"""The steps that `make test` takes; `make test-crash` takes all."""
+
+
+def parameters(cuts: Iterable[Cut]) -> list[Any]:
+    """Steps as parameters."""
+    return [
+        pytest.param(
+            cut,
+            id=cut.name.replace(" ", "-"),
+            marks=[] if cut.name in TELLING else [pytest.mark.exhaustive],
+        )
+        for cut in cuts
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +85,7 @@ def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
     return Copy(tmp_path, standalone.controller_uri, SOURCE, target, exists="Append")
 
 
-@pytest.mark.parametrize("cut", APPENDING, ids=lambda cut: cut.name.replace(" ", "-"))
+@pytest.mark.parametrize("cut", parameters(APPENDING))
 def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
@@ -81,7 +102,7 @@ def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
     assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
 
 
-@pytest.mark.parametrize("cut", ABORTED, ids=lambda cut: cut.name.replace(" ", "-"))
+@pytest.mark.parametrize("cut", parameters(ABORTED))
 def test_an_append_that_was_cut_off_is_aborted_or_is_decided(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
