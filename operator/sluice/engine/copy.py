@@ -16,11 +16,11 @@ from sluice.engine.planning import check_plan
 from sluice.engine.report import StreamReport
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import (
+    UNDECIDED,
     Category,
     ConditionFailed,
     CopyAborted,
     NoSuchSegment,
-    OutcomeUnknown,
     SegmentSealed,
     SegmentTruncated,
     SluiceError,
@@ -42,7 +42,7 @@ MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 CLEANED = (Category.SPEC, Category.INTEGRITY)
 """Failures of these categories take their staging and their unpublished target with them."""
 
-KEPT = (CopyAborted, OutcomeUnknown)
+KEPT = (CopyAborted, *UNDECIDED)
 """Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
 
 ROUND_SLICES = 2

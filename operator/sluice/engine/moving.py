@@ -13,7 +13,7 @@ from sluice.core import identity, journal
 from sluice.core.model import break_in
 from sluice.core.plan import SegmentPlan
 from sluice.errors import (
-    IntegrityError,
+    SourceKept,
     SourceNotFound,
     SourceReplaced,
     SourceUnsupported,
@@ -98,7 +98,7 @@ def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) 
         target: the target store.
 
     Raises:
-        IntegrityError: the target lacks something, or the source has more; it is not deleted.
+        SourceKept: the target lacks something, or the source has more; it is not deleted.
         SourceReplaced: it is another one by now.
     """
     name = plan.sources[0].stream
@@ -144,8 +144,8 @@ def is_planned(plan: StreamPlan, source: Store) -> bool:
     return all(there) if there else source.had(name, plan.segments[0].id)
 
 
-def _kept(plan: StreamPlan, why: str) -> IntegrityError:
-    return IntegrityError(
+def _kept(plan: StreamPlan, why: str) -> SourceKept:
+    return SourceKept(
         f"{plan.sources[0].stream} was copied and is not deleted: {why}",
         remedy="Compare source and target with `sluice verify`, then delete the source yourself.",
     )

@@ -62,6 +62,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── SourceTruncated           retention took bytes that the plan wants
     │   ├── TargetReplaced            the target changed under the copy
     │   ├── OutcomeUnknown            nobody knows any more whether it was appended
+    │   ├── SourceKept                a moved stream was not deleted, as it is not as it was copied
     │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
     │   ├── EventsDamaged             a segment's bytes are no events
     │   └── DigestMismatch            staged bytes differ from the source's
@@ -104,11 +105,13 @@ from sluice.errors.infrastructure import (
     ResourceChanged,
 )
 from sluice.errors.integrity import (
+    UNDECIDED,
     DigestMismatch,
     EventsDamaged,
     IntegrityError,
     JournalDamaged,
     OutcomeUnknown,
+    SourceKept,
     SourceReplaced,
     SourceTruncated,
     TargetReplaced,
@@ -209,8 +212,10 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "SourceTruncated",
     "TargetReplaced",
     "OutcomeUnknown",
+    "SourceKept",
     "JournalDamaged",
     "EventsDamaged",
     "DigestMismatch",
     "CopyAborted",
+    "UNDECIDED",
 ]

@@ -42,6 +42,16 @@ class OutcomeUnknown(IntegrityError):
     )
 
 
+class SourceKept(IntegrityError):
+    """A stream was copied whole to be moved, and is not as it was copied: it was not deleted."""
+
+    default_remedy = "Compare source and target with `sluice verify`, then delete one yourself."
+
+
+UNDECIDED = (OutcomeUnknown, SourceKept)
+"""Errors after which nothing is tidied up, since a person has to decide what is right."""
+
+
 class JournalDamaged(IntegrityError):
     """The copy's journal in the target store cannot be read."""
 

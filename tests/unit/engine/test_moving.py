@@ -25,7 +25,7 @@ from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon
 from sluice.engine.stream import Limits, StreamCopy
-from sluice.errors import IntegrityError, InvalidSpec, SourceNotFound, SourceReplaced
+from sluice.errors import InvalidSpec, SourceKept, SourceNotFound, SourceReplaced
 from support.model import EVENT_COUNT, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
 from support.sources import CHUNK, REQUEST, copy_all, events_of, put_source, split
@@ -171,7 +171,7 @@ def test_a_source_is_kept_where_anything_disagrees(world: World, how: str) -> No
         world.replace(SOURCE, {0}, [source.segments[0].keys])
     else:
         target.config = target.config.model_copy(update={"tags": ()})
-    with pytest.raises(IntegrityError, match="is not deleted"):
+    with pytest.raises(SourceKept, match="is not deleted"):
         leave(one, world)
     assert SOURCE in world.streams
 

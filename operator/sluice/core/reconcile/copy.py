@@ -43,6 +43,7 @@ from sluice.core.reconcile.world import (
 )
 from sluice.core.trouble import Trouble
 from sluice.errors import (
+    UNDECIDED,
     Category,
     DeadlineExceeded,
     DriverLost,
@@ -70,6 +71,9 @@ TIDY_SECONDS: Final = 30.0
 
 MISSING: Final = frozenset({"StoreNotFound", "SecretNotFound", "ProfileNotFound", "InvalidSpec"})
 """Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
+
+HELD: Final = frozenset(error.__name__ for error in UNDECIDED)
+"""Reasons after which all stays as it is until a person has decided, and deletes the copy."""
 
 MOST_PLAN_BYTES: Final = 960 << 10
 """The longest plan, as JSON: a ConfigMap takes 1 MiB, and executors' template lies beside it."""
@@ -246,7 +250,7 @@ def _drop(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
     hopeless = (
         failure is not None
         and failure.category in {Category.SPEC, Category.INTEGRITY}
-        and failure.reason not in MISSING
+        and failure.reason not in MISSING | HELD
     )
     return (Abandon(), RemoveFinalizer()) if copy.finalizer and hopeless else ()
 

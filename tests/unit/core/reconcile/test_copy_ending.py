@@ -20,8 +20,10 @@ from sluice.errors import (
     DigestMismatch,
     DriverEvicted,
     DriverLost,
+    OutcomeUnknown,
     QuotaExceeded,
     SluiceError,
+    SourceKept,
     SourceNotFound,
     StoreUnavailable,
     TargetExists,
@@ -328,6 +330,19 @@ def test_what_is_wrong_with_the_data_is_never_tried_again_by_itself(error: Sluic
         assert (said(decision), reason(decision)) == (STALLED, error.reason)
         assert decision.actions == ()
         seen = after(seen, decision)
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("who knows"), SourceKept("it has more")])
+def test_what_a_person_has_to_decide_stays_as_it_is(error: SluiceError) -> None:
+    """Nothing is tidied up, so that the copy asked to run again goes on and does not begin anew."""
+    decision = ended(error)
+    assert (said(decision), reason(decision)) == (STALLED, error.reason)
+    assert decision.actions == ()
+    seen = after(begun(), decision)
+    assert reconcile(seen, world(jobs=(job(phase=JobPhase.FAILED),))).actions == ()
+    asked = replace(seen, requested_at="now")
+    around = world(jobs=(job(phase=JobPhase.FAILED),), answer=Planned(plan=LONGER, recorded=True))
+    assert any(isinstance(action, StartJob) for action in reconcile(asked, around).actions)
 
 
 def test_what_is_final_is_said_again_when_it_was_overwritten() -> None:
