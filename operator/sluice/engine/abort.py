@@ -50,7 +50,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         AbortRefused: publishing has begun.
     """
     ledger = Ledger(store, copy_id, target)
-    journal = ledger.load()
+    journal, name = ledger.load(), ledger.name
     if journal is not None and journal.plan.append:
         return appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
@@ -68,7 +68,8 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         _delete_target(store, copy_id, target, segments)
     tightened = not ours and rolls.tighten(copy_id, target, store)
     now = ledger.load()
-    if (now and now.plan) == (journal and journal.plan):  # else another copy has begun meanwhile
+    # Another run may have begun meanwhile; of the same bounds, it has the same plan.
+    if ledger.name == name and (now and now.plan) == (journal and journal.plan):
         ledger.delete()
     return ours or tightened or journal is not None
 
@@ -111,7 +112,9 @@ def sweep(copy_id: str, target: StreamName, store: Store) -> int:
     found = store.attributes([(store.segment_name(target, one), attempt) for one in segments])
     left = clear(copy_id, target, segments, store, [number or 0 for number in found])
     ledger = Ledger(store, copy_id, target)
-    ledger.load()
+    journal = ledger.load()
+    if journal is not None and journal.target is not None:
+        return left  # somebody is at what follows on the mark, or will be
     return left + ledger.delete()
 
 

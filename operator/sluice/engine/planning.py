@@ -52,21 +52,27 @@ def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Re
         SourceUnsupported, SourceReplaced: as `check_target` and `make_plan` do.
     """
     # The journal before the target: a copy says that it is whole before it deletes its journal.
-    journal = Ledger(target, request.copy_id, request.target).load()
+    ledger = Ledger(target, request.copy_id, request.target)
+    journal = ledger.load()
     if journal is not None and journal.plan.append:
         return Resolved(journal.plan, recorded=True)
-    if request.append and journal is None and is_others(request.copy_id, request.target, target):
+    append, receipt = False, None
+    if request.append and journal is None:
+        append = is_others(request.copy_id, request.target, target)
+    if append:
         receipt = receipts.find(request.copy_id, request.target, target)
-        if receipt is not None:
-            return Resolved(None, digest=receipt.digest, receipt=receipt)
-        return Resolved(make_plan(request, sources, append=True))
-    digest = check_target(request.copy_id, request.target, target)
-    unfinished = journal is not None and journal.target is not None
-    if digest is not None and not unfinished:
-        return Resolved(None, digest=digest)
+        digest = None if receipt is None else receipt.digest
+    else:
+        digest = check_target(request.copy_id, request.target, target)
+    if digest is not None:
+        # And again: what follows on the mark is done only when there is no journal any more, and
+        # another driver may have begun one since.
+        journal = ledger.load()
+        if journal is None or journal.target is None:
+            return Resolved(None, digest=digest, receipt=receipt)
     if journal is not None:
         return Resolved(journal.plan, recorded=True)
-    return Resolved(make_plan(request, sources))
+    return Resolved(make_plan(request, sources, append=append))
 
 
 def is_others(copy_id: str, name: StreamName, target: Store) -> bool:

@@ -309,14 +309,25 @@ class Protocol(RuleBasedStateMachine):
         """Staging segments that hold bytes, or that lie beside the target there is.
 
         What may stay is an empty segment beside a target that an abort deleted: made by a driver
-        that was held up between looking and acting, while an abort and another run went by.
+        that was held up between looking and acting, while an abort and another run went by. Its
+        name may begin as that of another segment of the target made since.
         """
-        current = [segment_name(TARGET, s.id) for s in self.world.streams[TARGET].readable]
-        return [
-            name
-            for name in self.world.staging()
-            if self.world.segments[name].data or name.partition("#")[0] in current
-        ]
+        current = {
+            segment_name(TARGET, segment.id): index
+            for index, segment in enumerate(self.world.streams[TARGET].readable)
+        }
+        places = {
+            identity.staging_key(REQUEST.copy_id, index, part): index
+            for index in current.values()
+            for part in range(8)
+        }
+        found = []
+        for name in self.world.staging():
+            beside, _, key = name.partition("#")
+            own = beside in current and places.get(key, current[beside]) == current[beside]
+            if own or self.world.segments[name].data:
+                found.append(name)
+        return found
 
     def teardown(self) -> None:
         """Whatever happened: one more driver makes it whole, and leaves nothing behind."""
