@@ -206,9 +206,13 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     if step is not None:
         return step
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
+    if not ready:
+        # Also where the policy was changed to scale it: whoever fixed the number that there is now
+        # could do so after another driver has scaled it.
+        return Scale(at + 1)
     if seen.target is not None and seen.target.restless:
         return Settle()
-    return Publish(ready) if ready else Scale(at + 1)
+    return Publish(ready)
 
 
 def stage(

@@ -161,7 +161,8 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
     """A resource is stored as it was written, but for what later defaults must not change."""
     stored = applier.apply(changed(COPY, "metadata.name", "defaults"))
     filled = COPY["spec"]["target"] | {"onExists": "Fail", "sealWhenDone": False}
-    assert stored["spec"] == COPY["spec"] | {"target": filled}
+    ends = {"onTruncation": "Fail", "sourceOnComplete": "Retain"}
+    assert stored["spec"] == COPY["spec"] | ends | {"target": filled}
     assert stored["status"] == {"observedGeneration": -1}
     assert applier.apply(changed(STORE, "metadata.name", "defaults"))["status"] == {
         "observedGeneration": -1

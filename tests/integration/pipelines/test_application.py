@@ -81,7 +81,7 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
     def lose_it() -> None:
         with Application(sparkconf.local(1)) as application:
             context = application.start()
-            executor = SparkExecutor(context, source=ADDRESS, target=ADDRESS, settings=Settings())
+            executor = SparkExecutor(context, sources=[ADDRESS], target=ADDRESS, settings=Settings())
             assert executor.slots == 1
             application._jvm.process.kill()
             with pytest.raises(SparkLost):
@@ -96,7 +96,7 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
 def test_a_task_that_fails_is_no_loss_of_spark() -> None:
     """The error is one of the round, and the next round runs."""
     with local_spark(1) as context:
-        executor = SparkExecutor(context, source=ADDRESS, target=ADDRESS, settings=Settings())
+        executor = SparkExecutor(context, sources=[ADDRESS], target=ADDRESS, settings=Settings())
         with pytest.raises(InfrastructureError, match="a round of tasks failed"):
             executor.run([[object()]])  # type: ignore[list-item]
         assert executor.run([[]]) == []
