@@ -81,7 +81,9 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
     def lose_it() -> None:
         with Application(sparkconf.local(1)) as application:
             context = application.start()
-            executor = SparkExecutor(context, sources=[ADDRESS], target=ADDRESS, settings=Settings())
+            executor = SparkExecutor(
+                context, sources=[ADDRESS], target=ADDRESS, settings=Settings()
+            )
             assert executor.slots == 1
             application._jvm.process.kill()
             with pytest.raises(SparkLost):
