@@ -6,20 +6,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from localstore import Cluster
 from sluice.engine.report import Outcome
 from support.command import Copy
 from support.inline import run_inline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from localstore import Cluster, ForeignClient
+    from localstore import ForeignClient
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 EVENTS = 4000
 KEYS = 64
+
+
+@pytest.fixture(scope="module")
+def cluster(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
+    """Gives a Pravega of four processes."""
+    servers = Cluster()
+    with announce("a Pravega cluster of four processes"):
+        servers.start()
+    yield servers
+    servers.stop()
 
 
 def test_what_is_staged_lies_in_the_containers_of_its_transactions(

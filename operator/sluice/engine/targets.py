@@ -19,7 +19,7 @@ from sluice.core.model import (
     Scaling,
     StreamConfig,
 )
-from sluice.errors import StoreRejected, TargetReplaced
+from sluice.errors import StoreBusy, StoreRejected, TargetReplaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -145,10 +145,11 @@ def _scaled(
     edges = {edge for segment in before.tail for edge in (segment.keys.low, segment.keys.high)}
     try:
         store.scale(plan.target, sealed, [_snapped(keys, edges) for keys in ranges])
-    except StoreRejected:
+    except StoreRejected as error:
         stream = store.describe(plan.target)
         if stream is not None and {segment.id for segment in stream.tail} >= set(sealed):
-            raise
+            # Another driver may have given the target another policy directly before.
+            raise StoreBusy(error.message) from error
         return stream
     return store.describe(plan.target)
 
