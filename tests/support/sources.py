@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.plan import StreamPlan
 from sluice.core.planner import CopyRequest, Range, SourceRequest
-from sluice.core.steps import Step, Transfer, Verify
+from sluice.core.steps import Done, Step, Transfer, Verify
 from sluice.engine.copy import CopyRunner, Listener
 from sluice.engine.executor import Executor, InlineExecutor
 from sluice.engine.planning import resolve
@@ -200,3 +200,23 @@ def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCop
         else:
             copy.perform(step)
     return copy
+
+
+def begun(world: World, request: CopyRequest) -> StreamCopy:
+    """A driver that has written its plan down, in parts."""
+    store = ModelStore(world)
+    copy = StreamCopy(split(planned(store, request)), 0, [store], store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    return copy
+
+
+def go(copy: StreamCopy, world: World, until: type[Step] = Done) -> Step:
+    """Do all steps before the first of this kind; gives that one."""
+    store = ModelStore(world)
+    while not isinstance(step := copy.look(), until):
+        if isinstance(step, Transfer | Verify):
+            work = copy.slices(step, Limits(slice_bytes=2 * CHUNK), 1)
+            copy.absorb(step, InlineExecutor([store], store).run([work]))
+        else:
+            copy.perform(step)
+    return step

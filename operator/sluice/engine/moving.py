@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.model import KeyRange, SegmentInfo
+    from sluice.core.observed import SeenTarget
     from sluice.core.plan import StreamPlan
     from sluice.engine.ledger import Ledger
     from sluice.stores.base import Store
@@ -129,6 +130,13 @@ def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) 
         if info is not None and not (info.sealed and info.length == segment.end):
             raise _kept(plan, f"segment {segment.id} ends at {info.length}, not at {segment.end}")
     source.delete_stream(name)
+
+
+def is_left(plan: StreamPlan, target: SeenTarget | None, source: Store) -> bool:
+    """Whether the target is whole, and the source is there still and to be deleted."""
+    if target is None or identity.completed(target.tags, plan.copy_id) is None:
+        return False
+    return source.describe(plan.sources[0].stream) is not None and is_planned(plan, source)
 
 
 def is_planned(plan: StreamPlan, source: Store) -> bool:

@@ -113,15 +113,8 @@ class StreamCopy:
             return appending.next_step(self.plan, self.seen)
         self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         self.plan = self.seen.plan or self.plan
-        if (
-            self.plan.move
-            and not self._keep
-            and identity.completed(
-                self.seen.target.tags if self.seen.target else (), self.plan.copy_id
-            )
-        ):
-            there = self._source.describe(self.plan.sources[0].stream) is not None
-            left = there and moving.is_planned(self.plan, self._source)
+        if self.plan.move and not self._keep:
+            left = moving.is_left(self.plan, self.seen.target, self._source)
             self.seen = replace(self.seen, left=left)
         return next_step(self.plan, self.seen)
 

@@ -10,7 +10,6 @@ from sluice.core import identity
 from sluice.core.model import KeyRange
 from sluice.core.steps import (
     Configure,
-    Done,
     Drain,
     Forget,
     Leave,
@@ -20,18 +19,17 @@ from sluice.core.steps import (
     Verify,
 )
 from sluice.engine import moving
-from sluice.engine.executor import InlineExecutor
 from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon
-from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import InvalidSpec, SourceKept, SourceNotFound, SourceReplaced
 from support.model import EVENT_COUNT, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
-from support.sources import CHUNK, REQUEST, copy_all, events_of, put_source, split
+from support.sources import REQUEST, begun, copy_all, events_of, go, put_source
 
 if TYPE_CHECKING:
     from sluice.core.steps import Step
+    from sluice.engine.stream import StreamCopy
 
 MOVE = REQUEST.model_copy(update={"move": True})
 STEPS: list[type[Step]] = [Transfer, Drain, Stitch, Verify, Publish, Configure, Leave, Forget]
@@ -47,25 +45,8 @@ def world() -> World:
 
 
 def driver(world: World) -> StreamCopy:
-    """A driver of the move."""
-    store = ModelStore(world)
-    plan = resolve(MOVE, [store], store).plan
-    assert plan is not None
-    made = StreamCopy(split(plan), 0, [store], store)
-    made.plan = made.ledger.begin(made.plan)
-    return made
-
-
-def go(copy: StreamCopy, world: World, until: type[Step] = Done) -> Step:
-    """Do all steps before the first of this kind; gives that one."""
-    store = ModelStore(world)
-    while not isinstance(step := copy.look(), until):
-        if isinstance(step, Transfer | Verify):
-            work = copy.slices(step, Limits(slice_bytes=2 * CHUNK), 1)
-            copy.absorb(step, InlineExecutor([store], store).run([work]))
-        else:
-            copy.perform(step)
-    return step
+    """A driver that has written its plan down."""
+    return begun(world, MOVE)
 
 
 def write(world: World, segment: int, sizes: list[int]) -> None:

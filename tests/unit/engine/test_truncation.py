@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.journal import amend_record, digest_record, events_record, fold, plan_record
-from sluice.core.steps import Amend, Done, Publish, Transfer, Verify
+from sluice.core.steps import Amend, Publish, Transfer
 from sluice.engine.abort import abort
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.planning import resolve
 from sluice.engine.positions import position_map
 from sluice.engine.settle import ask
-from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import SourceTruncated, TargetReplaced
 from support.model import ModelStore, World, segment_name
 from support.plans import ADDRESS, COPY, SOURCE, TARGET, segment_plan, stream_plan
-from support.sources import CHUNK, REQUEST, copy_all, put_source, split
+from support.sources import REQUEST, begun, copy_all, go, put_source
 
 if TYPE_CHECKING:
-    from sluice.core.steps import Step
+    from sluice.engine.stream import StreamCopy
 
 RECORD = REQUEST.model_copy(update={"on_truncation": "Record"})
 PLAN = stream_plan(segment_plan(100, cuts=(48,)), segment_plan(50)).model_copy(
@@ -46,24 +43,7 @@ def lose(world: World, to: int, segment: int = 0) -> None:
 
 def driver(world: World) -> StreamCopy:
     """A driver that has written its plan down."""
-    store = ModelStore(world)
-    plan = resolve(RECORD, [store], store).plan
-    assert plan is not None
-    made = StreamCopy(split(plan), 0, [store], store)
-    made.plan = made.ledger.begin(made.plan)
-    return made
-
-
-def go(copy: StreamCopy, world: World, until: type[Step] = Done) -> Step:
-    """Do all steps before the first of this kind; gives that one."""
-    store = ModelStore(world)
-    while not isinstance(step := copy.look(), until):
-        if isinstance(step, Transfer | Verify):
-            work = copy.slices(step, Limits(slice_bytes=2 * CHUNK), 1)
-            copy.absorb(step, InlineExecutor([store], store).run([work]))
-        else:
-            copy.perform(step)
-    return step
+    return begun(world, RECORD)
 
 
 def test_an_amendment_moves_the_begin_and_forgets_what_was_hashed() -> None:
