@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstore import ForeignClient, ForeignClientError, Standalone
-from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Transfer, Verify
-from sluice.engine.executor import InlineExecutor
+from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Transfer
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
-from sluice.engine.stream import Limits, StreamCopy
-from sluice.pipelines.program import Stores, plan_job
+from sluice.pipelines.program import Stores
 from support.command import Copy
-from support.inline import SETTINGS, job_of, leftovers, run_inline, staging_of
+from support.inline import SETTINGS, drive, job_of, leftovers, run_inline, staging_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,30 +31,6 @@ def move(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
     made.on_complete = "Delete"
     return made
-
-
-def drive(move: Copy, until: type[Step], *, perform: bool) -> None:
-    """Do what a driver does that dies before it takes this step, or directly after."""
-    job = job_of(move)
-    with Stores(SETTINGS) as stores:
-        planned = plan_job(job, stores)
-        assert planned.plan is not None
-        (address,) = job.sources
-        source, target = stores[address], stores[job.target]
-        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
-        driver.plan = driver.ledger.begin(driver.plan)
-        while True:
-            step = driver.look()
-            stop = isinstance(step, until)
-            if stop and not perform:
-                return
-            if isinstance(step, Transfer | Verify):
-                slices = driver.slices(step, Limits(), 1)
-                driver.absorb(step, InlineExecutor([source], target).run([slices]))
-            else:
-                driver.perform(step)
-            if stop:
-                return
 
 
 def assert_moved(

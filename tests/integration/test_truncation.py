@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from segment_hash import segment_report
-from sluice.core.steps import Amend, Publish, Transfer, Verify
-from sluice.engine.executor import InlineExecutor
+from sluice.core.steps import Amend, Publish, Transfer
 from sluice.engine.report import Outcome
 from sluice.engine.settle import ask
-from sluice.engine.stream import Limits, StreamCopy
 from sluice.pipelines.program import Stores, plan_job
 from support.command import Copy
 from support.inline import (
     SETTINGS,
     assert_equal_segments,
     begin,
+    drive,
     job_of,
     leftovers,
     run_inline,
@@ -44,30 +43,6 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
     made.on_truncation = "Record"
     return made
-
-
-def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy:
-    """Do what a driver does that dies before it takes this step, or directly after."""
-    job = job_of(copy)
-    with Stores(SETTINGS) as stores:
-        planned = plan_job(job, stores)
-        assert planned.plan is not None
-        (address,) = job.sources
-        source, target = stores[address], stores[job.target]
-        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
-        driver.plan = driver.ledger.begin(driver.plan)
-        while True:
-            step = driver.look()
-            stop = isinstance(step, until)
-            if stop and not perform:
-                return driver
-            if isinstance(step, Transfer | Verify):
-                slices = driver.slices(step, Limits(), 1)
-                driver.absorb(step, InlineExecutor([source], target).run([slices]))
-            else:
-                driver.perform(step)
-            if stop:
-                return driver
 
 
 def assert_without(

@@ -9,11 +9,12 @@ from sluice.api.load import load
 from sluice.config import Settings, StoreTimeouts
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
+from sluice.core.steps import Step, Transfer, Verify
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.ledger import Ledger
 from sluice.engine.report import StreamReport
-from sluice.engine.stream import Limits
+from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import SluiceError
 from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
 from sluice.stores.base import Store
@@ -39,6 +40,30 @@ def begin(copy: Copy) -> None:
         Ledger(stores[job.target], job.request.copy_id, job.request.target).begin(
             planned.plan.streams[0]
         )
+
+
+def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy:
+    """Do what a driver does that dies before it takes this step, or directly after."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        (address,) = job.sources
+        source, target = stores[address], stores[job.target]
+        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
+        driver.plan = driver.ledger.begin(driver.plan)
+        while True:
+            step = driver.look()
+            stop = isinstance(step, until)
+            if stop and not perform:
+                return driver
+            if isinstance(step, Transfer | Verify):
+                slices = driver.slices(step, Limits(), 1)
+                driver.absorb(step, InlineExecutor([source], target).run([slices]))
+            else:
+                driver.perform(step)
+            if stop:
+                return driver
 
 
 def run_inline(copy: Copy, *, limits: Limits = DEFAULTS) -> StreamReport:
