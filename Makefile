@@ -20,7 +20,7 @@ demo: ## Copy streams on a real Pravega and watch
 test: ## Lint, then all tests: unit, integration, end to end
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory --jobs=2 lint classes
-	@$(BIN)/pytest -m "not exhaustive" tests/unit tests/integration tests/e2e
+	@$(BIN)/python hack/lanes.py -m "not exhaustive" tests/unit tests/integration tests/e2e
 
 test-crash: ## The whole crash table: each process killed at each step of the copy protocol
 	@hack/bootstrap.sh

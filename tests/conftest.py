@@ -132,12 +132,27 @@ def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
     return _line(request)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives the first test that uses a cluster the time to compile it."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--lane`: one of the two that hack/lanes.py runs side by side."""
+    parser.addoption(
+        "--lane",
+        choices=["cluster", "store"],
+        help="only the tests that need a Kubernetes, or only the others",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
+    lanes: dict[str, list[pytest.Item]] = {"cluster": [], "store": []}
     for item in items:
         wants = "kube" in getattr(item, "fixturenames", ())
         if wants and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
+        lanes["cluster" if wants else "store"].append(item)
+    if lane := config.getoption("--lane"):
+        items[:] = lanes.pop(lane)
+        (others,) = lanes.values()
+        config.hook.pytest_deselected(items=others)
 
 
 def _line(request: pytest.FixtureRequest) -> Callable[[str], None]:

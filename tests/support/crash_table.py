@@ -130,7 +130,7 @@ own key ranges again, and its own bytes before ours.
   same run goes on.
 
 {reachable} of {cells} cells can be reached. `make test-crash` runs all, and fails where a point was
-not reached; `build/crash-table.md` then says for each what was held up and which processes died.
+not reached; `build/crash-table*.md` then say for each what was held up and which processes died.
 The {telling} in bold run in `make test`, too.
 """
 

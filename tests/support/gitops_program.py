@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 MANAGER = "kustomize-controller"
-_OWN = ("managedFields", "resourceVersion", "generation")
+_KEPT = ("labels", "annotations")
 _SECONDS = 30
 
 
@@ -36,12 +36,15 @@ def sync(kubectl: list[str], resource: dict[str, Any]) -> str:
 
 
 def _compared(text: str) -> Any:
-    """An object without what every write changes, and without its status, which is not in Git."""
+    """What Flux compares: all but the status and most of the metadata, which others write, too.
+
+    Between the look at what is there and the apply that only tries, the operator may have put its
+    finalizer there, or the garbage collector a time of deletion: that is no drift.
+    """
     found = json.loads(text)
     found.pop("status", None)
-    for field in _OWN:
-        found["metadata"].pop(field, None)
-    return found
+    metadata = found.pop("metadata")
+    return found, {field: metadata.get(field) for field in _KEPT}
 
 
 def _run(kubectl: list[str], *words: str, stdin: str | None = None) -> str:

@@ -282,9 +282,13 @@ def _get(tenant: Tenant, *, streams: int) -> str:
 
 @contextmanager
 def _log(tenant: Tenant) -> Iterator[list[str]]:
-    """What the application's pod says until it ends."""
+    """What the application's pod says until it ends.
+
+    It is followed by its name: its Deployment may be gone before kubectl has asked for it.
+    """
     lines: list[str] = []
-    words = ("logs", "deployment/wordcount", "--follow", "--timestamps")
+    (pod,) = (one["metadata"]["name"] for one in tenant.list("pods"))
+    words = ("logs", f"pod/{pod}", "--follow", "--timestamps")
     command = tenant.cluster.kubectl_command(f"--namespace={tenant.namespace}", *words)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as logs:
         try:

@@ -34,13 +34,13 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
 
     The resource applied again finds the target, and does nothing.
     """
-    before = java.info(scope, "orders").segments
     tenant.patch("sst", "store", {"spec": {"access": {"operations": ["Read", "Create", "Append"]}}})
     move = tenant.copy_resource("move", orders, f"{scope}/moved", sourceOnComplete="Delete")
     tenant.apply(move)
     said = tenant.until_reason("move", "AccessDenied")
     assert "Delete" in said["message"]
     java.write(scope, "orders", events=EVENTS, keys=KEYS, first=2 * EVENTS)
+    before = java.info(scope, "orders").segments
     original = java.read(scope, "orders")
 
     tenant.patch("sst", "store", {"spec": {"access": None}})

@@ -1,0 +1,77 @@
+"""What a test of the crash table does with a cell, and what it keeps of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.command import is_alive
+from support.crash_table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from support.crash_lab import CrashLab
+    from support.crash_scenes import Scene
+    from support.crash_table import Cell
+
+BUILD = Path(__file__).parents[2] / "build"
+POINT_SECONDS = 90.0
+HEAD = ("cell", "what was held up", "dead", "seconds", "lost, duplicated, reordered")
+
+Hits = dict[str, list[str]]
+"""For each cell what was reached, killed and found."""
+
+
+def parameters(cells: Iterable[Cell]) -> list[Any]:
+    """Cells as parameters; `make test` leaves out all but a dozen."""
+    return [
+        pytest.param(cell, id=cell.name, marks=[] if cell.telling else [pytest.mark.exhaustive])
+        for cell in cells
+    ]
+
+
+def write(name: str, hits: Hits) -> None:
+    """Write the table of what was found down, as `build/NAME.md`."""
+    BUILD.mkdir(exist_ok=True)
+    rows = ([cell, *row] for cell, row in hits.items())
+    (BUILD / f"{name}.md").write_text(table(HEAD, rows) + "\n")
+
+
+def assert_all_reached(request: pytest.FixtureRequest, hits: Hits) -> None:
+    """No cell of this file that was to run was passed without what it is about."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    chosen = [
+        item.callspec
+        for item in items
+        if item.path == request.path and item.originalname != request.node.name
+    ]
+    assert {spec.params["cell"].name for spec in chosen} == set(hits)
+    assert all(row[-1] == "0, 0, 0" for row in hits.values())
+
+
+def prepare(cell: Cell, lab: CrashLab) -> None:
+    """Make the target, if the copy is to append to it."""
+    if cell.point.appends:
+        lab.make(cell.name)
+
+
+def die(cell: Cell, scene: Scene, hits: Hits) -> None:
+    """Copy, kill the victim at the point, and compare what comes of it."""
+    lab, begun = scene.lab, time.monotonic()
+    hold = lab.hold_up(cell.point, cell.name)
+    with scene:
+        assert hold.reached.wait(POINT_SECONDS), "the point was not reached"
+        dead = scene.kill()
+        assert dead
+        assert not any(map(is_alive, dead))
+        row = hits[cell.name] = [str(hold.seen), " ".join(map(str, dead)), "", "not finished"]
+        if cell.point.hidden and cell.victim == "driver":
+            lab.assert_hidden(cell.name)
+        hold.release(deliver=cell.late)
+        scene.go_on()
+    lab.assert_copied(cell.name)
+    row[2:] = [f"{time.monotonic() - begun:.0f}", "0, 0, 0"]
