@@ -1,5 +1,6 @@
 """A server process: started in a group of its own, awaited, and stopped for certain."""
 
+import atexit
 import os
 import signal
 import subprocess
@@ -24,6 +25,14 @@ _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="localstore-spaw
 # What is meant to outlive us still has to be reaped if it ends before us, and Popen objects to
 # being dropped while its child runs. So the handles stay here; others know the process by its pid.
 _left_running: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@atexit.register
+def _disown() -> None:
+    """Let them go when we end: those that still run are somebody else's, the others are reaped."""
+    for child in _left_running.values():
+        if child.poll() is None:
+            child.returncode = 0  # what a handle that is dropped looks at
 
 
 class Process:

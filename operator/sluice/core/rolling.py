@@ -79,7 +79,7 @@ def committed_record(generations: Iterable[int]) -> dict[str, Any]:
 
 
 def aborted_record() -> dict[str, Any]:
-    """Nothing more is appended. It counts only where no commit was decided before."""
+    """Nothing is appended. It counts only where no commit was decided before, and none has been."""
     return {"record": "aborted"}
 
 
@@ -97,7 +97,7 @@ def after(  # noqa: PLR0911 - one case for each record
     if roll.aborted:
         return roll, bound
     match record:
-        case {"record": "aborted"} if not roll.decided:
+        case {"record": "aborted"} if not (roll.decided or roll.committed):
             return replace(roll, aborted=True), bound
         case {"record": "committed", "generations": done}:
             return replace(roll, committed=roll.committed | set(_numbers(done))), bound

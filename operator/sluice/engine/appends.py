@@ -61,7 +61,7 @@ from sluice.errors import AbortRefused, StoreUnavailable, StreamNotFound
 from sluice.stores.base import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sluice.core.journal import Journal
     from sluice.core.plan import StreamPlan
@@ -120,11 +120,10 @@ def observe(
     )
 
 
-def _can_go_on(plan: StreamPlan, roll: Roll, store: Store) -> bool:
-    """Whether the transaction that is due next is committed, or can be."""
-    states = _states(plan, roll, store)
+def _can_go_on(plan: StreamPlan, roll: Roll, states: Mapping[int, TransactionState]) -> bool:
+    """Whether all is committed, or the transaction that is due next is, or can be."""
     due = [number for number in plan.filled if number not in roll.committed]
-    return not due or states.get(due[0]) in {TransactionState.OPEN, *_DECIDED}
+    return not due or (roll.decided and states.get(due[0]) in {TransactionState.OPEN, *_DECIDED})
 
 
 def _described(stream: Stream) -> SeenTarget:
@@ -324,13 +323,15 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
 
     The record comes first. From then on whoever looks gives the target its key ranges and its
     policy back, and nobody opens, joins or decides. What is decided, and yet can't be committed any
-    more, is ended as well.
+    more, is ended as well, unless a beginning of it is: it would be appended once more by the next
+    run. See `leave_beginning`.
 
     Returns:
         Whether there was anything to end; not where all is appended.
 
     Raises:
-        AbortRefused: the commit is decided, or all is appended and the target not sealed yet.
+        AbortRefused: the commit is decided, a beginning is appended, or all is and the target is
+            still to be sealed.
     """
     stream = store.describe(plan.target)
     if receipts.find(plan.copy_id, plan.target, store) is not None:
@@ -342,11 +343,38 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         return False
     ledger.write([rolling.aborted_record()])
     roll = roll_of(ledger)
-    if not roll.aborted and _can_go_on(plan, roll, store):
+    begun = bool(roll.committed) and stream is not None and not stream.sealed
+    if not roll.aborted and (begun or _can_go_on(plan, roll, _states(plan, roll, store))):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
     let_go(plan, ledger, store)
     turns.give(plan.copy_id, plan.target, store)
     forget(plan, ledger, store)
+    return True
+
+
+def leave_beginning(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
+    """Give a rest up that would have to be staged again, after a beginning that is appended.
+
+    The journal stays, so that a later run of the copy appends the rest and nothing else. No driver
+    must run. Safe to repeat. A target that takes no events any more gets no rest, and keeps no
+    journal.
+
+    Returns:
+        Whether it was so; what can still be committed is left as it is.
+    """
+    states = _states(plan, roll_of(ledger), store)
+    if done := [number for number, one in states.items() if one is TransactionState.COMMITTED]:
+        note(ledger, done)
+    roll = roll_of(ledger)
+    if not roll.committed or _can_go_on(plan, roll, states):
+        return False
+    let_go(plan, ledger, store)
+    turns.give(plan.copy_id, plan.target, store)
+    stream = store.describe(plan.target)
+    if stream is None or stream.sealed:
+        forget(plan, ledger, store)
+    else:
+        restart(plan, ledger, store, keep=False)
     return True
 
 

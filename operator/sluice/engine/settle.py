@@ -15,6 +15,7 @@ from sluice.core.model import StoreAddress
 from sluice.core.plan import Plan
 from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.world import UNVERIFIED, Complete, Gap, Planned
+from sluice.engine import appends
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
@@ -272,9 +273,12 @@ class _NoSlices:
 def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
     """Publish what is left to publish, and what follows on that; what was done, for people."""
     done = "publishing had begun and was finished"
-    journal = Ledger(target, request.copy_id, request.target).load()
+    ledger = Ledger(target, request.copy_id, request.target)
+    journal = ledger.load()
     if journal is None:
         return done
+    if journal.plan.append and appends.leave_beginning(journal.plan, ledger, target):
+        return "a beginning is appended and stays; a copy of this name would append the rest"
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
     plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))

@@ -95,6 +95,15 @@ def _half_dropped(machine: Appending, held: Actor) -> None:
     _finish(machine, held)
 
 
+def _half_dropped_and_aborted(machine: Appending, held: Actor) -> None:
+    """The same, and it dies; the copy is aborted, unless a part is appended, and run again."""
+    for one in machine.open()[-1:]:
+        machine.world.drop(TARGET, one)
+    machine.killed = True
+    held.kill()
+    _aborted(machine, machine.alive[1])
+
+
 def _scaled(machine: Appending, held: Actor) -> None:
     """Somebody scales the target."""
     machine.scaled = True
@@ -126,12 +135,13 @@ EVENTS = {
     "reply lost": _reply_lost,
     "dropped": _dropped,
     "half dropped": _half_dropped,
+    "half dropped and aborted": _half_dropped_and_aborted,
     "scaled": _scaled,
     "aborted": _aborted,
 }
 
 
-THOROUGHLY = (_killed, _overtaken, _aborted)
+THOROUGHLY = (_killed, _overtaken, _half_dropped_and_aborted, _aborted)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

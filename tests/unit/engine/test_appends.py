@@ -24,6 +24,7 @@ from sluice.core.steps import (
     Verify,
 )
 from sluice.engine import appends
+from sluice.engine.abort import abort
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
@@ -33,7 +34,7 @@ from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.engine.verification import Subject, match_copy
-from sluice.errors import InvalidSpec, StoreBusy
+from sluice.errors import AbortRefused, InvalidSpec, StoreBusy
 from support.appends import APPEND, appended, live_write, put_target
 from support.model import Fate, ModelStore, World
 from support.plans import ADDRESS, SOURCE, TARGET
@@ -415,6 +416,67 @@ def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
     assert report.error is not None
     assert report.error.reason == "TargetSealed"
     assert not set(world.staging()) - kept()
+
+
+def _half_appended(world: World, *, noted: bool) -> None:
+    """A driver that died, and a store that dropped the second of its two transactions."""
+    store = ModelStore(world)
+    copy = _driven(world, Commit)
+    first, second = world.streams[TARGET].transactions.values()
+    store.commit_transaction(TARGET, first.key)
+    world.drop(TARGET, second)
+    world.commit(TARGET)
+    assert first.state is TransactionState.COMMITTED
+    if noted:
+        copy.perform(copy.look())
+
+
+@pytest.mark.parametrize("noted", [False, True], ids=["not noted", "noted"])
+def test_a_beginning_that_is_appended_is_never_appended_again(
+    noted: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """An abort is refused. A deletion leaves it, and a copy of that name appends the rest."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 1)
+    before = world.streams[TARGET].config
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    store = ModelStore(world)
+    _half_appended(world, noted=noted)
+    beginning = appended(world, contents)
+    assert set(beginning) == {0, 1}
+
+    for _ in range(2):
+        with pytest.raises(AbortRefused):
+            abort(APPEND.copy_id, TARGET, store)
+        done = abandon(APPEND, sources=[store], target=store)
+        assert "a beginning is appended" in done
+        assert appended(world, contents) == beginning
+        assert [segment.keys for segment in world.streams[TARGET].segments] == layout
+        assert world.streams[TARGET].config == before
+        assert len(set(world.staging()) - kept()) == 1, "the journal"
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    assert set(world.staging()) == kept()
+
+
+@pytest.mark.parametrize("noted", [False, True], ids=["not noted", "noted"])
+def test_a_beginning_stays_in_a_target_that_was_sealed(
+    noted: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """No rest can follow, so a deletion leaves nothing beside it."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 1)
+    store = ModelStore(world)
+    _half_appended(world, noted=noted)
+    beginning = appended(world, contents)
+    store.seal_stream(TARGET)
+    for _ in range(2):
+        abandon(APPEND, sources=[store], target=store)
+        assert appended(world, contents) == beginning
+        assert not set(world.staging()) - kept()
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["sealed", "deleted"])
