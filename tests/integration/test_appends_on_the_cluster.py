@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
 from localstore import Cluster
+from sluice.config import Settings
+from sluice.core.model import StoreAddress, StreamName
+from sluice.engine.clearing import clear_names
 from sluice.engine.report import Outcome
+from sluice.errors import NoSuchSegment
+from sluice.stores.base import Condition
+from sluice.stores.connect import connect
 from support.command import Copy
 from support.inline import run_inline
 
@@ -58,3 +66,28 @@ def test_what_is_staged_lies_in_the_containers_of_its_transactions(
     assert live.events >= 1000 * live.seconds
     assert read.clean, read
     assert (read.events, read.keys) == (2 * EVENTS + live.events, KEYS + 50)
+
+
+def test_a_segment_merged_before_the_store_was_started_again_is_gone(
+    cluster: Cluster, foreign_for: Callable[..., ForeignClient]
+) -> None:
+    """The store hangs up when an attribute of it is to be set; to us there is no such segment."""
+    foreign_for(cluster.controller_uri).create("merged", "target", segments=1)
+    stream = StreamName(scope="merged", stream="target")
+    with closing(connect(StoreAddress(uri=cluster.controller_uri), Settings())) as store:
+        one, other = (store.staging_name(stream, 0, uuid4().hex) for _ in range(2))
+        for name in (one, other):
+            assert store.create(name)
+            assert store.append_at(name, 0, b"bytes")
+        store.seal(other)
+        store.merge(one, other, Condition(uuid4(), None, 1))
+        cluster.kill("segmentstore")
+        cluster.restart("segmentstore")
+    with closing(connect(StoreAddress(uri=cluster.controller_uri), Settings())) as store:
+        attribute = uuid4()
+        assert store.infos([other]) == [None]
+        with pytest.raises(NoSuchSegment):
+            store.set_attribute(other, Condition(attribute, None, 1))
+        assert store.set_attribute(one, Condition(attribute, None, 1))
+        assert clear_names("ab" * 16, [[one, other]], store) == 1
+        assert store.infos([one, other]) == [None, None]

@@ -25,8 +25,10 @@ def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> i
         How many there were.
     """
     attribute = identity.stitch_attribute(copy_id)
-    for first in (parts[0] for parts in names if parts):
-        _fence(store, first, attribute)
+    heads = [parts[0] for parts in names if parts]
+    for first, info in zip(heads, store.infos(heads), strict=True):
+        if info is not None:
+            _fence(store, first, attribute)
     return _delete(store, [name for parts in names for name in parts])
 
 

@@ -95,17 +95,29 @@ class PravegaSegments:
     def set_attribute(self, name: str, condition: Condition) -> bool:
         """Compare-and-set an attribute; False when it had another value.
 
+        Of a segment that was merged before the store was started again, the store (0.13.0) says
+        that there is none, and yet hangs up when an attribute of it is to be set. It does so for
+        minutes, so it is looked for then.
+
         Raises:
             NoSuchSegment: there is no such segment.
             SegmentSealed: a sealed segment's attributes do not change any more.
         """
         attribute, expected, new = condition
         before = NOT_SET if expected is None else expected
-        answer = self._change(
-            name,
-            lambda request, token: m.UpdateAttribute(request, name, attribute, new, before, token),
-        )
-        if _expect(answer, m.AttributeUpdated).success:
+        try:
+            answer = self._change(
+                name,
+                lambda request, token: m.UpdateAttribute(
+                    request, name, attribute, new, before, token
+                ),
+            )
+            done = _expect(answer, m.AttributeUpdated).success
+        except StoreUnavailable:
+            if self.infos([name]) == [None]:
+                raise NoSuchSegment(f"there is no segment {name}", segment=name) from None
+            raise
+        if done:
             return True
         return answer.repeated and self.attributes([(name, attribute)]) == [new]
 
