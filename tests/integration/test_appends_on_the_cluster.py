@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 EVENTS = 4000
 KEYS = 64
+MERGES = 40
+SIZES = (5, 5_000, 200_000)
 
 
 @pytest.fixture(scope="module")
@@ -71,23 +73,31 @@ def test_what_is_staged_lies_in_the_containers_of_its_transactions(
 def test_a_segment_merged_before_the_store_was_started_again_is_gone(
     cluster: Cluster, foreign_for: Callable[..., ForeignClient]
 ) -> None:
-    """The store hangs up when an attribute of it is to be set; to us there is no such segment."""
+    """The store hangs up when an attribute of one is to be set; to us there is no such segment.
+
+    It does so for one or two of those that were merged shortly before, so there are many.
+    """
     foreign_for(cluster.controller_uri).create("merged", "target", segments=1)
     stream = StreamName(scope="merged", stream="target")
+    merged = []
     with closing(connect(StoreAddress(uri=cluster.controller_uri), Settings())) as store:
-        one, other = (store.staging_name(stream, 0, uuid4().hex) for _ in range(2))
-        for name in (one, other):
-            assert store.create(name)
-            assert store.append_at(name, 0, b"bytes")
-        store.seal(other)
-        store.merge(one, other, Condition(uuid4(), None, 1))
+        for number in range(MERGES):
+            part, first, into = (store.staging_name(stream, 0, uuid4().hex) for _ in range(3))
+            for name in (part, first, into):
+                assert store.create(name)
+                assert store.append_at(name, 0, bytes(SIZES[number % len(SIZES)]))
+            for source, name in ((part, first), (first, into)):
+                store.seal(source)
+                store.merge(name, source, Condition(uuid4(), None, 1))
+            merged.append([into, first, part])
         cluster.kill("segmentstore")
         cluster.restart("segmentstore")
+    attribute = uuid4()
     with closing(connect(StoreAddress(uri=cluster.controller_uri), Settings())) as store:
-        attribute = uuid4()
-        assert store.infos([other]) == [None]
-        with pytest.raises(NoSuchSegment):
-            store.set_attribute(other, Condition(attribute, None, 1))
-        assert store.set_attribute(one, Condition(attribute, None, 1))
-        assert clear_names("ab" * 16, [[one, other]], store) == 1
-        assert store.infos([one, other]) == [None, None]
+        for _, *gone in merged:
+            assert store.infos(gone) == [None, None]
+            for name in gone:
+                with pytest.raises(NoSuchSegment):
+                    store.set_attribute(name, Condition(attribute, None, 1))
+        assert clear_names("ab" * 16, merged, store) == MERGES
+        assert not any(store.infos([name for names in merged for name in names]))
