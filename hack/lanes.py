@@ -44,7 +44,7 @@ class Lane:
     def run(self, arguments: list[str]) -> None:
         """Run it to its end."""
         command = [sys.executable, "-u", "-m", "pytest", f"--lane={self.name}", *arguments]
-        # A process group of its own would not be told of Ctrl-C.
+        # In our process group, so that it is told of Ctrl-C.
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         ) as child:
@@ -88,7 +88,8 @@ def main() -> int:
     del total["deselected"]  # each lane leaves out the other one's
     counts = ", ".join(f"{number} {kind}" for kind, number in total.items())
     print(f"{counts or 'no tests'} in {time.monotonic() - began:.0f} s")
-    return 0 if {lane.code for lane in lanes} <= {0, _NOTHING_TO_RUN} else 1
+    codes = {lane.code for lane in lanes}  # one lane may have nothing to run, both not
+    return 0 if 0 in codes and codes <= {0, _NOTHING_TO_RUN} else 1
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Literal, Self, get_args
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
-from localstore.standalone_config import CACHE_BYTES, DIRECT_MEMORY, WATERMARKS
+from localstore.standalone_config import CACHE_BYTES, DIRECT_MEMORY
 from localstore.state import kept_ports
 
 Name = Literal["zookeeper", "bookie", "controller", "segmentstore"]
@@ -154,7 +154,6 @@ class Layout:
                 "controller.service.rpc.published.host.nameOrIp": HOST,
                 "controller.service.rpc.published.port": self.ports.controller,
                 "controller.service.rest.listener.port": self.ports.controller_rest,
-                **WATERMARKS,
             },
         )
 

@@ -13,10 +13,6 @@ MAIN = "io.pravega.local.LocalPravegaEmulator"
 CACHE_BYTES = 1 << 30
 DIRECT_MEMORY = "1536m"
 
-# Nobody here gives events a time, and by default a controller asks each stream for it every 10 s:
-# with a few hundred streams that keeps a core busy.
-WATERMARKS = {"controller.watermarking.frequency.seconds": 3600}
-
 PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segmentstore_rest")
 
 
@@ -69,7 +65,6 @@ def standalone_properties(place: Place, users: Sequence[User] = ()) -> dict[str,
         "pravegaservice.storage.impl.name": "FILESYSTEM",
         "pravegaservice.cache.size.max": CACHE_BYTES,
         "filesystem.root": place.storage,
-        **WATERMARKS,
     }
     if users:
         properties |= {

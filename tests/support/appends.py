@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from sluice.core.model import Scaling, StreamConfig
 from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.steps import Step
+from sluice.engine.stream import StreamCopy
 from support.model import ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET
-from support.sources import events_of
+from support.sources import begun, events_of, go
 
 APPEND = CopyRequest(
     copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET, append=True
@@ -36,3 +38,10 @@ def appended(world: World, contents: Sequence[bytes]) -> list[int]:
     """How often each of these byte strings is found in the target's segments."""
     found = world.bytes_of(TARGET)
     return [sum(data.count(content) for data in found) for content in contents if content]
+
+
+def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopy:
+    """A driver that died when a step of this kind was next."""
+    copy = begun(world, request, divided=False)
+    go(copy, world, until)
+    return copy

@@ -202,10 +202,11 @@ def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCop
     return copy
 
 
-def begun(world: World, request: CopyRequest) -> StreamCopy:
-    """A driver that has written its plan down, in parts."""
+def begun(world: World, request: CopyRequest, *, divided: bool = True) -> StreamCopy:
+    """A driver that has written its plan down, in parts if it is to be divided."""
     store = ModelStore(world)
-    copy = StreamCopy(split(planned(store, request)), 0, [store], store)
+    plan = planned(store, request)
+    copy = StreamCopy(split(plan) if divided else plan, 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     return copy
 

@@ -344,7 +344,12 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
     ledger.write([rolling.aborted_record()])
     roll = roll_of(ledger)
     begun = bool(roll.committed) and stream is not None and not stream.sealed
-    if not roll.aborted and (begun or _can_go_on(plan, roll, _states(plan, roll, store))):
+    if begun:
+        raise AbortRefused(
+            f"a beginning is appended to {plan.target}, so the copy can't be aborted",
+            remedy="Run the copy again: the rest is copied, and nothing twice.",
+        )
+    if not roll.aborted and _can_go_on(plan, roll, _states(plan, roll, store)):
         raise AbortRefused(f"{plan.target} is being appended to, so the copy can't be aborted")
     let_go(plan, ledger, store)
     turns.give(plan.copy_id, plan.target, store)

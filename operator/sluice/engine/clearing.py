@@ -26,6 +26,7 @@ def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> i
     """
     attribute = identity.stitch_attribute(copy_id)
     heads = [parts[0] for parts in names if parts]
+    # All are looked for in one go: most are gone, and each that is would cost two calls.
     for first, info in zip(heads, store.infos(heads), strict=True):
         if info is not None:
             _fence(store, first, attribute)

@@ -5,37 +5,27 @@ import pytest
 from sluice.core.appending import next_step
 from sluice.core.journal import Journal
 from sluice.core.model import ScaleType, Scaling, StreamName, TransactionState
-from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.planner import SourceRequest
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Complete, Planned
 from sluice.core.steps import (
     Certify,
-    Commit,
     Decide,
-    Forget,
     Join,
     Note,
-    Open,
-    Return,
     Seal,
-    Step,
-    Tighten,
-    Transfer,
     Verify,
 )
 from sluice.engine import appends
-from sluice.engine.abort import abort
-from sluice.engine.executor import InlineExecutor
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
 from sluice.engine.positions import position_map
 from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
-from sluice.engine.stream import Limits, StreamCopy
 from sluice.engine.verification import Subject, match_copy
-from sluice.errors import AbortRefused, InvalidSpec, StoreBusy
-from support.appends import APPEND, appended, live_write, put_target
+from sluice.errors import InvalidSpec, StoreBusy
+from support.appends import APPEND, appended, driven, live_write, put_target
 from support.model import Fate, ModelStore, World
 from support.plans import ADDRESS, SOURCE, TARGET
 from support.sources import Heard, ManualClock, copy_all, drive, planned, put_scaled_source, split
@@ -191,55 +181,6 @@ def test_a_live_writer_goes_on() -> None:
     assert places == sorted(places)
 
 
-def _driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopy:
-    """A driver that died when a step of this kind was next."""
-    store = ModelStore(world)
-    copy = StreamCopy(planned(store, request), 0, [store], store)
-    copy.plan = copy.ledger.begin(copy.plan)
-    while not isinstance(step := copy.look(), until):
-        if isinstance(step, Transfer | Verify):
-            work = copy.slices(step, Limits(), 1)
-            copy.absorb(step, InlineExecutor([store], store).run([work]))
-        else:
-            copy.perform(step)
-    return copy
-
-
-@pytest.mark.parametrize("until", [Transfer, Open, Return, Tighten, Join, Decide])
-def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
-    """As when the resource is deleted: the target is as it was, and nothing lies beside it."""
-    world = World()
-    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
-    put_target(world, 4)
-    before = world.streams[TARGET].config
-    layout = [segment.keys for segment in world.streams[TARGET].segments]
-    _driven(world, until)
-    store = ModelStore(world)
-    for _ in range(2):
-        abandon(APPEND, sources=[store], target=store)
-        assert appended(world, contents) == [0 for content in contents if content]
-        stream = world.streams[TARGET]
-        assert stream.config == before
-        assert [segment.keys for segment in stream.segments] == layout
-        assert not set(world.staging()) - kept()
-    (report,) = copy_all(store, planned(store, APPEND))
-    assert report.outcome is Outcome.COPIED
-
-
-@pytest.mark.parametrize("until", [Commit, Note, Certify, Forget])
-def test_what_is_decided_is_finished(until: type[Step]) -> None:
-    """A deletion that comes then completes it, and finds it complete from then on."""
-    world = World()
-    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
-    put_target(world, 4)
-    _driven(world, until)
-    store = ModelStore(world)
-    for _ in range(2):
-        abandon(APPEND, sources=[store], target=store)
-        assert appended(world, contents) == [1 for content in contents if content]
-        assert set(world.staging()) == kept()
-
-
 @pytest.mark.parametrize("stopped", [False, True], ids=["given up", "stopped"])
 def test_a_driver_that_stops_midway_leaves_the_target_as_it_was(
     stopped: bool,  # noqa: FBT001 - a parameter
@@ -285,7 +226,7 @@ def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)
-    _driven(world, Decide)
+    driven(world, Decide)
     known = world.streams[TARGET].transactions
     first, last = known.values()
     world.drop(TARGET, last)
@@ -302,14 +243,14 @@ def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_fo
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [])
     put_target(world, 1)
-    slow = _driven(world, Join)
+    slow = driven(world, Join)
     store = ModelStore(world)
 
     class Overtaken(Ledger):
         def load(self) -> Journal | None:
             before = super().load()
             if TransactionState.COMMITTED not in _states(world):
-                _driven(world, Note)
+                driven(world, Note)
                 store.seal_stream(SOURCE)
                 store.delete_stream(SOURCE)
             return before
@@ -338,12 +279,12 @@ def test_what_the_operator_is_told_of_an_append() -> None:
     size = sum(map(len, contents))
     watch = Watch(answer.plan, store)
     assert watch.measure() == Progress(0, size, published=False)
-    _driven(world, Verify)
+    driven(world, Verify)
     assert watch.measure() == Progress(size, size, published=False)
     answer = ask(APPEND, known=None, **stores)
     assert isinstance(answer, Planned)
     assert answer.recorded
-    _driven(world, Certify)
+    driven(world, Certify)
     assert watch.measure() == Progress(size, size, published=True)
     (report,) = copy_all(store, planned(store, APPEND))
     assert ask(APPEND, known=None, **stores) == Complete(
@@ -376,7 +317,7 @@ def test_target_is_sealed_once_all_is_appended(cut_off: bool) -> None:  # noqa: 
     store = ModelStore(world)
     request = APPEND.model_copy(update={"seal": True})
     if cut_off:
-        _driven(world, Seal, request)
+        driven(world, Seal, request)
         assert not world.streams[TARGET].sealed
         abandon(request, sources=[store], target=store)
     else:
@@ -410,104 +351,11 @@ def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
     put_scaled_source(world, [[9]], [])
     put_target(world, 1)
     store = ModelStore(world)
-    _driven(world, Join)
+    driven(world, Join)
     store.seal_stream(TARGET)
     (report,) = copy_all(store, planned(store, APPEND))
     assert report.error is not None
     assert report.error.reason == "TargetSealed"
-    assert not set(world.staging()) - kept()
-
-
-def _half_appended(world: World, *, noted: bool) -> None:
-    """A driver that died, and a store that dropped the second of its two transactions."""
-    store = ModelStore(world)
-    copy = _driven(world, Commit)
-    first, second = world.streams[TARGET].transactions.values()
-    store.commit_transaction(TARGET, first.key)
-    world.drop(TARGET, second)
-    world.commit(TARGET)
-    assert first.state is TransactionState.COMMITTED
-    if noted:
-        copy.perform(copy.look())
-
-
-@pytest.mark.parametrize("noted", [False, True], ids=["not noted", "noted"])
-def test_a_beginning_that_is_appended_is_never_appended_again(
-    noted: bool,  # noqa: FBT001 - a parameter
-) -> None:
-    """An abort is refused. A deletion leaves it, and a copy of that name appends the rest."""
-    world = World()
-    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
-    put_target(world, 1)
-    before = world.streams[TARGET].config
-    layout = [segment.keys for segment in world.streams[TARGET].segments]
-    store = ModelStore(world)
-    _half_appended(world, noted=noted)
-    beginning = appended(world, contents)
-    assert set(beginning) == {0, 1}
-
-    for _ in range(2):
-        with pytest.raises(AbortRefused):
-            abort(APPEND.copy_id, TARGET, store)
-        done = abandon(APPEND, sources=[store], target=store)
-        assert "a beginning is appended" in done
-        assert appended(world, contents) == beginning
-        assert [segment.keys for segment in world.streams[TARGET].segments] == layout
-        assert world.streams[TARGET].config == before
-        assert len(set(world.staging()) - kept()) == 1, "the journal"
-    (report,) = copy_all(store, planned(store, APPEND))
-    assert report.outcome is Outcome.COPIED
-    assert appended(world, contents) == [1 for content in contents if content]
-    assert set(world.staging()) == kept()
-
-
-@pytest.mark.parametrize("noted", [False, True], ids=["not noted", "noted"])
-def test_a_beginning_stays_in_a_target_that_was_sealed(
-    noted: bool,  # noqa: FBT001 - a parameter
-) -> None:
-    """No rest can follow, so a deletion leaves nothing beside it."""
-    world = World()
-    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
-    put_target(world, 1)
-    store = ModelStore(world)
-    _half_appended(world, noted=noted)
-    beginning = appended(world, contents)
-    store.seal_stream(TARGET)
-    for _ in range(2):
-        abandon(APPEND, sources=[store], target=store)
-        assert appended(world, contents) == beginning
-        assert not set(world.staging()) - kept()
-
-
-@pytest.mark.parametrize("gone", [False, True], ids=["sealed", "deleted"])
-def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: FBT001 - a parameter
-    """Sealing a stream ends its transactions, and nobody can open others."""
-    world = World()
-    put_scaled_source(world, [[9]], [])
-    put_target(world, 1)
-    store = ModelStore(world)
-    _driven(world, Commit)
-    store.seal_stream(TARGET)
-    if gone:
-        store.delete_stream(TARGET)
-    abandon(APPEND, sources=[store], target=store)
-    assert not set(world.staging()) - kept()
-
-
-def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
-    """The store forgets a transaction after a day; a person has to look."""
-    world = World()
-    put_scaled_source(world, [[9]], [])
-    put_target(world, 1)
-    store = ModelStore(world)
-    copy = _driven(world, Commit)
-    copy.perform(copy.look())
-    world.streams[TARGET].transactions.clear()
-    for _ in range(2):  # trying again must not append again
-        (report,) = copy_all(store, planned(store, APPEND))
-        assert report.error is not None
-        assert report.error.reason == "OutcomeUnknown"
-    abandon(APPEND, sources=[store], target=store)
     assert not set(world.staging()) - kept()
 
 

@@ -1,0 +1,157 @@
+"""Appends that end before they are done: aborted, deleted, or with a store that forgets."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.core.model import TransactionState
+from sluice.core.steps import (
+    Certify,
+    Commit,
+    Decide,
+    Forget,
+    Join,
+    Note,
+    Open,
+    Return,
+    Step,
+    Tighten,
+    Transfer,
+)
+from sluice.engine.abort import abort
+from sluice.engine.report import Outcome
+from sluice.engine.settle import abandon
+from sluice.errors import AbortRefused
+from support.appends import APPEND, appended, driven, put_target
+from support.model import ModelStore, World
+from support.plans import TARGET
+from support.sources import copy_all, planned, put_scaled_source
+from unit.engine.test_append_machine import kept
+
+
+@pytest.mark.parametrize("until", [Transfer, Open, Return, Tighten, Join, Decide])
+def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
+    """As when the resource is deleted: the target is as it was, and nothing lies beside it."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    before = world.streams[TARGET].config
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    driven(world, until)
+    store = ModelStore(world)
+    for _ in range(2):
+        abandon(APPEND, sources=[store], target=store)
+        assert appended(world, contents) == [0 for content in contents if content]
+        stream = world.streams[TARGET]
+        assert stream.config == before
+        assert [segment.keys for segment in stream.segments] == layout
+        assert not set(world.staging()) - kept()
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+
+
+@pytest.mark.parametrize("until", [Commit, Note, Certify, Forget])
+def test_what_is_decided_is_finished(until: type[Step]) -> None:
+    """A deletion that comes then completes it, and finds it complete from then on."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 4)
+    driven(world, until)
+    store = ModelStore(world)
+    for _ in range(2):
+        abandon(APPEND, sources=[store], target=store)
+        assert appended(world, contents) == [1 for content in contents if content]
+        assert set(world.staging()) == kept()
+
+
+def _half_appended(world: World, *, noted: bool) -> None:
+    """A driver that died, and a store that dropped the second of its two transactions."""
+    store = ModelStore(world)
+    copy = driven(world, Commit)
+    first, second = world.streams[TARGET].transactions.values()
+    store.commit_transaction(TARGET, first.key)
+    world.drop(TARGET, second)
+    world.commit(TARGET)
+    assert first.state is TransactionState.COMMITTED
+    if noted:
+        copy.perform(copy.look())
+
+
+@pytest.mark.parametrize("noted", [False, True], ids=["not noted", "noted"])
+def test_a_beginning_that_is_appended_is_never_appended_again(
+    noted: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """An abort is refused. A deletion leaves it, and a copy of that name appends the rest."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 1)
+    before = world.streams[TARGET].config
+    layout = [segment.keys for segment in world.streams[TARGET].segments]
+    store = ModelStore(world)
+    _half_appended(world, noted=noted)
+    beginning = appended(world, contents)
+    assert set(beginning) == {0, 1}
+
+    for _ in range(2):
+        with pytest.raises(AbortRefused):
+            abort(APPEND.copy_id, TARGET, store)
+        done = abandon(APPEND, sources=[store], target=store)
+        assert "a beginning is appended" in done
+        assert appended(world, contents) == beginning
+        assert [segment.keys for segment in world.streams[TARGET].segments] == layout
+        assert world.streams[TARGET].config == before
+        assert len(set(world.staging()) - kept()) == 1, "the journal"
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    assert set(world.staging()) == kept()
+
+
+@pytest.mark.parametrize("noted", [False, True], ids=["not noted", "noted"])
+def test_a_beginning_stays_in_a_target_that_was_sealed(
+    noted: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """No rest can follow, so a deletion leaves nothing beside it."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 1)
+    store = ModelStore(world)
+    _half_appended(world, noted=noted)
+    beginning = appended(world, contents)
+    store.seal_stream(TARGET)
+    for _ in range(2):
+        abandon(APPEND, sources=[store], target=store)
+        assert appended(world, contents) == beginning
+        assert not set(world.staging()) - kept()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["sealed", "deleted"])
+def test_what_is_decided_and_cannot_be_is_dropped(gone: bool) -> None:  # noqa: FBT001 - a parameter
+    """Sealing a stream ends its transactions, and nobody can open others."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    driven(world, Commit)
+    store.seal_stream(TARGET)
+    if gone:
+        store.delete_stream(TARGET)
+    abandon(APPEND, sources=[store], target=store)
+    assert not set(world.staging()) - kept()
+
+
+def test_what_nobody_knows_any_more_is_said_until_the_copy_is_deleted() -> None:
+    """The store forgets a transaction after a day; a person has to look."""
+    world = World()
+    put_scaled_source(world, [[9]], [])
+    put_target(world, 1)
+    store = ModelStore(world)
+    copy = driven(world, Commit)
+    copy.perform(copy.look())
+    world.streams[TARGET].transactions.clear()
+    for _ in range(2):  # trying again must not append again
+        (report,) = copy_all(store, planned(store, APPEND))
+        assert report.error is not None
+        assert report.error.reason == "OutcomeUnknown"
+    abandon(APPEND, sources=[store], target=store)
+    assert not set(world.staging()) - kept()
