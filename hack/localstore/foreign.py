@@ -6,11 +6,10 @@ from typing import Any, Literal, Self
 
 from localstore import reports
 from localstore.accounts import User
+from localstore.foreign_groups import SECONDS, ForeignGroups, given
 from localstore.foreign_jvm import ForeignClientError, ForeignJvm, Launch, local_launch
 
 __all__ = ["Following", "ForeignClient", "ForeignClientError"]
-
-_SECONDS = 120.0
 
 
 class Following:
@@ -37,10 +36,10 @@ class Following:
             patience: After so many seconds without an end it gives up.
         """
         arguments = {"readers": self._number, "patience": patience}
-        return reports.Read(**self._call("stopReaders", arguments, patience + _SECONDS))
+        return reports.Read(**self._call("stopReaders", arguments, patience + SECONDS))
 
 
-class ForeignClient:
+class ForeignClient(ForeignGroups):
     """The official client, for one store.
 
     Calls may come from several threads and are answered one after the other. A call that misses
@@ -136,9 +135,7 @@ class ForeignClient:
             Whether it was done.
         """
         pairs = ",".join(f"{segment}:{offset}" for segment, offset in (offsets or {}).items())
-        return self._changed(
-            "truncate", _of(scope, stream) | _given(cut=cut, offsets=pairs or None)
-        )
+        return self._changed("truncate", _of(scope, stream) | given(cut=cut, offsets=pairs or None))
 
     def scale(
         self,
@@ -162,7 +159,7 @@ class ForeignClient:
         new = ",".join(f"{low:.17f}-{high:.17f}" for low, high in ranges)
         return self._changed(
             "scale",
-            _of(scope, stream) | _given(segments=_list(segments), ranges=new or None),
+            _of(scope, stream) | given(segments=_list(segments), ranges=new or None),
         )
 
     def info(self, scope: str, stream: str) -> reports.Info:
@@ -182,7 +179,7 @@ class ForeignClient:
         first: int = 0,
         seed: int = 0,
         segments: Iterable[int] = (),
-        seconds: float = _SECONDS,
+        seconds: float = SECONDS,
     ) -> reports.Written:
         """Writes events at full speed.
 
@@ -208,7 +205,7 @@ class ForeignClient:
             "first": first,
             "seed": seed,
         }
-        arguments |= _given(segments=_list(segments))
+        arguments |= given(segments=_list(segments))
         return reports.Written(**self._call("write", arguments, seconds))
 
     def start_writer(
@@ -247,7 +244,7 @@ class ForeignClient:
         return lambda: reports.Paced(**self._call("stopWriter", {"writer": number}))
 
     def read(
-        self, scope: str, stream: str, *, patience: int = 60, seconds: float = _SECONDS
+        self, scope: str, stream: str, *, patience: int = 60, seconds: float = SECONDS
     ) -> reports.Read:
         """Reads a stream from its head to its present tail with a reader group.
 
@@ -274,67 +271,9 @@ class ForeignClient:
         number = self._call("startReaders", _of(scope, stream) | {"readers": readers})["readers"]
         return Following(self._call, number)
 
-    def visible(self, scope: str, stream: str, *, seconds: float = _SECONDS) -> reports.Visible:
+    def visible(self, scope: str, stream: str, *, seconds: float = SECONDS) -> reports.Visible:
         """Counts what a reader that comes now finds."""
         return reports.Visible(**self._call("visible", _of(scope, stream), seconds))
-
-    def create_group(self, scope: str, group: str, *streams: str, cut: str | None = None) -> bool:
-        """Makes a reader group, and tells whether it is new.
-
-        Args:
-            scope: Scope of the group and of what it reads.
-            group: Its name.
-            streams: That it reads.
-            cut: Where it begins, as text, if that is one stream; else at the heads.
-
-        Returns:
-            Whether it was not there.
-        """
-        arguments = _in(scope, group) | {"streams": ",".join(streams)} | _given(cut=cut)
-        return self._changed("createGroup", arguments)
-
-    def delete_group(self, scope: str, group: str) -> bool:
-        """Deletes a reader group."""
-        return self._changed("deleteGroup", _in(scope, group))
-
-    def group_cuts(self, scope: str, group: str) -> dict[str, str]:
-        """Tells where a group is, by what its readers told last: a cut as text for each stream.
-
-        A segment that was read to its end is not in it.
-        """
-        return dict(self._call("groupCuts", _in(scope, group))["cuts"])
-
-    def read_group(
-        self,
-        scope: str,
-        group: str,
-        *,
-        events: int | None = None,
-        quiet_ms: int | None = None,
-        pace_ms: int | None = None,
-        stay: bool = False,
-        seconds: float = _SECONDS,
-    ) -> reports.Read:
-        """Reads with a new reader of a group, where the group is.
-
-        Args:
-            scope: The group's scope.
-            group: Its name.
-            events: At most.
-            quiet_ms: Until none came for so long; a minute when left out.
-            pace_ms: For each event.
-            stay: Whether the reader stays online, until `leave_group`.
-            seconds: Deadline.
-
-        Returns:
-            What was found.
-        """
-        options = _given(events=events, quiet=quiet_ms, pace=pace_ms, stay=stay or None)
-        return reports.Read(**self._call("readGroup", _in(scope, group) | options, seconds))
-
-    def leave_group(self, group: str) -> bool:
-        """Takes the reader that stayed online out of a group."""
-        return self._changed("leaveGroup", {"group": group})
 
     def copy(
         self,
@@ -397,25 +336,14 @@ class ForeignClient:
         arguments = {"scope": scope, "prefix": prefix, "count": count, "threads": threads}
         return [float(second) for second in self._call(command, arguments)["seconds"]]
 
-    def _changed(self, command: str, arguments: Mapping[str, object]) -> bool:
-        return bool(self._call(command, arguments)["changed"])
-
     def _call(
-        self, command: str, arguments: Mapping[str, object], seconds: float = _SECONDS
+        self, command: str, arguments: Mapping[str, object], seconds: float = SECONDS
     ) -> dict[str, Any]:
         return self._jvm.call(command, arguments, seconds)
 
 
 def _of(scope: str, stream: str) -> dict[str, object]:
     return {"scope": scope, "stream": stream}
-
-
-def _in(scope: str, group: str) -> dict[str, object]:
-    return {"scope": scope, "group": group}
-
-
-def _given(**arguments: object) -> dict[str, object]:
-    return {key: value for key, value in arguments.items() if value is not None}
 
 
 def _list(numbers: Iterable[int]) -> str | None:

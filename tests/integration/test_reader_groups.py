@@ -9,7 +9,7 @@ import pytest
 
 from localstore import Standalone, User
 from localstore.accounts import ADMIN
-from sluice.core.groups import GroupName
+from sluice.core.groups import AT_END, GroupName
 from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.report import Outcome
 from sluice.pipelines.program import Stores
@@ -17,7 +17,7 @@ from support.command import Copy, Finished
 from support.inline import SETTINGS, job_of, run_inline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -191,28 +191,56 @@ def test_a_group_goes_on_in_another_store(
     assert after.events == 2 * EVENTS - before.events - 10
 
 
-def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignClient) -> None:
-    """It has read one of two merged segments to its end, and the other one not."""
+def _merged(copy: Copy, foreign: ForeignClient, checkpoint_ms: int | None = None) -> None:
+    """Two segments, one of 20 events and one of 3,000, that were merged; 500 more behind them."""
     foreign.create(*copy.source, segments=2)
     with Stores(SETTINGS) as stores:  # the official client's policy would keep two segments
         policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
         name = StreamName(scope=copy.source[0], stream=copy.source[1])
         stores[job_of(copy).sources[0]].update_stream(name, StreamConfig(scaling=policy))
-    # One of them is so short that it ends long before the other, however they take turns.
     foreign.write(*copy.source, events=20, keys=8, segments=[0])
     foreign.write(*copy.source, events=3000, keys=8, seed=1, segments=[1])
-    foreign.create_group(copy.source[0], GROUP, "source")
+    foreign.create_group(copy.source[0], GROUP, "source", checkpoint_ms=checkpoint_ms)
     assert foreign.scale(*copy.source, segments=[0, 1], ranges=[(0.0, 1.0)])
     foreign.write(*copy.source, events=500, keys=8, seed=2)
-    parts = []
-    while not _state(copy).awaiting:  # which takes a checkpoint
-        parts.append(foreign.read_group(copy.source[0], GROUP, events=400, pace_ms=2))
-        assert sum(part.events for part in parts) < 3020
+
+
+def _goes_on(copy: Copy, foreign: ForeignClient, *before: Read) -> None:
+    """What is left of both merged segments, and of what follows, is read in the target."""
     _copied(copy)
     assert len(_position(copy, "--apply")["offsets"]) == 2
     rest = foreign.read_group(copy.target[0], GROUP, quiet_ms=4000)
     assert rest.events > 500
-    _assert_whole(foreign.read(*copy.source), *parts, rest)
+    _assert_whole(foreign.read(*copy.source), *before, rest)
+
+
+def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignClient) -> None:
+    """It has told that it read one of two merged segments to its end, and the other one not.
+
+    A reader tells so when it next looks at its group, which it does each half a second.
+    """
+    _merged(copy, foreign)
+    before = foreign.read_group(copy.source[0], GROUP, events=500, pace_ms=8)
+    state = _state(copy)
+    assert [len(one) for one in state.awaiting.values()] == [1], state
+    _goes_on(copy, foreign, before)
+
+
+def test_a_group_goes_on_at_an_end_that_its_reader_reached_as_it_left(
+    copy: Copy, foreign: ForeignClient
+) -> None:
+    """It has read one of two merged segments to its end, and went before it told what follows.
+
+    Now and then a new reader begins with one segment only.
+    """
+    _merged(copy, foreign, checkpoint_ms=600_000)
+    before: list[Read] = []
+    offsets: Mapping[int, int] = {}
+    while AT_END not in offsets.values():
+        before.append(foreign.read_group(copy.source[0], GROUP, events=50))
+        assert sum(part.events for part in before) < 3000, offsets
+        (offsets,) = _state(copy).positions.values()
+    _goes_on(copy, foreign, *before)
 
 
 def test_a_group_that_read_all_of_a_sealed_source_gets_nothing_twice(

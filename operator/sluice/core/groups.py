@@ -62,7 +62,8 @@ class GroupState(NamedTuple):
     Attributes:
         readers: names of the readers that are online, sorted. They tell their positions when they
             go; until then, what is known of their segments is older than what they have read.
-        positions: by stream, the offset in each segment that the group reads.
+        positions: by stream, the offset in each segment that the group reads; `AT_END` in one that
+            a reader has read to its end, and left before it told what follows.
         awaiting: by stream, the segments that wait for others to be read, with those they wait for.
         changing: whether somebody is about to set other positions.
     """
@@ -75,6 +76,9 @@ class GroupState(NamedTuple):
 
 DEFAULT_SETTINGS: Final = GroupSettings()
 """What the store's own clients take where nothing is said."""
+
+AT_END: Final = -1
+"""Stands for the length of a sealed segment, which readers do not look up."""
 
 
 def finished(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.groups import DEFAULT_SETTINGS, GroupSettings, finished
+from sluice.core.groups import AT_END, DEFAULT_SETTINGS, GroupSettings, finished
 from sluice.core.identity import group_identity
 from sluice.core.model import break_in
 from sluice.engine.positions import translate
@@ -130,13 +130,13 @@ def _position(
             remedy="Open one of its readers, which ends that, and close it again.",
         )
     cut = dict(state.positions.get(stream, {}))
+    ended = {segment for segment, offset in cut.items() if offset == AT_END}
     keys = {one.source: one.keys for one in mapped}
     read = sorted((keys[segment] for segment in cut if segment in keys), key=lambda one: one.low)
-    if break_in(read) is None:
-        return cut
-    ended = sorted(finished(cut, state.awaiting.get(stream, {}), store.generations(stream)))
-    infos = store.infos([store.segment_name(stream, segment) for segment in ended])
-    for segment, info in zip(ended, infos, strict=True):
+    if break_in(read) is not None:
+        ended |= finished(cut, state.awaiting.get(stream, {}), store.generations(stream))
+    infos = store.infos([store.segment_name(stream, segment) for segment in sorted(ended)])
+    for segment, info in zip(sorted(ended), infos, strict=True):
         if info is None or not info.sealed:
             why = "is gone" if info is None else "takes events"
             raise InvalidSpec(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupSettings, GroupState
+from sluice.core.groups import (
+    AT_END,
+    DEFAULT_SETTINGS,
+    GroupConfig,
+    GroupName,
+    GroupSettings,
+    GroupState,
+)
 from sluice.core.model import StreamName
 from sluice.engine.groups import look, make
 from sluice.engine.positions import Mapped, position_map, translate
@@ -62,6 +69,16 @@ def test_while_a_merge_is_passed_what_was_read_is_at_its_end() -> None:
     world, store, mapped = _copied(("merge", 0))
     (left, right), (merged,) = world.streams[SOURCE].made
     _put(world, {right.id: 0}, awaiting={merged.id: frozenset({right.id})})
+    move = look(GROUP, SOURCE, mapped, store)
+    assert move.source == {left.id: _length(world, left.id), right.id: 0}
+    assert move.target == translate(move.source, mapped)
+
+
+def test_an_end_that_a_reader_reached_before_it_left_is_the_segments_length() -> None:
+    """The segment is still among those that the group reads, as nobody told what follows."""
+    world, store, mapped = _copied(("merge", 0))
+    (left, right), _ = world.streams[SOURCE].made
+    _put(world, {left.id: AT_END, right.id: 0})
     move = look(GROUP, SOURCE, mapped, store)
     assert move.source == {left.id: _length(world, left.id), right.id: 0}
     assert move.target == translate(move.source, mapped)
