@@ -310,8 +310,12 @@ def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None
 
 
 def forget(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
-    """Delete what is staged still, and the journal."""
+    """Delete what is staged still, and the journal; not those of a run that began meanwhile."""
+    known, name = ledger.loaded, ledger.name
     loaded = ledger.load()
+    # Another run of the same bounds has the same plan, and its journal another name.
+    if known is not None and (ledger.name, loaded and loaded.plan) != (name, known.plan):
+        return
     if loaded is not None:
         drop(plan, loaded.roll, store)
         clear(plan, ledger, store)

@@ -111,11 +111,11 @@ class Ledger:
         """
         data = b"".join(journal.frame(record) for record in records)
         while not self._store.append_at(self.name, self._length, data):
-            before, plan = self._length, self._records[:1]
+            before, plan, name = self._length, self._records[:1], self.name
             self.load()
             if not self._records:  # deleted: whether the copy was finished or aborted is seen next
                 raise NoSuchSegment("the copy's journal is gone", segment=self.name)
-            if self._length < before or self._records[:1] != plan:
+            if self.name != name or self._length < before or self._records[:1] != plan:
                 raise CopyAborted(f"the copy that {self.name} belongs to was aborted")
             if self._length == before:
                 raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from sluice.core import journal, rolling
 from sluice.core.model import TransactionState
 from sluice.core.steps import (
     Certify,
@@ -27,6 +30,9 @@ from support.model import ModelStore, World
 from support.plans import TARGET
 from support.sources import copy_all, planned, put_scaled_source
 from unit.engine.test_append_machine import kept
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize("until", [Transfer, Open, Return, Tighten, Join, Decide])
@@ -101,6 +107,43 @@ def test_a_beginning_that_is_appended_is_never_appended_again(
         assert [segment.keys for segment in world.streams[TARGET].segments] == layout
         assert world.streams[TARGET].config == before
         assert len(set(world.staging()) - kept()) == 1, "the journal"
+    (report,) = copy_all(store, planned(store, APPEND))
+    assert report.outcome is Outcome.COPIED
+    assert appended(world, contents) == [1 for content in contents if content]
+    assert set(world.staging()) == kept()
+
+
+class _HeldUp(ModelStore):
+    """Somebody else's whole `meanwhile` goes by right after an abort was written down."""
+
+    def __init__(self, world: World, meanwhile: Callable[[], None]) -> None:
+        super().__init__(world)
+        self._meanwhile = meanwhile
+
+    def append_at(self, name: str, offset: int, data: bytes) -> bool:
+        done = super().append_at(name, offset, data)
+        if journal.frame(rolling.aborted_record()) in data:
+            self._meanwhile()
+        return done
+
+
+def test_an_abort_that_was_held_up_leaves_the_next_run_alone() -> None:
+    """Another one ended the copy meanwhile, and a new run has committed its beginning."""
+    world = World()
+    contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
+    put_target(world, 1)
+    store = ModelStore(world)
+    driven(world, Join)
+
+    def meanwhile() -> None:
+        abort(APPEND.copy_id, TARGET, store)
+        driven(world, Commit)
+        *_, first, _ = world.streams[TARGET].transactions.values()
+        store.commit_transaction(TARGET, first.key)
+        world.commit(TARGET)
+        assert 1 in appended(world, contents)
+
+    abort(APPEND.copy_id, TARGET, _HeldUp(world, meanwhile))
     (report,) = copy_all(store, planned(store, APPEND))
     assert report.outcome is Outcome.COPIED
     assert appended(world, contents) == [1 for content in contents if content]
