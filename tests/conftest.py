@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -10,10 +11,15 @@ from uuid import uuid4
 
 import pytest
 import structlog
+from hypothesis import settings
 
 import localcluster
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
+
+# No test asserts how long something takes. CI repeats one search; every other run is a new one.
+settings.register_profile("sluice", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("sluice")
 
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200

@@ -119,7 +119,6 @@ def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
 @pytest.mark.parametrize("path", QUANTITIES)
 @settings(
     max_examples=150,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -140,8 +140,6 @@ def test_a_move_is_exact_whatever_the_scheduler_does() -> None:
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=60,
-            derandomize="CI" in os.environ,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

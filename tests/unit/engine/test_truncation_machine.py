@@ -186,8 +186,6 @@ def test_a_truncated_source_is_copied_exactly_whatever_the_scheduler_does() -> N
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=60,
-            derandomize="CI" in os.environ,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -293,7 +292,5 @@ def test_the_queue_does_what_a_plain_account_says() -> None:
         settings=settings(
             max_examples=30,
             stateful_step_count=30,
-            deadline=None,
-            derandomize="CI" in os.environ,
         ),
     )

@@ -289,8 +289,6 @@ def test_a_copy_comes_to_its_end_whatever_happens() -> None:
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=50,
-            derandomize="CI" in os.environ,  # CI repeats one search; every other run is a new one
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

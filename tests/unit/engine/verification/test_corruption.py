@@ -41,7 +41,7 @@ def corrupt(data: bytearray, how: str, place: int, count: int, other: bytes) -> 
         data += other
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     shapes=st.lists(st.lists(st.integers(0, 60), max_size=4), min_size=2, max_size=4),
     moves=st.lists(

@@ -7,7 +7,7 @@ from time import monotonic
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
@@ -214,7 +214,6 @@ def test_an_idle_connection_knows_whether_it_is_alive(
     assert not connection.is_alive()
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=2000), st.randoms(use_true_random=False))
 def test_hostile_bytes_end_in_typed_errors(data: bytes, chance: random.Random) -> None:
     """Whatever a peer sends before it hangs up, the caller gets messages or an error of ours."""
