@@ -1,0 +1,22 @@
+"""Foreign writers that are active while something is done to their stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from localstore.reports import Paced
+
+
+def assert_nothing_failed(live: Paced, say: Callable[[str], None]) -> None:
+    """A writer wrote, and each of its events was taken. How fast that went depends on the machine.
+
+    Args:
+        live: what the writer tells.
+        say: puts a line into the test log.
+    """
+    assert live.events > 0
+    assert (live.failed, live.acknowledged) == (0, live.events)
+    say(f"  a foreign writer wrote {live.events / live.seconds:,.0f} events/s meanwhile")
