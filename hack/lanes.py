@@ -43,7 +43,8 @@ class Lane:
 
     def run(self, arguments: list[str]) -> None:
         """Run it to its end."""
-        command = [sys.executable, "-u", "-m", "pytest", f"--lane={self.name}", *arguments]
+        options = [f"--lane={self.name}", "--durations=12", "--durations-min=10"]
+        command = [sys.executable, "-u", "-m", "pytest", *options, *arguments]
         # In our process group, so that it is told of Ctrl-C.
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
