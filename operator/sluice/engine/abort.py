@@ -50,7 +50,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
         AbortRefused: publishing has begun.
     """
     ledger = Ledger(store, copy_id, target)
-    journal, name = ledger.load(), ledger.name
+    journal = ledger.load()
     if journal is not None and journal.plan.append:
         return appends.abort(journal.plan, ledger, store)
     stream = store.describe(target)
@@ -67,9 +67,7 @@ def abort(copy_id: str, target: StreamName, store: Store) -> bool:
     if ours:
         _delete_target(store, copy_id, target, segments)
     tightened = not ours and rolls.tighten(copy_id, target, store)
-    now = ledger.load()
-    # Another run may have begun meanwhile; of the same bounds, it has the same plan.
-    if ledger.name == name and (now and now.plan) == (journal and journal.plan):
+    if ledger.is_same():  # else another run has begun meanwhile
         ledger.delete()
     return ours or tightened or journal is not None
 

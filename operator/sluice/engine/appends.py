@@ -311,13 +311,10 @@ def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None
 
 def forget(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     """Delete what is staged still, and the journal; not those of a run that began meanwhile."""
-    known, name = ledger.loaded, ledger.name
-    loaded = ledger.load()
-    # Another run of the same bounds has the same plan, and its journal another name.
-    if known is not None and (ledger.name, loaded and loaded.plan) != (name, known.plan):
+    if not ledger.is_same():
         return
-    if loaded is not None:
-        drop(plan, loaded.roll, store)
+    if ledger.loaded is not None:
+        drop(plan, ledger.loaded.roll, store)
         clear(plan, ledger, store)
     ledger.delete()
 

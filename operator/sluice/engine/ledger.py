@@ -81,6 +81,16 @@ class Ledger:
                 self._length = info.length
         return self.loaded
 
+    def is_same(self) -> bool:
+        """Read on, and tell whether it is the journal still that was read before.
+
+        A run that began meanwhile, after an abort, has the same plan if its bounds are the same;
+        its journal has another name.
+        """
+        known, name = self.loaded, self.name
+        now = self.load()
+        return (self.name, now and now.plan) == (name, known and known.plan)
+
     def begin(self, plan: StreamPlan) -> StreamPlan:
         """Write down the plan, unless another driver has: the plan that holds is returned.
 
