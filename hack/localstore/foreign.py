@@ -6,8 +6,15 @@ from typing import Any, Literal, Self
 
 from localstore import reports
 from localstore.accounts import User
-from localstore.foreign_groups import SECONDS, ForeignGroups, given
-from localstore.foreign_jvm import ForeignClientError, ForeignJvm, Launch, local_launch
+from localstore.foreign_groups import ForeignGroups
+from localstore.foreign_jvm import (
+    SECONDS,
+    ForeignClientError,
+    ForeignJvm,
+    Launch,
+    given,
+    local_launch,
+)
 
 __all__ = ["Following", "ForeignClient", "ForeignClientError"]
 

@@ -5,14 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localstore import reports
-
-SECONDS = 120.0
-"""Deadline of a call, where it has none of its own."""
-
-
-def given(**arguments: object) -> dict[str, object]:
-    """The arguments that are not left out."""
-    return {key: value for key, value in arguments.items() if value is not None}
+from localstore.foreign_jvm import SECONDS, given
 
 
 class ForeignGroups(ABC):

@@ -20,10 +20,18 @@ from localstore.java import java_command, jdk_tool
 from localstore.process import spawn
 from localstore.scratch import Scratch
 
+SECONDS = 120.0
+"""Deadline of a call, where it has none of its own."""
+
 _SOURCES = Path(__file__).parents[1] / "java"
 
 # Not all of them: some complain about annotations missing from the client's own jars.
 _LINT = "-Xlint:cast,deprecation,fallthrough,overrides,rawtypes,static,unchecked"
+
+
+def given(**arguments: object) -> dict[str, object]:
+    """The arguments that are not left out."""
+    return {key: value for key, value in arguments.items() if value is not None}
 
 
 class ForeignClientError(LocalStoreError):
