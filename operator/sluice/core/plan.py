@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field
 
 from sluice.core.model import Frozen, KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.scope import ScopePlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,13 +225,15 @@ class Plan(Frozen):
         version: of this format.
         sources: the stores to read from.
         target: the store to write to.
-        streams: one (StreamCopy) or many.
+        streams: one (StreamCopy) or many (ScopeCopy), those with most bytes first then.
+        scope: of many streams, what is to be said of the whole.
     """
 
     version: Literal[1] = 1
     sources: tuple[StoreAddress, ...]
     target: StoreAddress
     streams: tuple[StreamPlan, ...]
+    scope: ScopePlan | None = None
 
     @property
     def bytes(self) -> int:
@@ -239,5 +242,8 @@ class Plan(Frozen):
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the streams' hashes, in hexadecimal digits."""
-        return hashlib.sha256("".join(s.hash for s in self.streams).encode()).hexdigest()
+        """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
+        whole = "".join(stream.hash for stream in self.streams)
+        if self.scope is not None:
+            whole += self.scope.model_dump_json()
+        return hashlib.sha256(whole.encode()).hexdigest()

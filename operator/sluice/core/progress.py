@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sluice.core.scope import Counts
 
 _STANDSTILL = 1.0
 """Bytes per second below which a copy stands still: there is no time left to tell."""
@@ -16,11 +19,13 @@ class Progress(NamedTuple):
         bytes: bytes in the target store, staged or published.
         total: bytes to copy.
         published: whether all of it can be read in the target.
+        streams: of a scope's copy, its streams by their state.
     """
 
     bytes: int
     total: int
     published: bool
+    streams: Counts | None = None
 
 
 class Pace(NamedTuple):

@@ -66,12 +66,16 @@ class Limits:
         bytes_per_second: over all tasks; None for no limit.
         slice_bytes: most bytes of one slice.
         slice_seconds: a slice ends at the first chunk boundary after this time.
+        parallelism: of many streams, how many are worked on at once.
+        stop_at_failure: whether, of many streams, no other one is begun once one has failed.
     """
 
     in_flight_bytes: int = 16 << 20
     bytes_per_second: int | None = None
     slice_bytes: int = SLICE_BYTES
     slice_seconds: float = SLICE_SECONDS
+    parallelism: int = 16
+    stop_at_failure: bool = False
 
 
 class StreamCopy:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.core.positions import PositionMap
     from sluice.core.progress import Pace, Progress
+    from sluice.core.scope import StreamResult
     from sluice.core.trouble import Trouble
 
 
@@ -150,7 +151,22 @@ class Planned:
     recorded: bool = False
 
 
-Answer = Complete | Planned
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeEnded:
+    """Nothing is left to do of a scope's copy: each stream is whole, has failed, or was stopped.
+
+    Attributes:
+        plan: what was to be copied in the last run.
+        results: of every stream, in the plan's order, those that are in no plan at the end.
+        kept: why the source's scope is there still after a move; None where it is gone, or stays.
+    """
+
+    plan: Plan
+    results: tuple[StreamResult, ...]
+    kept: str | None = None
+
+
+Answer = Complete | Planned | ScopeEnded
 """What the stores say about a copy."""
 
 
@@ -188,6 +204,8 @@ class World:
         controls: whether the driver's controls are as the spec wants them.
         answer: to Question.STATE, if it was asked.
         positions: the map in the ConfigMap, if the target is whole; None where there is none.
+        results: the hash of the results that the ConfigMaps of a scope's copy have; None where
+            they are not there, or not all of them.
         reading: to Question.PROGRESS, if it was asked.
         trouble: why the stores could not be asked.
     """
@@ -203,6 +221,7 @@ class World:
     controls: bool = True
     answer: Answer | None = None
     positions: PositionMap | None = None
+    results: str | None = None
     reading: Reading | None = None
     trouble: Trouble | None = None
 
@@ -247,6 +266,13 @@ class WritePositions:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteResults:
+    """Publish what is known of each stream of a scope, in ConfigMaps of bounded size."""
+
+    results: tuple[StreamResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WriteControls:
     """Tell the driver the limits."""
 
@@ -286,6 +312,7 @@ Action = (
     | DropPlan
     | WriteControls
     | WritePositions
+    | WriteResults
     | StartJob
     | DeleteJob
     | Abandon
