@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 
 /**
  * Pravega's own Java client behind a few commands: makes the tests' data and judges the results,
@@ -20,6 +21,8 @@ import java.util.concurrent.CompletionException;
  * ForeignClient URI serve                  reads a command from each line, until the input ends
  * </pre>
  *
+ * <p>{@code together} runs many commands side by side: see {@link Together}.
+ *
  * <p>Answers are {@code {"result": {...}}} or {@code {"error": "...", "type": "..."}}.
  */
 public final class ForeignClient {
@@ -28,17 +31,21 @@ public final class ForeignClient {
     private final Streams streams;
     private final Reads reads;
     private final Groups groups;
+    private final Tables tables;
     private final Writes writes;
     private final Copies copies;
     private final Many many;
+    private final Together together;
 
     private ForeignClient(Session session) {
         reads = new Reads(session);
         groups = new Groups(session);
+        tables = new Tables(session);
         streams = new Streams(session, reads);
         writes = new Writes(session);
         copies = new Copies(session, reads);
         many = new Many(session);
+        together = new Together(this::run);
     }
 
     /** Runs one command or serves many. */
@@ -77,7 +84,8 @@ public final class ForeignClient {
     private Map<String, Object> answer(List<String> words) {
         Map<String, Object> answer = new LinkedHashMap<>();
         try {
-            answer.put("result", run(Command.parse(words)));
+            boolean many = words.get(0).equals("together");
+            answer.put("result", many ? together.run(words) : run(words));
         } catch (Exception e) {
             e.printStackTrace();
             Throwable cause = rootOf(e);
@@ -87,11 +95,14 @@ public final class ForeignClient {
         return answer;
     }
 
-    private Map<String, Object> run(Command command) throws Exception {
+    private Map<String, Object> run(List<String> words) throws Exception {
+        Command command = Command.parse(words);
         return switch (command.name()) {
             case "ping" -> Map.of();
             case "createScope" -> streams.createScope(command);
             case "create" -> streams.create(command);
+            case "update" -> streams.update(command);
+            case "configuration" -> streams.configuration(command);
             case "seal" -> streams.seal(command);
             case "delete" -> streams.delete(command);
             case "deleteScope" -> streams.deleteScope(command);
@@ -109,6 +120,8 @@ public final class ForeignClient {
             case "groupCuts" -> groups.cuts(command);
             case "readGroup" -> groups.read(command);
             case "leaveGroup" -> groups.leave(command);
+            case "createTable" -> tables.create(command);
+            case "deleteTable" -> tables.delete(command);
             case "startReaders" -> reads.start(command);
             case "readSoFar" -> reads.soFar(command);
             case "stopReaders" -> reads.stop(command);
@@ -122,7 +135,8 @@ public final class ForeignClient {
 
     private static Throwable rootOf(Throwable error) {
         Throwable root = error;
-        while (root instanceof CompletionException && root.getCause() != null) {
+        while ((root instanceof CompletionException || root instanceof ExecutionException)
+                && root.getCause() != null) {
             root = root.getCause();
         }
         return root;

@@ -3,7 +3,6 @@ import io.pravega.client.batch.SegmentRange;
 import io.pravega.client.control.impl.SegmentCollection;
 import io.pravega.client.segment.impl.Segment;
 import io.pravega.client.stream.DeleteScopeFailedException;
-import io.pravega.client.stream.ScalingPolicy;
 import io.pravega.client.stream.Stream;
 import io.pravega.client.stream.StreamConfiguration;
 import io.pravega.client.stream.StreamCut;
@@ -34,15 +33,29 @@ final class Streams {
         return Map.of("changed", session.streams.createScope(command.scope()));
     }
 
+    /** Makes a stream, and its scope; see {@link Policies}. */
     Map<String, Object> create(Command command) {
         session.streams.createScope(command.scope());
-        StreamConfiguration configuration =
-                StreamConfiguration.builder()
-                        .scalingPolicy(ScalingPolicy.fixed(command.count("segments", 1)))
-                        .build();
+        StreamConfiguration configuration = Policies.configuration(command);
         return Map.of(
                 "changed",
                 session.streams.createStream(command.scope(), command.stream(), configuration));
+    }
+
+    /** Gives a stream another configuration; see {@link Policies}. */
+    Map<String, Object> update(Command command) {
+        StreamConfiguration configuration = Policies.configuration(command);
+        return Map.of(
+                "changed",
+                session.streams.updateStream(command.scope(), command.stream(), configuration));
+    }
+
+    /** Tells how a stream is configured. */
+    Map<String, Object> configuration(Command command) {
+        return Policies.report(
+                session.controller
+                        .getStreamConfiguration(command.scope(), command.stream())
+                        .join());
     }
 
     Map<String, Object> seal(Command command) {

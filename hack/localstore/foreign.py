@@ -15,6 +15,7 @@ from localstore.foreign_jvm import (
     given,
     local_launch,
 )
+from localstore.foreign_many import ForeignMany
 
 __all__ = ["Following", "ForeignClient", "ForeignClientError"]
 
@@ -46,7 +47,7 @@ class Following:
         return reports.Read(**self._call("stopReaders", arguments, patience + SECONDS))
 
 
-class ForeignClient(ForeignGroups):
+class ForeignClient(ForeignGroups, ForeignMany):
     """The official client, for one store.
 
     Calls may come from several threads and are answered one after the other. A call that misses
@@ -121,6 +122,14 @@ class ForeignClient(ForeignGroups):
         if not answer["scope"]:
             return None
         return [name for name in answer["streams"] if not name.startswith("_MARK")]
+
+    def create_table(self, scope: str, table: str) -> bool:
+        """Makes a key-value table, and tells whether it is new."""
+        return self._changed("createTable", _table(scope, table))
+
+    def delete_table(self, scope: str, table: str) -> bool:
+        """Deletes a key-value table, and tells whether it was there."""
+        return self._changed("deleteTable", _table(scope, table))
 
     def truncate(
         self,
@@ -317,31 +326,9 @@ class ForeignClient(ForeignGroups):
         }
         return reports.Copied(**self._call("copy", arguments, seconds))
 
-    def create_many(self, scope: str, prefix: str, count: int, *, threads: int) -> list[float]:
-        """Makes streams `prefix0`, `prefix1`, ... of one segment, and their scope.
-
-        Args:
-            scope: Their scope.
-            prefix: What their names begin with.
-            count: How many.
-            threads: How many at a time.
-
-        Returns:
-            After how many seconds each was there.
-        """
-        return self._each("createMany", scope, prefix, count, threads)
-
-    def delete_many(self, scope: str, prefix: str, count: int, *, threads: int) -> list[float]:
-        """Seals and deletes such streams; after how many seconds each was gone."""
-        return self._each("deleteMany", scope, prefix, count, threads)
-
     def token(self, scope: str, stream: str) -> str:
         """Gets what a segment store wants to see where one must log in, good for reading."""
         return str(self._call("token", _of(scope, stream))["token"])
-
-    def _each(self, command: str, scope: str, prefix: str, count: int, threads: int) -> list[float]:
-        arguments = {"scope": scope, "prefix": prefix, "count": count, "threads": threads}
-        return [float(second) for second in self._call(command, arguments)["seconds"]]
 
     def _call(
         self, command: str, arguments: Mapping[str, object], seconds: float = SECONDS
@@ -351,6 +338,10 @@ class ForeignClient(ForeignGroups):
 
 def _of(scope: str, stream: str) -> dict[str, object]:
     return {"scope": scope, "stream": stream}
+
+
+def _table(scope: str, table: str) -> dict[str, object]:
+    return {"scope": scope, "table": table}
 
 
 def _list(numbers: Iterable[int]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sluice.stores.groups import ReaderGroups
 from sluice.stores.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from sluice.core.groups import GroupConfig, GroupName, GroupSettings, GroupState
     from sluice.core.model import (
         Health,
         KeyRange,
@@ -52,6 +52,11 @@ class Stream(NamedTuple):
     head: tuple[Segment, ...]
     tail: tuple[Segment, ...]
     sealed: bool
+
+    @property
+    def is_one_generation(self) -> bool:
+        """Whether the head is the tail: then it is all that `Catalog.generations` would tell."""
+        return self.head == self.tail
 
 
 class Block(NamedTuple):
@@ -208,10 +213,12 @@ class Catalog(Protocol):
     def delete_scope(self, scope: str) -> bool:
         """Delete an empty scope; False when there is none.
 
-        A store may be damaged by a refusal that it gives itself: look for streams before.
+        A store may be damaged by a refusal that it gives itself: look for streams before, and for
+        key-value tables. A reader group counts too: it has an internal stream. Never delete that
+        one alone, for the group stays without it, unseen, and keeps the scope from being deleted.
 
         Raises:
-            ScopeNotEmpty: there are streams in it, internal ones perhaps.
+            ScopeNotEmpty: there are streams in it, internal ones perhaps, or key-value tables.
         """
         ...
 
@@ -236,6 +243,16 @@ class Catalog(Protocol):
                 those that the store makes and deletes together with another stream.
             most: more need not be looked for once there are so many: for those who only want to
                 know whether there are. What the store makes with streams may then be among them.
+
+        Raises:
+            ScopeNotFound: there is no such scope.
+        """
+        ...
+
+    def list_key_value_tables(self, scope: str) -> list[str]:
+        """Names of a scope's key-value tables that one may read, sorted.
+
+        They have no streams, not even internal ones, and may have names that streams have too.
 
         Raises:
             ScopeNotFound: there is no such scope.
@@ -282,8 +299,8 @@ class Catalog(Protocol):
         ...
 
 
-class Store(Catalog, Segments, Transactions, Protocol):
-    """A stream store: its catalog, its segments, and transactions between the two."""
+class Store(Catalog, Segments, Transactions, ReaderGroups, Protocol):
+    """A stream store: its catalog, its segments, transactions between the two, and who reads."""
 
     def probe(self) -> Health:
         """Ask whether the store is there, knows us, and speaks a protocol that we speak.
@@ -322,46 +339,6 @@ class Store(Catalog, Segments, Transactions, Protocol):
 
         Returns:
             For each scale event the ids, in the order of its key ranges.
-        """
-        ...
-
-    def reader_group(self, group: GroupName) -> GroupConfig | None:
-        """How a reader group is configured; None when there is none."""
-        ...
-
-    def group_state(self, group: GroupName) -> GroupState:
-        """How far a reader group has read.
-
-        Raises:
-            ReaderGroupNotFound: there is none, or it is being made.
-            ProtocolError: its readers are of a version that we do not know.
-        """
-        ...
-
-    def create_reader_group(
-        self,
-        group: GroupName,
-        start: Mapping[StreamName, Mapping[int, int]],
-        *,
-        settings: GroupSettings,
-        identity: UUID,
-    ) -> bool:
-        """Make a reader group that begins at a cut of each stream, and reads on without end.
-
-        Args:
-            group: its name; nothing is changed where there is one.
-            start: offsets by segment id, by stream.
-            settings: of it.
-            identity: of the one to be made; see `core.identity.group_identity`. Making it can be
-                repeated, with another one, after it was cut off anywhere.
-
-        Returns:
-            False when it is there and began at these positions; it may have read on since.
-
-        Raises:
-            ReaderGroupExists: there is one of that name that began somewhere else.
-            ScopeNotFound: there is no such scope.
-            InvalidSpec: the store does not allow the name.
         """
         ...
 

@@ -105,7 +105,7 @@ class ModelCatalog:
         """See Catalog."""
 
         def act() -> bool:
-            if any(name.scope == scope for name in self._world.streams):
+            if any(name.scope == scope for name in (*self._world.streams, *self._world.tables)):
                 self._world.refusals += 1
                 raise ScopeNotEmpty(scope)
             there = scope in self._world.scopes
@@ -140,6 +140,16 @@ class ModelCatalog:
             )[:most]
 
         return self._call(f"list_streams {scope} {tag}", act)
+
+    def list_key_value_tables(self, scope: str) -> list[str]:
+        """See Catalog."""
+
+        def act() -> list[str]:
+            if scope not in self._world.scopes:
+                raise ScopeNotFound(scope)
+            return sorted(table.stream for table in self._world.tables if table.scope == scope)
+
+        return self._call(f"list_key_value_tables {scope}", act)
 
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
         """See Catalog."""

@@ -96,6 +96,7 @@ class World:
     def __init__(self) -> None:
         self.scopes: set[str] = {"in", "out"}
         self.streams: dict[StreamName, ModelStream] = {}
+        self.tables: set[StreamName] = set()  # key-value tables, which have names as streams do
         self.segments: dict[str, ModelSegment] = {}
         self.groups: dict[GroupName, ModelGroup] = {}
         self.numbers: defaultdict[StreamName, int] = defaultdict(int)

@@ -45,20 +45,26 @@ class Controller(Transactions):
 
     async def delete_scope(self, scope: str) -> bool:
         """Delete an empty scope; False when there is none. ScopeNotEmpty."""
-        # The store (0.13.0) refuses to delete a scope with streams, and yet drops its index of
-        # tags: no tagged stream can then be made or updated there. So it is not even asked.
+        # The store (0.13.0) refuses to delete a scope with streams or key-value tables, and yet
+        # drops its index of tags: no tagged stream can then be made or updated there. So it is not
+        # even asked.
         doing = f"delete the scope {scope}"
-        not_empty = ScopeNotEmpty(f"the scope {scope} has streams")
-        request = pb.StreamsInScopeRequest(scope=pb.ScopeInfo(scope=scope))
-        page = await self.call(self.stub.listStreamsInScope, request, doing)
-        if page.streams:
-            raise not_empty
-        reply = await self.call(self.stub.deleteScope, pb.ScopeInfo(scope=scope), doing)
+        inside = pb.ScopeInfo(scope=scope)
+        streams = pb.StreamsInScopeRequest(scope=inside)
+        if (await self.call(self.stub.listStreamsInScope, streams, doing)).streams:
+            raise ScopeNotEmpty(f"the scope {scope} has streams")
+        tables = pb.KVTablesInScopeRequest(scope=inside)
+        if (await self.call(self.stub.listKeyValueTablesInScope, tables, doing)).kvtables:
+            raise ScopeNotEmpty(f"the scope {scope} has key-value tables")
+        reply = await self.call(self.stub.deleteScope, inside, doing)
         return settle(
             reply,
             doing,
             SCOPE_NOT_FOUND=False,
-            SCOPE_NOT_EMPTY=not_empty,
+            SCOPE_NOT_EMPTY=ScopeNotEmpty(
+                f"the scope {scope} has something in it that came this moment, or that nobody can"
+                " list, such as a reader group without its stream"
+            ),
         )
 
     async def scope_exists(self, scope: str) -> bool:
@@ -115,6 +121,20 @@ class Controller(Transactions):
             found = visible(names, internal=internal)
             if not reply.streams or (most is not None and len(found) >= most):
                 return sorted(found)
+            token = reply.continuationToken.token
+
+    async def list_key_value_tables(self, scope: str) -> list[str]:
+        """Names of a scope's key-value tables, sorted. ScopeNotFound."""
+        doing = f"list the key-value tables of {scope}"
+        inside, names, token = pb.ScopeInfo(scope=scope), set[str](), ""
+        while True:
+            at = pb.ContinuationToken(token=token)
+            request = pb.KVTablesInScopeRequest(scope=inside, continuationToken=at)
+            reply = await self.call(self.stub.listKeyValueTablesInScope, request, doing)
+            settle(reply, doing, SCOPE_NOT_FOUND=no_scope(scope))
+            if not reply.kvtables:
+                return sorted(names)
+            names.update(table.kvtName for table in reply.kvtables)
             token = reply.continuationToken.token
 
     # Streams

@@ -136,14 +136,19 @@ async def configuration(controller: Controller, name: StreamName) -> StreamConfi
 
 
 async def describe(controller: Controller, name: StreamName) -> Stream | None:
-    """The stream as it is now; None when it (or its scope) does not exist."""
+    """The stream as it is now; None when it (or its scope) does not exist.
+
+    One that was never scaled has only the segments that it was made with, which is most of what
+    there is to ask.
+    """
     try:
-        config, oldest, tail = await asyncio.gather(
-            controller.configuration(name),
-            controller.head_segments(name),
-            controller.current_segments(name),
+        config, tail = await asyncio.gather(
+            controller.configuration(name), controller.current_segments(name)
         )
         sealed = not tail
+        if not sealed and not any(names.epoch_of(segment.id) for segment in tail):
+            return Stream(config=config, head=tail, tail=tail, sealed=False)
+        oldest = await controller.head_segments(name)
         head = await _with_keys(controller, name, oldest)
         if sealed:
             tail = await _last_epoch(controller, name, max(map(names.epoch_of, oldest)))

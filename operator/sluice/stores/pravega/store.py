@@ -198,6 +198,10 @@ class PravegaStore(PravegaSegments):
             lambda controller: controller.list_streams(scope, tag, internal=internal, most=most)
         )
 
+    def list_key_value_tables(self, scope: str) -> list[str]:
+        """Names of a scope's key-value tables, sorted. ScopeNotFound."""
+        return self._directory.run(lambda controller: controller.list_key_value_tables(scope))
+
     def create_stream(self, name: StreamName, config: StreamConfig) -> bool:
         """Make a stream with uniform key ranges; False when it exists. ScopeNotFound."""
         return self._directory.run(lambda controller: controller.create_stream(name, config))

@@ -372,6 +372,40 @@ class StreamsInScopeResponse(_message.Message):
     status: StreamsInScopeResponse.Status
     def __init__(self, streams: _Optional[_Iterable[_Union[StreamInfo, _Mapping]]] = ..., continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ..., status: _Optional[_Union[StreamsInScopeResponse.Status, str]] = ...) -> None: ...
 
+class KeyValueTableInfo(_message.Message):
+    __slots__ = ("scope", "kvtName")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KVTNAME_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    kvtName: str
+    def __init__(self, scope: _Optional[str] = ..., kvtName: _Optional[str] = ...) -> None: ...
+
+class KVTablesInScopeRequest(_message.Message):
+    __slots__ = ("scope", "continuationToken")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATIONTOKEN_FIELD_NUMBER: _ClassVar[int]
+    scope: ScopeInfo
+    continuationToken: ContinuationToken
+    def __init__(self, scope: _Optional[_Union[ScopeInfo, _Mapping]] = ..., continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ...) -> None: ...
+
+class KVTablesInScopeResponse(_message.Message):
+    __slots__ = ("kvtables", "continuationToken", "status")
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[KVTablesInScopeResponse.Status]
+        FAILURE: _ClassVar[KVTablesInScopeResponse.Status]
+        SCOPE_NOT_FOUND: _ClassVar[KVTablesInScopeResponse.Status]
+    SUCCESS: KVTablesInScopeResponse.Status
+    FAILURE: KVTablesInScopeResponse.Status
+    SCOPE_NOT_FOUND: KVTablesInScopeResponse.Status
+    KVTABLES_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATIONTOKEN_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    kvtables: _containers.RepeatedCompositeFieldContainer[KeyValueTableInfo]
+    continuationToken: ContinuationToken
+    status: KVTablesInScopeResponse.Status
+    def __init__(self, kvtables: _Optional[_Iterable[_Union[KeyValueTableInfo, _Mapping]]] = ..., continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ..., status: _Optional[_Union[KVTablesInScopeResponse.Status, str]] = ...) -> None: ...
+
 class CreateScopeStatus(_message.Message):
     __slots__ = ("status",)
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

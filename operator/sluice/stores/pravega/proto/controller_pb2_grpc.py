@@ -64,6 +64,11 @@ class ControllerServiceStub:
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeWithTagRequest.SerializeToString,
                 response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeResponse.FromString,
                 _registered_method=True)
+        self.listKeyValueTablesInScope = channel.unary_unary(
+                '/io.pravega.controller.stream.api.grpc.v1.ControllerService/listKeyValueTablesInScope',
+                request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.KVTablesInScopeRequest.SerializeToString,
+                response_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.KVTablesInScopeResponse.FromString,
+                _registered_method=True)
         self.createStream = channel.unary_unary(
                 '/io.pravega.controller.stream.api.grpc.v1.ControllerService/createStream',
                 request_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamConfig.SerializeToString,
@@ -207,6 +212,12 @@ class ControllerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def listStreamsInScopeForTag(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def listKeyValueTablesInScope(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -375,6 +386,11 @@ def add_ControllerServiceServicer_to_server(servicer, server):
                     servicer.listStreamsInScopeForTag,
                     request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeWithTagRequest.FromString,
                     response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeResponse.SerializeToString,
+            ),
+            'listKeyValueTablesInScope': grpc.unary_unary_rpc_method_handler(
+                    servicer.listKeyValueTablesInScope,
+                    request_deserializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.KVTablesInScopeRequest.FromString,
+                    response_serializer=sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.KVTablesInScopeResponse.SerializeToString,
             ),
             'createStream': grpc.unary_unary_rpc_method_handler(
                     servicer.createStream,
@@ -644,6 +660,33 @@ class ControllerService:
             '/io.pravega.controller.stream.api.grpc.v1.ControllerService/listStreamsInScopeForTag',
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeWithTagRequest.SerializeToString,
             sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.StreamsInScopeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def listKeyValueTablesInScope(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/io.pravega.controller.stream.api.grpc.v1.ControllerService/listKeyValueTablesInScope',
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.KVTablesInScopeRequest.SerializeToString,
+            sluice_dot_stores_dot_pravega_dot_proto_dot_controller__pb2.KVTablesInScopeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,97 @@
+"""What keeps a scope that has no streams: key-value tables and reader groups."""
+
+from uuid import uuid4
+
+import pytest
+
+from localstore import ForeignClient
+from sluice.core.groups import GroupName
+from sluice.core.model import StreamConfig, StreamName
+from sluice.errors import ScopeNotEmpty, ScopeNotFound
+from sluice.stores.pravega.store import PravegaStore
+
+
+@pytest.fixture
+def own(store: PravegaStore) -> str:
+    """Gives a scope that a test has for itself."""
+    name = f"kept-{uuid4().hex[:8]}"
+    assert store.create_scope(name)
+    return name
+
+
+def test_key_value_tables_are_listed_by_name(
+    store: PravegaStore, foreign: ForeignClient, own: str
+) -> None:
+    """Those of the scope, as they come and go; of a missing scope it is said that it is missing."""
+    assert store.list_key_value_tables(own) == []
+    for table in ("users", "carts"):
+        assert foreign.create_table(own, table)
+        assert not foreign.create_table(own, table)
+    assert store.list_key_value_tables(own) == ["carts", "users"]
+    assert foreign.delete_table(own, "users")
+    assert not foreign.delete_table(own, "users")
+    assert store.list_key_value_tables(own) == ["carts"]
+    with pytest.raises(ScopeNotFound, match="no-such-scope"):
+        store.list_key_value_tables("no-such-scope")
+
+
+def test_a_key_value_table_has_no_streams(
+    store: PravegaStore, foreign: ForeignClient, own: str
+) -> None:
+    """Not even internal ones: a stream of the same name is another thing, and may come and go."""
+    foreign.create_table(own, "both")
+    assert store.list_streams(own, internal=True) == []
+    name = StreamName(scope=own, stream="both")
+    assert store.describe(name) is None
+    assert store.create_stream(name, StreamConfig())
+    assert store.list_streams(own, internal=True) == ["both"]
+    store.seal_stream(name)
+    assert store.delete_stream(name)
+    assert store.list_key_value_tables(own) == ["both"]
+
+
+def test_a_scope_with_a_key_value_table_is_not_deleted(
+    store: PravegaStore, foreign: ForeignClient, own: str
+) -> None:
+    """Nothing in it, its index of tags too, suffers; without the table it can be deleted."""
+    foreign.create_table(own, "table")
+    with pytest.raises(ScopeNotEmpty, match="key-value tables"):
+        store.delete_scope(own)
+    assert store.list_key_value_tables(own) == ["table"]
+    tagged = StreamName(scope=own, stream="tagged")
+    assert store.create_stream(tagged, StreamConfig(tags=("tag",)))
+    assert store.list_streams(own, "tag") == ["tagged"]
+    foreign.delete(own, tagged.stream)
+    foreign.delete_table(own, "table")
+    assert store.delete_scope(own)
+
+
+def test_a_scope_with_a_reader_group_is_not_deleted(
+    store: PravegaStore, foreign: ForeignClient, own: str
+) -> None:
+    """Its internal stream outlives the streams that it reads, and goes with the group alone."""
+    foreign.create(own, "s")
+    assert foreign.create_group(own, "group", "s")
+    foreign.delete(own, "s")
+    assert store.list_streams(own, internal=True) == ["_RGgroup"]
+    with pytest.raises(ScopeNotEmpty):
+        store.delete_scope(own)
+    foreign.delete_group(own, "group")
+    assert store.list_streams(own, internal=True) == []
+    assert store.delete_scope(own)
+
+
+def test_a_reader_group_outlives_its_internal_stream(
+    store: PravegaStore, foreign: ForeignClient, own: str
+) -> None:
+    """Nothing lists it then, and its scope is refused: so that stream is nobody's to delete."""
+    foreign.create(own, "s")
+    foreign.create_group(own, "group", "s")
+    for stream in store.list_streams(own, internal=True):
+        name = StreamName(scope=own, stream=stream)
+        store.seal_stream(name)
+        assert store.delete_stream(name)
+    assert store.list_streams(own, internal=True) == []
+    assert store.reader_group(GroupName(own, "group")) is not None
+    with pytest.raises(ScopeNotEmpty, match="a reader group"):
+        store.delete_scope(own)
