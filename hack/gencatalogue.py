@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.errors import Category
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue.py: change that."
+NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue: change that."
 
 PLACES = {
     Place.READY: "conditions, event",
@@ -69,14 +69,15 @@ An attempt in `status.history` has an outcome:
 {table(("outcome", "meaning"), OUTCOMES)}
 ## Failures
 
-Said in the conditions, in an event, and by a StreamCopy in `status.lastFailure` with the category,
-which tells whose move it is. The message has the names concerned; what to do may stand there in
-other words, where more is known.
+Said in the conditions, in an event, and by a copy in `status.lastFailure` with the category, which
+tells whose move it is. The message has the names concerned; what to do may stand there in other
+words, where more is known. A ScopeCopy says in `status.failedStreams` why single streams cannot be
+copied; the others go on.
 
 {table(FAILURES, map(failure_row, failures()))}
 ### What follows from a failure
 
-A StreamCopy does one of four things:
+A copy does one of four things:
 
 {then()}
 {backoffs()}
@@ -155,7 +156,7 @@ def failure_row(failure: Failure) -> tuple[str, ...]:
 
 
 def what_follows(failure: Failure) -> str:
-    """What a StreamCopy does after a failure."""
+    """What a copy does after a failure."""
     if failure.waits:
         return WAITS
     verdict = judged(failure.category, retryable=failure.retryable)

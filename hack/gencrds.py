@@ -46,11 +46,8 @@ def generate() -> dict[Path, str]:
 
 def introduction() -> str:
     """The reference's beginning."""
-    frozen = " and\n".join(
-        f"`{path}: {yaml.safe_dump(field['default']).splitlines()[0]}`"
-        for kind in KINDS
-        for path, field in fields(structural(kind)["properties"]["spec"], "spec")
-        if "default" in field
+    frozen = "".join(
+        f"- {kind.name}: {', '.join(_frozen(kind))}\n" for kind in KINDS if _frozen(kind)
     )
     return f"""<!-- {NOTE} -->
 # Reference of the resources
@@ -58,10 +55,21 @@ def introduction() -> str:
 Group `{GROUP}`, version `{VERSION}`, namespaced, category `streams` (`kubectl get streams`). The
 same texts are in `kubectl explain`. Fields that are not listed are refused.
 
-Of the defaults in a spec, the API server writes only
-{frozen} into a resource. The others
-are filled in by the operator and by `sluice run` when they read it.
+Of the defaults in a spec, the API server writes only these into a resource:
+
+{frozen}
+The others are filled in by the operator and by `sluice run` when they read it.
 """
+
+
+def _frozen(kind: Kind) -> list[str]:
+    """The fields of a kind whose defaults are written into a resource, each with its default."""
+    spec = structural(kind)["properties"]["spec"]
+    return [
+        f"`{path}: {yaml.safe_dump(field['default']).splitlines()[0]}`"
+        for path, field in fields(spec, "spec")
+        if "default" in field
+    ]
 
 
 def chapter(kind: Kind) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -16,17 +16,14 @@ from sluice.api.status import (
     StatusModel,
     Time,
     Token,
+    head,
 )
 
 MOST_STREAMS: Final = 50
 """Streams that a status names; it counts all of them."""
 
 
-def _some(most: int, value: Any) -> Any:
-    return value[:most] if isinstance(value, list | tuple) else value
-
-
-_OWNERS = BeforeValidator(partial(_some, 64))
+_OWNERS = BeforeValidator(partial(head, 64))
 
 
 class OwnerStatus(StatusModel):
@@ -64,7 +61,7 @@ class EphemeralStreamStatus(ResourceStatus):
     streams: Annotated[
         tuple[Name, ...],
         Field(max_length=MOST_STREAMS),
-        BeforeValidator(partial(_some, MOST_STREAMS)),
+        BeforeValidator(partial(head, MOST_STREAMS)),
     ] = Field(default=(), description=f"Their names, at most {MOST_STREAMS} of them.")
     owners: Annotated[tuple[OwnerStatus, ...], Field(max_length=64), _OWNERS] = Field(
         default=(), description="The owners, in the order of the spec."

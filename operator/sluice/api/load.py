@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from sluice.api.common import GROUP
 from sluice.api.ephemeralstream import EphemeralStream
+from sluice.api.scopecopy import ScopeCopy
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.errors import InvalidSpec
@@ -17,8 +18,9 @@ from sluice.errors import InvalidSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-KINDS: dict[str, type[EphemeralStream | StreamCopy | StreamStore]] = {
+KINDS: dict[str, type[EphemeralStream | ScopeCopy | StreamCopy | StreamStore]] = {
     "EphemeralStream": EphemeralStream,
+    "ScopeCopy": ScopeCopy,
     "StreamCopy": StreamCopy,
     "StreamStore": StreamStore,
 }
@@ -27,12 +29,27 @@ KINDS: dict[str, type[EphemeralStream | StreamCopy | StreamStore]] = {
 
 @dataclass(slots=True)
 class Resources:
-    """The resources of a file: copies in its order, stores by (namespace, name)."""
+    """The resources of a file.
 
-    copies: list[StreamCopy] = field(default_factory=list)
+    Attributes:
+        order: the copies, of streams and of scopes, in the file's order.
+        stores: what they name, by (namespace, name).
+    """
+
+    order: list[StreamCopy | ScopeCopy] = field(default_factory=list)
     stores: dict[tuple[str, str], StreamStore] = field(default_factory=dict)
 
-    def store(self, copy: StreamCopy, name: str, *, side: str) -> StreamStore:
+    @property
+    def copies(self) -> list[StreamCopy]:
+        """The copies of streams."""
+        return [copy for copy in self.order if isinstance(copy, StreamCopy)]
+
+    @property
+    def scopes(self) -> list[ScopeCopy]:
+        """The copies of whole scopes."""
+        return [copy for copy in self.order if isinstance(copy, ScopeCopy)]
+
+    def store(self, copy: StreamCopy | ScopeCopy, name: str, *, side: str) -> StreamStore:
         """The store that a copy names.
 
         Raises:
@@ -41,7 +58,7 @@ class Resources:
         found = self.stores.get((copy.metadata.namespace, name))
         if found is None:
             raise InvalidSpec(
-                f"StreamCopy {copy.metadata.name!r} names StreamStore {name!r}, which is not in "
+                f"{copy.kind} {copy.metadata.name!r} names StreamStore {name!r}, which is not in "
                 f"the file (namespace {copy.metadata.namespace!r})",
                 field=f"spec.{side}.storeRef.name",
                 remedy="Add the StreamStore to the file, or correct the name.",
@@ -54,11 +71,11 @@ def load(text: str, *, copies: bool = True) -> Resources:
 
     Args:
         text: the text.
-        copies: whether there has to be a StreamCopy.
+        copies: whether there has to be a StreamCopy or a ScopeCopy.
 
     Raises:
         InvalidSpec: the text is no YAML, a resource has a wrong, missing or unknown field, two
-            have one name, or there is no StreamCopy.
+            have one name, or there is no copy.
     """
     try:
         documents = list(yaml.safe_load_all(text))
@@ -69,11 +86,12 @@ def load(text: str, *, copies: bool = True) -> Resources:
     for number, document in enumerate(documents, start=1):
         if document is not None:
             _add(resources, document, number)
-    if copies and not resources.copies:
+    if copies and not resources.order:
         raise InvalidSpec(
-            "there is no StreamCopy in the file",
+            "there is no StreamCopy and no ScopeCopy in the file",
             field="kind",
-            remedy="Write a document with apiVersion sluice.dev/v1alpha1 and kind StreamCopy.",
+            remedy="Write a document with apiVersion sluice.dev/v1alpha1 and kind StreamCopy or "
+            "ScopeCopy.",
         )
     return resources
 
@@ -103,13 +121,14 @@ def _add(resources: Resources, document: Any, number: int) -> None:
         if key in resources.stores:
             raise InvalidSpec(f"there are two StreamStores {key[1]!r}", field="metadata.name")
         resources.stores[key] = resource
-    elif isinstance(resource, StreamCopy):
-        same = [c for c in resources.copies if c.metadata == resource.metadata]
-        if same:
+    elif isinstance(resource, StreamCopy | ScopeCopy):
+        names = [(copy.kind, copy.metadata) for copy in resources.order]
+        if (resource.kind, resource.metadata) in names:
+            many = "StreamCopies" if isinstance(resource, StreamCopy) else "ScopeCopies"
             raise InvalidSpec(
-                f"there are two StreamCopies {resource.metadata.name!r}", field="metadata.name"
+                f"there are two {many} {resource.metadata.name!r}", field="metadata.name"
             )
-        resources.copies.append(resource)
+        resources.order.append(resource)
 
 
 def invalid(error: ValidationError, where: str) -> InvalidSpec:

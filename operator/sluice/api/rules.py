@@ -85,3 +85,18 @@ def frozen() -> JsonDict:
     All other defaults are the operator's: they may change with it, and are no part of the API.
     """
     return {FROZEN: True}
+
+
+def following(**places: tuple[str, ...]) -> Callable[[dict[str, Any]], None]:
+    """The change to a model's schema by which fields of its own stand behind some of its base."""
+
+    def change(schema: dict[str, Any]) -> None:
+        fields = schema["properties"]
+        own = {name: fields.pop(name) for names in places.values() for name in names}
+        schema["properties"] = {
+            name: {**fields, **own}[name]
+            for before in fields
+            for name in (before, *places.get(before, ()))
+        }
+
+    return change

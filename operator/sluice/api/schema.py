@@ -15,6 +15,8 @@ from sluice.api.common import GROUP, VERSION, Resource
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.rules import FROZEN, RULES, Rule
+from sluice.api.scope_status import ScopeCopyStatus
+from sluice.api.scopecopy import ScopeCopy
 from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus, StreamStoreStatus
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
@@ -172,6 +174,36 @@ KINDS: Final = (
             "Absent otherwise.",
             ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
             ConditionType.VERIFIED: "The staged bytes were read again and are the source's.",
+        },
+    ),
+    Kind(
+        model=ScopeCopy,
+        status=ScopeCopyStatus,
+        plural="scopecopies",
+        short="sccp",
+        columns=(
+            *_READY,
+            Column("Streams", ".status.streams.summary"),
+            Column("Progress", ".status.progress.summary"),
+            Column("Rate", ".status.progress.rate"),
+            _AGE,
+            Column("Source", ".status.source", wide=True),
+            Column("Target", ".spec.target.scope", wide=True),
+            Column("Failed", ".status.streams.failed", "integer", wide=True),
+            Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
+            Column("Attempts", ".status.attempts", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The copy is done: every target can be read whole.",
+            ConditionType.SUCCEEDED: "The copy is done. False: streams could not be copied, or it "
+            "failed as a whole; neither is tried again by itself.",
+            ConditionType.RECONCILING: "Work goes on, or waits for the next attempt. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
+            ConditionType.VERIFIED: "The staged bytes of each stream were read again and are its "
+            "source's.",
         },
     ),
     Kind(

@@ -25,6 +25,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from sluice.api.rules import following
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,7 +42,7 @@ MOST_TOKEN: Final = 512
 _CUT = "..."
 
 
-def _cut(most: int, value: Any) -> Any:
+def cut(most: int, value: Any) -> Any:
     """A text of at most `most` characters; one that was cut ends in dots."""
     if isinstance(value, str) and len(value) > most:
         return value[: most - len(_CUT)] + _CUT
@@ -57,7 +59,7 @@ def _last(most: int, value: Any) -> Any:
     return value[-most:] if isinstance(value, list | tuple) else value
 
 
-def _head(most: int, value: Any) -> Any:
+def head(most: int, value: Any) -> Any:
     """The first `most` of a list."""
     return value[:most] if isinstance(value, list | tuple) else value
 
@@ -85,12 +87,12 @@ Count = Annotated[int, Field(ge=0, le=1 << 62)]
 Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
 """A number of things that are few."""
 
-ShortText = Annotated[str, Field(max_length=128), BeforeValidator(partial(_cut, 128))]
-Name = Annotated[str, Field(max_length=253), BeforeValidator(partial(_cut, 253))]
+ShortText = Annotated[str, Field(max_length=128), BeforeValidator(partial(cut, 128))]
+Name = Annotated[str, Field(max_length=253), BeforeValidator(partial(cut, 253))]
 Token = Annotated[str, Field(max_length=MOST_TOKEN), BeforeValidator(partial(_first, MOST_TOKEN))]
 """A text that is only compared; whoever compares takes the first `MOST_TOKEN` characters."""
-FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(_cut, 512))]
-Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(_cut, 4096))]
+FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(cut, 512))]
+Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(cut, 4096))]
 
 
 class ConditionType(StrEnum):
@@ -282,8 +284,8 @@ class StreamStoreStatus(ResourceStatus):
     )
 
 
-class StreamCopyStatus(ResourceStatus):
-    """How far the copy is and what became of it."""
+class CopyingStatus(ResourceStatus):
+    """How far a copy is, of one stream or of many, and what became of it."""
 
     copy_id: ShortText | None = Field(
         default=None,
@@ -292,8 +294,8 @@ class StreamCopyStatus(ResourceStatus):
     )
     source: Text | None = Field(
         default=None,
-        description="The stream that is copied, for a table; of several the first, and how many "
-        "follow.",
+        description="The stream or the scope that is copied, for a table; of several streams the "
+        "first, and how many follow.",
     )
     plan_ref: ObjectRef | None = Field(
         default=None, description="The ConfigMap that holds the plan."
@@ -301,12 +303,6 @@ class StreamCopyStatus(ResourceStatus):
     plan_hash: ShortText | None = Field(default=None, description="The SHA-256 of the plan.")
     job_ref: ObjectRef | None = Field(
         default=None, description="The Job of the attempt that runs, or ran last."
-    )
-    start_cut: Text | None = Field(
-        default=None, description="Where the copy begins in the source: `segment=offset,...`."
-    )
-    end_cut: Text | None = Field(
-        default=None, description="Where the copy ends in the source: `segment=offset,...`."
     )
     progress: Progress | None = Field(default=None, description="How far the copy is.")
     attempts: Number = Field(default=0, description="Attempts begun.")
@@ -323,6 +319,29 @@ class StreamCopyStatus(ResourceStatus):
     completion_time: Time | None = Field(
         default=None, description="When the copy was done or had failed."
     )
+    history: Annotated[
+        tuple[Attempt, ...],
+        Field(max_length=MOST_HISTORY),
+        BeforeValidator(partial(_last, MOST_HISTORY)),
+    ] = Field(default=(), description="The last attempts, oldest first.")
+
+
+class StreamCopyStatus(CopyingStatus):
+    """How far the copy is and what became of it."""
+
+    model_config = ConfigDict(
+        json_schema_extra=following(
+            jobRef=("startCut", "endCut"),
+            completionTime=("verification", "positionMapRef", "gaps"),
+        )
+    )
+
+    start_cut: Text | None = Field(
+        default=None, description="Where the copy begins in the source: `segment=offset,...`."
+    )
+    end_cut: Text | None = Field(
+        default=None, description="Where the copy ends in the source: `segment=offset,...`."
+    )
     verification: Verification | None = Field(
         default=None, description="What was compared before it was published."
     )
@@ -335,7 +354,7 @@ class StreamCopyStatus(ResourceStatus):
         Annotated[
             tuple[GapStatus, ...],
             Field(max_length=MOST_GAPS),
-            BeforeValidator(partial(_head, MOST_GAPS)),
+            BeforeValidator(partial(head, MOST_GAPS)),
         ]
         | None
     ) = Field(
@@ -343,8 +362,3 @@ class StreamCopyStatus(ResourceStatus):
         description="What the sources had lost before it was read, the first 100 gaps. "
         "Only with onTruncation: Record.",
     )
-    history: Annotated[
-        tuple[Attempt, ...],
-        Field(max_length=MOST_HISTORY),
-        BeforeValidator(partial(_last, MOST_HISTORY)),
-    ] = Field(default=(), description="The last attempts, oldest first.")

@@ -6,13 +6,19 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StoreName, StreamNameText
-from sluice.api.quantities import Bytes, MilliCpu
+from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StreamNameText
 from sluice.api.ranges import MOST_RANGES, Range
 from sluice.api.rules import Rule, exactly_one, frozen, immutable, rules
-
-DEFAULT_BACKOFF_LIMIT: Final = 6
-DEFAULT_PROFILE: Final = "default"
+from sluice.api.running import (
+    DEFAULT_BACKOFF_LIMIT,
+    BackoffLimit,
+    DeadlineSeconds,
+    Limits,
+    LimitsSpec,
+    Runtime,
+    RuntimeSpec,
+    Suspend,
+)
 
 MOST_SOURCES: Final = 64
 
@@ -22,11 +28,6 @@ _ONTO_ITSELF = (
     "the target is the source: a stream cannot be copied onto itself, "
     "name another stream, scope or store"
 )
-_NO_EXECUTORS = "there are no executor pods to describe: remove executor, or the 0 from executors"
-
-BackoffLimit = Annotated[int, Field(ge=0, le=100, strict=True)]
-DeadlineSeconds = Annotated[int, Field(ge=60, le=31_536_000, strict=True)]
-Executors = Annotated[int, Field(ge=0, le=256, strict=True)]
 
 
 class Source(ApiModel):
@@ -62,102 +63,6 @@ class Target(ApiModel):
         "again.",
         json_schema_extra=frozen(),
     )
-
-
-class LimitsSpec(ApiModel):
-    """What the copy may use. May be changed while it runs."""
-
-    bytes_per_second: Annotated[int, Bytes("1Ki", "1Ti")] | None = Field(
-        default=None,
-        description="Most bytes per second, over all tasks; no limit when left out. 1Ki to 1Ti.",
-    )
-    in_flight_bytes: Annotated[int, Bytes("1Mi", "1Gi")] | None = Field(
-        default=None,
-        description="Most bytes sent to the target store and not confirmed, over all tasks. "
-        "1Mi to 1Gi; Sluice chooses when left out.",
-    )
-
-
-class ResourcesSpec(ApiModel):
-    """The size of a pod. The profile bounds what may be asked for, and a JVM what is enough."""
-
-    cpu: Annotated[int, MilliCpu("100m", "256")] | None = Field(
-        default=None,
-        description='Processors that the pod asks for: 2, "1.5" or 500m. 100m to 256.',
-    )
-    memory: int | None = None
-
-
-class DriverResources(ResourcesSpec):
-    """The size of a driver."""
-
-    memory: Annotated[int, Bytes("512Mi", "1Ti")] | None = Field(
-        default=None,
-        description="Memory that the pod asks for and may use at most. 512Mi to 1Ti.",
-    )
-
-
-class ExecutorResources(ResourcesSpec):
-    """The size of an executor."""
-
-    memory: Annotated[int, Bytes("768Mi", "1Ti")] | None = Field(
-        default=None,
-        description="Memory that the pod asks for and may use at most. 768Mi to 1Ti.",
-    )
-
-
-class DriverSpec(ApiModel):
-    """The driver pod of a copy."""
-
-    resources: DriverResources = Field(
-        default=DriverResources(), description="Its size; what is left out comes from the profile."
-    )
-
-
-class ExecutorSpec(ApiModel):
-    """The executor pods of a copy."""
-
-    resources: ExecutorResources = Field(
-        default=ExecutorResources(), description="Their size; what is left out is the profile's."
-    )
-
-
-class RuntimeSpec(ApiModel):
-    """What the copy runs on. Tenants choose a profile and sizes, never a pod."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                "!has(self.executor) || !has(self.executors) || self.executors != 0",
-                _NO_EXECUTORS,
-                path=".executor",
-                reason="FieldValueForbidden",
-            )
-        )
-    )
-
-    profile: StoreName = Field(
-        default=DEFAULT_PROFILE,
-        description="One of the profiles that the administrator offers (Helm value `profiles`).",
-    )
-    executors: Executors | None = Field(
-        default=None,
-        description="Pods that copy beside the driver. With 0 the driver pod does all the work. "
-        "Sluice chooses by the source's size when left out.",
-    )
-    driver: DriverSpec = Field(default=DriverSpec(), description="The driver pod.")
-    executor: ExecutorSpec | None = Field(
-        default=None, description="The executor pods. Not allowed where executors is 0."
-    )
-
-    @field_validator("executor", mode="after")
-    @classmethod
-    def _executor_is_used(
-        cls, executor: ExecutorSpec | None, info: ValidationInfo
-    ) -> ExecutorSpec | None:
-        if executor is not None and info.data.get("executors") == 0:
-            raise ValueError(_NO_EXECUTORS)
-        return executor
 
 
 _NOT_MOVED = (
@@ -244,26 +149,11 @@ class StreamCopySpec(ApiModel):
         "sealed before its last bytes were copied, and is deleted. Cannot be changed.",
         json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
     )
-    suspend: bool = Field(
-        default=False,
-        strict=True,
-        description="Plan, but move no byte. A running copy stops and keeps what it has staged.",
-    )
-    limits: LimitsSpec = Field(
-        default=LimitsSpec(),
-        description="What the copy may use. May be changed while the copy runs.",
-    )
-    backoff_limit: BackoffLimit = Field(
-        default=DEFAULT_BACKOFF_LIMIT,
-        description="Attempts that may fail one after the other without any progress; "
-        "one more and the copy has failed.",
-    )
-    active_deadline_seconds: DeadlineSeconds | None = Field(
-        default=None,
-        description="Seconds from the first attempt after which a copy that is not done has "
-        "failed; no deadline when left out.",
-    )
-    runtime: RuntimeSpec = Field(default=RuntimeSpec(), description="What the copy runs on.")
+    suspend: Suspend = False
+    limits: Limits = LimitsSpec()
+    backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT
+    active_deadline_seconds: DeadlineSeconds = None
+    runtime: Runtime = RuntimeSpec()
 
     @field_validator("target", mode="after")
     @classmethod

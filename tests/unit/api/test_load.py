@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.api.load import load
-from sluice.api.streamcopy import LimitsSpec
+from sluice.api.running import LimitsSpec
 from sluice.errors import InvalidSpec
 from support.resources import COPY, REMOVED, STORE, changed, label, text
 

@@ -78,6 +78,12 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
         ("StreamCopy", "spec.onTruncation"): "Fail",
         ("StreamCopy", "spec.sourceOnComplete"): "Retain",
         ("StreamCopy", "status"): {"observedGeneration": -1},
+        ("ScopeCopy", "spec.target.scopePolicy"): "MustExist",
+        ("ScopeCopy", "spec.streams.includeEphemeral"): False,
+        ("ScopeCopy", "spec.onExists"): "Fail",
+        ("ScopeCopy", "spec.onTruncation"): "Fail",
+        ("ScopeCopy", "spec.sourceOnComplete"): "Retain",
+        ("ScopeCopy", "status"): {"observedGeneration": -1},
         ("StreamStore", "status"): {"observedGeneration": -1},
         ("EphemeralStream", "status"): {"observedGeneration": -1},
     }

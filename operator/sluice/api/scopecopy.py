@@ -1,0 +1,270 @@
+"""ScopeCopy: all streams of a scope, or those that are selected, each copied exactly once."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+
+from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName
+from sluice.api.rules import Rule, frozen, immutable, rules
+from sluice.api.running import (
+    DEFAULT_BACKOFF_LIMIT,
+    BackoffLimit,
+    DeadlineSeconds,
+    Limits,
+    LimitsSpec,
+    Runtime,
+    RuntimeSpec,
+    Suspend,
+)
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
+
+MOST_SELECTORS: Final = 256
+MOST_RENAMES: Final = 64
+
+_NAME = "[A-Za-z0-9._-]+"
+_ANOTHER = "make another copy, under another name"
+_NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names: correct value, or type"
+_ONTO_ITSELF = "source and target are one scope: rename the streams, or name another scope or store"
+_NO_GAPS = "copies that append record no gaps: take onTruncation: Fail, or onExists: Fail or Skip"
+_NOT_MOVED = (
+    "sourceOnComplete: Delete moves users' streams to new ones: take onExists: Fail or Skip, and "
+    "include no names that begin with _"
+)
+
+_Value = Annotated[str, Field(min_length=1, max_length=249)]
+_Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
+
+
+class ScopeSource(ApiModel):
+    """The scope to copy: its streams, each from its oldest byte to its end when the copy begins."""
+
+    store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
+    scope: ScopeName = Field(description="Its name.")
+
+
+class ScopeTarget(ApiModel):
+    """The scope to copy to."""
+
+    store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
+    scope: ScopeName = Field(description="Its name.")
+    scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
+        default="MustExist",
+        description="What to do if it is not there: refuse to begin, or make it.",
+        json_schema_extra=frozen(),
+    )
+
+
+class StreamSelector(ApiModel):
+    """Streams that have something in common."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                f"self.type == 'Tag' || self.value.matches('^{_NAME}$')",
+                _NO_NAME,
+                path=".value",
+            )
+        )
+    )
+
+    type: Literal["Exact", "Prefix", "Tag"] = Field(
+        description="What value is: a stream's name, what names begin with, or one of the tags "
+        "that a stream has in its store."
+    )
+    value: _Value = Field(description="The name, the beginning of names, or the tag.")
+
+    @field_validator("value", mode="after")
+    @classmethod
+    def _is_a_name(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("type") != "Tag" and not re.fullmatch(_NAME, value):
+            raise ValueError(_NO_NAME)
+        return value
+
+
+_Selectors = Annotated[tuple[StreamSelector, ...], Field(max_length=MOST_SELECTORS)]
+_ATOMIC: Final[JsonDict] = {"x-kubernetes-list-type": "atomic"}
+
+
+class StreamsSpec(ApiModel):
+    """Which streams of the scope."""
+
+    include: _Selectors = Field(
+        default=(),
+        description="Those that are copied; all when left out. Streams whose names begin with _ "
+        "are the store's own, and are copied only where Exact or Prefix says so.",
+        json_schema_extra=_ATOMIC,
+    )
+    exclude: _Selectors = Field(
+        default=(),
+        description="Those that are not copied, whatever include says.",
+        json_schema_extra=_ATOMIC,
+    )
+    include_ephemeral: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether streams of EphemeralStreams are copied as well. The copies live "
+        "until somebody deletes them.",
+        json_schema_extra=frozen(),
+    )
+
+
+class RenameSpec(ApiModel):
+    """Other names for the targets of some streams."""
+
+    from_prefix: _Affix = Field(
+        description="What the names of these streams begin with; every name begins with ''."
+    )
+    to_prefix: _Affix = Field(description="What the names of their targets have in its place.")
+
+
+class ScopeCopySpec(ApiModel):
+    """What is copied where."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.source.storeRef.name != self.target.storeRef.name"
+                " || self.source.scope != self.target.scope"
+                " || (has(self.rename) && size(self.rename) > 0)",
+                _ONTO_ITSELF,
+                path=".rename",
+            ),
+            Rule(
+                "!has(self.onTruncation) || self.onTruncation == 'Fail'"
+                " || !has(self.onExists) || self.onExists != 'Append'",
+                _NO_GAPS,
+                path=".onTruncation",
+            ),
+            Rule(
+                "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
+                " || ((!has(self.onExists) || self.onExists != 'Append')"
+                " && (!has(self.streams) || !has(self.streams.include)"
+                " || !self.streams.include.exists(one,"
+                " one.type != 'Tag' && one.value.startsWith('_'))))",
+                _NOT_MOVED,
+                path=".sourceOnComplete",
+            ),
+            *(
+                Rule(
+                    f"has(self.{name}) == has(oldSelf.{name})",
+                    f"{name} cannot be changed: {_ANOTHER}",
+                    path=f".{name}",
+                    reason="FieldValueForbidden",
+                )
+                for name in ("streams", "rename")
+            ),
+        )
+    )
+
+    source: ScopeSource = Field(
+        description="The scope to copy. Cannot be changed.",
+        json_schema_extra=immutable("the source", _ANOTHER),
+    )
+    target: ScopeTarget = Field(
+        description="The scope to copy to. Cannot be changed.",
+        json_schema_extra=immutable("the target", _ANOTHER),
+    )
+    streams: StreamsSpec = Field(
+        default=StreamsSpec(),
+        description="Which streams; all that users made when left out. Cannot be changed.",
+        json_schema_extra=immutable("streams", _ANOTHER),
+    )
+    rename: Annotated[tuple[RenameSpec, ...], Field(max_length=MOST_RENAMES)] = Field(
+        default=(),
+        validate_default=True,
+        description="How the targets are called; as their sources when left out. The first one "
+        "that fits a name holds. Cannot be changed.",
+        json_schema_extra=_ATOMIC | immutable("rename", _ANOTHER),
+    )
+    on_exists: Literal["Fail", "Skip", "Append"] = Field(
+        default="Fail",
+        description="What to do about streams whose target exists and is not this copy's own: "
+        "begin nothing, leave these streams out, or append to each once. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("onExists", _ANOTHER),
+    )
+    on_truncation: Literal["Fail", "Record"] = Field(
+        default="Fail",
+        description="What to do if a stream loses bytes to its retention or a truncation before "
+        "they were read: fail it, or copy what is left and record the gap. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("onTruncation", _ANOTHER),
+    )
+    source_on_complete: Literal["Retain", "Delete"] = Field(
+        default="Retain",
+        description="What becomes of the sources: nothing, or each stream was sealed before its "
+        "last bytes were copied and is deleted once its target is whole, and then the scope if "
+        "nothing is left in it. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
+    )
+    failure_policy: Literal["Continue", "Stop"] = Field(
+        default="Continue",
+        description="What to do when a stream cannot be copied: go on with the others, or begin "
+        "no other one. May be changed while the copy runs.",
+    )
+    parallelism: Annotated[int, Field(ge=1, le=64, strict=True)] | None = Field(
+        default=None,
+        description="Most streams that are worked on at once; 16 when left out. May be changed "
+        "while the copy runs.",
+    )
+    suspend: Suspend = False
+    limits: Limits = LimitsSpec()
+    backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT
+    active_deadline_seconds: DeadlineSeconds = None
+    runtime: Runtime = RuntimeSpec()
+
+    @field_validator("rename", mode="after")
+    @classmethod
+    def _target_is_not_source(
+        cls, rename: tuple[RenameSpec, ...], info: ValidationInfo
+    ) -> tuple[RenameSpec, ...]:
+        source, target = info.data.get("source"), info.data.get("target")
+        if rename or source is None or target is None:
+            return rename
+        if (source.store_ref, source.scope) == (target.store_ref, target.scope):
+            raise ValueError(_ONTO_ITSELF)
+        return rename
+
+    @field_validator("on_truncation", mode="after")
+    @classmethod
+    def _appends_without_gaps(
+        cls, chosen: Literal["Fail", "Record"], info: ValidationInfo
+    ) -> Literal["Fail", "Record"]:
+        if chosen == "Record" and info.data.get("on_exists") == "Append":
+            raise ValueError(_NO_GAPS)
+        return chosen
+
+    @field_validator("source_on_complete", mode="after")
+    @classmethod
+    def _moves_to_new_streams(
+        cls, chosen: Literal["Retain", "Delete"], info: ValidationInfo
+    ) -> Literal["Retain", "Delete"]:
+        streams = info.data.get("streams")
+        included = streams.include if streams is not None else ()
+        internal = any(one.type != "Tag" and one.value.startswith("_") for one in included)
+        if chosen == "Delete" and (internal or info.data.get("on_exists") == "Append"):
+            raise ValueError(_NOT_MOVED)
+        return chosen
+
+    @property
+    def origins(self) -> tuple[tuple[str, ScopeSource], ...]:
+        """What is copied, with the field that names it."""
+        return (("spec.source", self.source),)
+
+    def identity(self) -> dict[str, Any]:
+        """The part of the spec that makes it this copy and no other.
+
+        Defaults are left out, so that a field that a later version adds changes no copy's identity.
+        """
+        parts = {"source", "target", "streams", "rename", "on_exists"}
+        return self.model_dump(mode="json", by_alias=True, include=parts, exclude_defaults=True)
+
+
+class ScopeCopy(Resource):
+    """All streams of a scope, or those that are selected, each copied exactly once."""
+
+    kind: Literal["ScopeCopy"]
+    spec: ScopeCopySpec

@@ -1,0 +1,117 @@
+"""What a ScopeCopy takes, and what makes it this copy and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sluice.api.load import load
+from sluice.api.scope_status import MOST_FAILED, FailedStream, ScopeCopyStatus, StreamCounts
+from sluice.api.scopecopy import RenameSpec, ScopeCopySpec
+from sluice.core import identity
+from sluice.errors import InvalidSpec
+from support.resources import COPY, SCOPE, STORE, changed, label, text
+from support.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy
+
+
+def spec_of(values: dict[str, object]) -> ScopeCopySpec:
+    """The spec of the resource with these values."""
+    (copy,) = load(text(scope_copy(values))).scopes
+    return copy.spec
+
+
+def id_of(values: dict[str, object]) -> str:
+    """The identity of the copy with these values."""
+    found = spec_of(values).identity()
+    return identity.copy_id(cluster="c", namespace="n", name="shop", identity=found)
+
+
+def test_what_is_left_out_copies_all_and_harms_nothing() -> None:
+    """Every stream, into a scope that is there, beside nobody's streams; sources stay."""
+    spec = spec_of({})
+    assert (spec.streams.include, spec.streams.exclude, spec.rename) == ((), (), ())
+    assert (spec.streams.include_ephemeral, spec.parallelism) == (False, None)
+    assert (spec.target.scope_policy, spec.on_exists) == ("MustExist", "Fail")
+    assert (spec.source_on_complete, spec.on_truncation) == ("Retain", "Fail")
+    assert (spec.failure_policy, spec.suspend, spec.backoff_limit) == ("Continue", False, 6)
+    assert spec.origins == (("spec.source", spec.source),)
+
+
+@pytest.mark.parametrize("values", GOOD, ids=label)
+def test_a_good_one_is_taken(values: dict[str, object]) -> None:
+    """What may be said together."""
+    assert load(text(STORE, scope_copy(values))).scopes
+
+
+@pytest.mark.parametrize(("path", "values", "_said"), [*WRONG, *UNKNOWN], ids=label)
+def test_a_wrong_one_is_refused(path: str, values: dict[str, object], _said: str) -> None:
+    """The error names the field."""
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(scope_copy(values)))
+    assert caught.value.field == path or path in str(caught.value)
+
+
+@pytest.mark.parametrize(("path", "values", "said"), BROKEN, ids=label)
+def test_what_does_not_go_together_is_told(path: str, values: dict[str, object], said: str) -> None:
+    """The error names the field and what to do, as the API server does."""
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(scope_copy(values)))
+    assert caught.value.field == path
+    assert said in caught.value.message
+
+
+def test_renames_may_begin_with_nothing() -> None:
+    """An empty prefix is the beginning of every name, and an empty one takes a beginning away."""
+    renames = [{"fromPrefix": "a-", "toPrefix": ""}, {"fromPrefix": "", "toPrefix": "b-"}]
+    assert spec_of({"spec.rename": renames}).rename == (
+        RenameSpec(fromPrefix="a-", toPrefix=""),
+        RenameSpec(fromPrefix="", toPrefix="b-"),
+    )
+
+
+def test_what_may_be_changed_makes_no_other_copy() -> None:
+    """Limits, pace and pods are none of a copy's identity, and neither are defaults."""
+    assert {id_of(values) for values in CHANGEABLE} == {id_of({})}
+
+
+def test_another_selection_is_another_copy() -> None:
+    """Where from, where to, which streams, under which names, and beside what."""
+    makes = [{}, *(values for path, values, _ in CHANGED if "Complete" not in path)]
+    others = {id_of(values) for values in makes if "spec.onTruncation" not in values}
+    assert len(others) == len(makes) - 1
+
+
+def test_a_file_may_hold_copies_of_both_kinds() -> None:
+    """They stand in the file's order, and equal names of two kinds are two resources."""
+    other = changed(COPY, "metadata.name", "shop")
+    resources = load(text(SCOPE, STORE, other))
+    assert [copy.kind for copy in resources.order] == ["ScopeCopy", "StreamCopy"]
+    assert [copy.metadata.name for copy in resources.scopes] == ["shop"]
+    assert [copy.metadata.name for copy in resources.copies] == ["shop"]
+    (scope,) = resources.scopes
+    assert resources.store(scope, "local", side="source").metadata.name == "local"
+
+
+def test_a_store_that_is_not_there_is_told_by_the_kind() -> None:
+    """The error says which resource names it."""
+    (scope,) = (found := load(text(SCOPE))).scopes
+    with pytest.raises(InvalidSpec, match="ScopeCopy 'shop' names StreamStore 'local'") as caught:
+        found.store(scope, "local", side="target")
+    assert caught.value.field == "spec.target.storeRef.name"
+
+
+def test_a_status_names_some_failed_streams_and_counts_all() -> None:
+    """The list is bounded, and so is what is said of each stream."""
+    long = FailedStream(stream="a", target="b", reason="SourceNotFound", message="x" * 5000)
+    status = ScopeCopyStatus(
+        run=1,
+        streams=StreamCounts(total=90, copied=10, failed=80, summary="10/90"),
+        failed_streams=(long,) * 80,
+    )
+    assert status.streams is not None
+    assert (status.streams.failed, len(status.failed_streams)) == (80, MOST_FAILED)
+    assert len(status.failed_streams[0].message) == 512
+    written: dict[str, Any] = status.dump()
+    assert ScopeCopyStatus.read(written) == status
+    assert ScopeCopyStatus.read(written | {"streams": {"total": -1}}).streams is None
