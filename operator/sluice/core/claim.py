@@ -180,6 +180,14 @@ def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
     return found.get(_OWNER, "?/?"), found[_UID]
 
 
+def is_ephemeral(tags: Iterable[str]) -> bool:
+    """Whether an EphemeralStream, of whatever cluster, has the stream with these tags.
+
+    Those that it has under a prefix are not tagged: see `engine.whose.claimed_prefixes`.
+    """
+    return resource_of(tags) is not None
+
+
 def prefix_of(tags: Iterable[str]) -> str | None:
     """The prefix that a marker's tags claim."""
     return next((tag.removeprefix(_PREFIX) for tag in tags if tag.startswith(_PREFIX)), None)

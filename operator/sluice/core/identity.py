@@ -46,6 +46,17 @@ def copy_id(*, cluster: str, namespace: str, name: str, identity: Mapping[str, A
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def stream_copy_id(scope_id: str, stream: str) -> str:
+    """The copy id of one stream of a scope's copy.
+
+    Args:
+        scope_id: the identity of the whole.
+        stream: the stream's name in the source's scope.
+    """
+    text = json.dumps([scope_id, stream], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def _key(copy: str, *parts: object) -> str:
     return hashlib.sha256("/".join((copy, *map(str, parts))).encode()).hexdigest()[:32]
 
@@ -75,6 +86,16 @@ def journal_key(copy: str, generation: int = 0) -> str:
         generation: the next one is taken where a store does not give a deleted name back at once.
     """
     return _key(copy, "journal", generation)
+
+
+def scope_log_key(scope_id: str, generation: int = 0) -> str:
+    """The key of the log of a scope's copy: 32 hexadecimal digits.
+
+    Args:
+        scope_id: the identity of the whole copy.
+        generation: see `journal_key`.
+    """
+    return _key(scope_id, "scope", generation)
 
 
 def receipt_key(copy: str, number: int = 0) -> str:

@@ -7,10 +7,12 @@ source identity and parts; it holds no credentials and nothing that may change w
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -241,9 +243,42 @@ class Plan(Frozen):
         return sum(stream.bytes for stream in self.streams)
 
     @property
+    def events(self) -> int | None:
+        """Events to copy as the source's store says; None where it cannot tell for all of them."""
+        counts = [stream.events for stream in self.streams]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
     def hash(self) -> str:
         """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
         whole = "".join(stream.hash for stream in self.streams)
         if self.scope is not None:
             whole += self.scope.model_dump_json()
         return hashlib.sha256(whole.encode()).hexdigest()
+
+
+MOST_EXPANDED: Final = 128 << 20
+"""The most bytes of a plan's JSON that is compressed; what a ConfigMap can hold makes fewer."""
+
+
+def compressed(plan: Plan) -> bytes:
+    """A plan's JSON in gzip's format: the same bytes for the same plan."""
+    return gzip.compress(plan.model_dump_json().encode(), mtime=0)
+
+
+def expanded(data: bytes) -> Plan:
+    """The plan that was compressed to these bytes.
+
+    They may be anybody's, so no more than MOST_EXPANDED bytes are made of them.
+
+    Raises:
+        ValueError: they are those of no plan.
+    """
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # gzip's format
+    try:
+        whole = unpacking.decompress(data, MOST_EXPANDED)
+    except zlib.error as error:
+        raise ValueError(f"these bytes are no plan: {error}") from error
+    if not unpacking.eof:
+        raise ValueError("these bytes are no plan: they are cut off, or make too many")
+    return Plan.model_validate_json(whole)

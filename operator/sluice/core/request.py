@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.planner import PART_BYTES, CopyRequest, Position, Range, SourceRequest
+from sluice.core.scope_request import Rename, ScopeRequest, Selector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from sluice.api.ranges import Bound
     from sluice.api.ranges import Range as RangeSpec
-    from sluice.api.streamcopy import StreamCopy, StreamCopySpec
+    from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec, ScopeSource, StreamSelector
+    from sluice.api.streamcopy import Source, StreamCopy, StreamCopySpec
     from sluice.api.streamstore import StreamStore
 
 
@@ -61,9 +65,49 @@ def copy_request(
     )
 
 
-def source_stores(spec: StreamCopySpec) -> tuple[str, ...]:
+def scope_request(
+    copy: ScopeCopy,
+    *,
+    cluster: str,
+    part_bytes: int = PART_BYTES,
+    tasks: int = 1,
+    verify: bool = True,
+) -> ScopeRequest:
+    """What a ScopeCopy asks for; arguments as those of `copy_request`."""
+    spec = copy.spec
+    return ScopeRequest(
+        scope_id=identity.copy_id(
+            cluster=cluster,
+            namespace=copy.metadata.namespace,
+            name=copy.metadata.name,
+            identity=spec.identity(),
+        ),
+        source=spec.source.scope,
+        target=spec.target.scope,
+        make_scope=spec.target.scope_policy == "CreateIfAbsent",
+        include=_selectors(spec.streams.include),
+        exclude=_selectors(spec.streams.exclude),
+        ephemeral=spec.streams.include_ephemeral,
+        rename=tuple(
+            Rename(from_prefix=one.from_prefix, to_prefix=one.to_prefix) for one in spec.rename
+        ),
+        on_exists=spec.on_exists,
+        move=spec.source_on_complete == "Delete",
+        on_truncation=spec.on_truncation,
+        verify=verify,
+        part_bytes=part_bytes,
+        tasks=tasks,
+    )
+
+
+def _selectors(specs: Iterable[StreamSelector]) -> tuple[Selector, ...]:
+    return tuple(Selector(type=one.type, value=one.value) for one in specs)
+
+
+def source_stores(spec: StreamCopySpec | ScopeCopySpec) -> tuple[str, ...]:
     """The StreamStores that a copy reads from, each once, in the order of its plan."""
-    return tuple(dict.fromkeys(source.store_ref.name for _, source in spec.origins))
+    origins: Sequence[tuple[str, Source | ScopeSource]] = spec.origins
+    return tuple(dict.fromkeys(source.store_ref.name for _, source in origins))
 
 
 def _range(spec: RangeSpec) -> Range:

@@ -26,6 +26,8 @@ class Why(StrEnum):
     """Its name begins with `_`, and nothing that is included names it."""
     EPHEMERAL = "Ephemeral"
     """An EphemeralStream owns it."""
+    OWN = "Own"
+    """This very copy made it, in the scope that it copies."""
     EXISTS = "Exists"
     """Its target is there, and `onExists` is Skip."""
 

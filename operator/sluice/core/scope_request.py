@@ -6,9 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from sluice.core.model import Frozen
+from sluice.core import identity
+from sluice.core.model import Frozen, StreamName
 from sluice.core.plan import OnTruncation
-from sluice.core.planner import PART_BYTES
+from sluice.core.planner import PART_BYTES, CopyRequest, SourceRequest
 
 OnExists = Literal["Fail", "Skip", "Append"]
 """What to do about streams whose target is there and is somebody else's."""
@@ -59,3 +60,22 @@ class ScopeRequest(Frozen):
     verify: bool = True
     part_bytes: int = PART_BYTES
     tasks: int = Field(default=1, ge=1)
+
+    def of(self, stream: str, target: str) -> CopyRequest:
+        """The copy of one stream: it is what a StreamCopy would ask for.
+
+        Args:
+            stream: its name in the source's scope.
+            target: the name in the target's scope.
+        """
+        return CopyRequest(
+            copy_id=identity.stream_copy_id(self.scope_id, stream),
+            sources=(SourceRequest(stream=StreamName(scope=self.source, stream=stream)),),
+            target=StreamName(scope=self.target, stream=target),
+            verify=self.verify,
+            on_truncation=self.on_truncation,
+            move=self.move,
+            part_bytes=self.part_bytes,
+            append=self.on_exists == "Append",
+            tasks=self.tasks,
+        )

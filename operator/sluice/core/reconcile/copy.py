@@ -1,4 +1,4 @@
-"""StreamCopy: what to do next, from its spec, its status and what was seen.
+"""StreamCopy and ScopeCopy: what to do next, from its spec, its status and what was seen.
 
 Called again and again, on every event and at intervals; each call starts from nothing but its
 arguments. The status is a report: everything that decides is found in the cluster (plan, Jobs,
@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType
-from sluice.core import text
 from sluice.core.reconcile import copy_deletion
+from sluice.core.reconcile.copy_plan import plan_to_write, too_large
 from sluice.core.reconcile.copy_seen import (
     late_jobs,
     recorded,
@@ -22,24 +22,23 @@ from sluice.core.reconcile.copy_seen import (
     too_late,
     waits,
 )
-from sluice.core.reconcile.copy_status import CopyStatus, job_name
+from sluice.core.reconcile.copy_status import job_name
+from sluice.core.reconcile.scope_status import status_of
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
     Complete,
     Decision,
     DeleteJob,
-    DropPlan,
     HoldStores,
     JobPhase,
     Planned,
     Question,
     RemoveFinalizer,
+    ScopeEnded,
     StartJob,
     StoreSeen,
     WriteControls,
-    WritePlan,
-    WritePositions,
 )
 from sluice.core.trouble import Trouble
 from sluice.errors import (
@@ -48,13 +47,13 @@ from sluice.errors import (
     DeadlineExceeded,
     DriverLost,
     DriverNotStarted,
-    PlanTooLarge,
     StoreNotFound,
     StoreNotReady,
 )
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
+    from sluice.core.reconcile.copy_status import CopyStatus
     from sluice.core.reconcile.world import Action, JobSeen, World
 
 POLL_SECONDS: Final = 2.0
@@ -72,11 +71,8 @@ TIDY_SECONDS: Final = 30.0
 MISSING: Final = frozenset({"StoreNotFound", "SecretNotFound", "ProfileNotFound", "InvalidSpec"})
 """Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
 
-HELD: Final = frozenset(error.__name__ for error in UNDECIDED)
+HELD: Final = frozenset(error.__name__ for error in UNDECIDED) | {"PartiallySucceeded", "Failed"}
 """Reasons after which all stays as it is until a person has decided, and deletes the copy."""
-
-MOST_PLAN_BYTES: Final = 960 << 10
-"""The longest plan, as JSON: a ConfigMap takes 1 MiB, and executors' template lies beside it."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
@@ -103,7 +99,7 @@ def reconcile(copy: CopySeen, world: World) -> Decision:
     """What to do now. `world` has the answers to `questions`, or why there are none."""
     if copy.deleted is not None:
         return copy_deletion.reconcile_deletion(copy, world)
-    status = CopyStatus(copy, world.now)
+    status = status_of(copy, world.now)
     if copy.done:
         return Decision(status=status.unchanged(), actions=_tidy(copy))
     decision = _decide(copy, world, status)
@@ -118,8 +114,8 @@ def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """What to do about a copy that is not done and not being deleted."""
     if copy.asked or copy.changed:
         status.forget_failures()
-    if isinstance(world.answer, Complete):
-        return _complete(copy, world, status, world.answer)
+    if isinstance(world.answer, Complete | ScopeEnded):
+        return _over(copy, world, status)
     blocked = _blocked(copy, world, status)
     if blocked is not None:
         return blocked
@@ -133,15 +129,18 @@ def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     return _begin(copy, world, status)
 
 
-def _complete(copy: CopySeen, world: World, status: CopyStatus, whole: Complete) -> Decision:
-    """The target is whole. The copy is done once its map of positions can be read, not before.
+def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
+    """Nothing is left to do. That is said once positions or results can be read, not before.
 
     Nothing is said in between, or a copy that was asked to run again would count as heard and done.
+    What streams that failed have staged stays, for another run.
     """
-    wanted, written = whole.positions, world.positions
-    if wanted is not None and (written is None or not written.has(wanted)):
-        return Decision(status=copy.status, actions=(WritePositions(wanted),), again=AT_ONCE)
-    return Decision(status=status.completed(world, whole), actions=_tidy(copy))
+    missing = status.unpublished(world)
+    if missing is not None:
+        return Decision(status=copy.status, actions=(missing,), again=AT_ONCE)
+    said = status.over(world)
+    whole = said.condition(ConditionType.STALLED) is None
+    return Decision(status=said, actions=_tidy(copy) if whole else ())
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
@@ -172,8 +171,12 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
     """
     if copy.deleted is not None:
         return copy_deletion.deletion_failed(copy, world, trouble)
-    status = CopyStatus(copy, world.now)
-    if copy.done or copy.status.condition(ConditionType.STALLED) is not None:
+    status = status_of(copy, world.now)
+    stalled = copy.status.condition(ConditionType.STALLED) is not None
+    if stalled and copy.asked:
+        # What was asked for is not begun: it stands in the status as soon as it is.
+        return Decision(status=copy.status, again=WAIT_SECONDS)
+    if copy.done or stalled:
         # It is said already what became of the copy; tidying up behind it changes nothing of that.
         return Decision(status=status.unchanged(), again=TIDY_SECONDS)
     if copy.spec.suspend or (world.job is not None and world.job.active):
@@ -266,8 +269,8 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if not isinstance(world.answer, Planned):
         # Nothing is known; to say that this generation was looked at would say that all is well.
         return Decision(status=copy.status, again=POLL_SECONDS)
-    plan, actions = _plan(world, status)
-    trouble = _too_large(plan)
+    plan, actions = plan_to_write(world, status)
+    trouble = too_large(plan)
     if trouble is not None:
         return _failed(copy, status, trouble, attempt=None)
     number = status.next_attempt()
@@ -289,42 +292,6 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     )
 
 
-def _plan(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]]:
-    """The plan to go by, and what has to be written for it.
-
-    The plan that a driver began to carry out holds; otherwise the one that was written down, which
-    somebody may have looked at and approved; a new run takes the bounds anew.
-    """
-    answer = world.answer
-    assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
-    written = world.plan
-    if written is None:
-        damaged = (DropPlan(),) if world.damaged else ()
-        return answer, (*damaged, WritePlan(answer.plan))
-    approved = not answer.recorded and status.value.plan_hash == written.plan.hash
-    # The bounds may be those of before; the stores are where their StreamStores say now.
-    streams = written.plan.streams if approved else answer.plan.streams
-    plan = answer.plan.model_copy(update={"streams": streams})
-    # Written again if it is the same: the ConfigMap may be gone since it was last seen.
-    anew = () if plan == written.plan else (DropPlan(),)
-    return Planned(plan=plan, recorded=answer.recorded), (*anew, WritePlan(plan))
-
-
-def _too_large(planned: Planned) -> Trouble | None:
-    """Why a plan cannot be written down."""
-    size = len(planned.plan.model_dump_json().encode())
-    if size <= MOST_PLAN_BYTES:
-        return None
-    segments = len(planned.plan.streams[0].segments)
-    return Trouble.of(
-        PlanTooLarge(
-            f"the plan for {segments} segments takes {text.size(size)}, and a ConfigMap holds "
-            f"{text.size(MOST_PLAN_BYTES)} of it",
-            field="spec.source.stream",
-        )
-    )
-
-
 def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """Nothing runs; what is staged stays, and the plan is there to look at."""
     job = running_job(copy, world)
@@ -337,8 +304,8 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         return Decision(status=status.stopping(), again=POLL_SECONDS)
     actions: tuple[Action, ...] = ()
     if isinstance(world.answer, Planned):
-        plan, actions = _plan(world, status)
-        trouble = _too_large(plan)
+        plan, actions = plan_to_write(world, status)
+        trouble = too_large(plan)
         if trouble is not None:
             return _failed(copy, status, trouble, attempt=None)
         status.planned(plan)

@@ -1,4 +1,4 @@
-"""Deleting a StreamCopy: the driver first, then what it staged, then the resource.
+"""Deleting a copy: the driver first, then what it staged, then the resource.
 
 A copy that is done leaves its target alone. One that is not leaves nothing behind: staging goes,
 and the target as well if it is this copy's own and unpublished. Where publishing has begun, it is
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.copy_status import CopyStatus
+from sluice.core.reconcile.scope_status import status_of
 from sluice.core.reconcile.world import (
     Abandon,
     Decision,
@@ -38,7 +38,7 @@ GONE: Final = frozenset({"StoreNotFound", "SecretNotFound"})
 
 def reconcile_deletion(copy: CopySeen, world: World) -> Decision:
     """What to do for a copy that is being deleted. Suspending does not hold it up."""
-    status = CopyStatus(copy, world.now)
+    status = status_of(copy, world.now)
     if not copy.finalizer:
         return Decision(status=status.unchanged())
     if copy.force_orphan:
@@ -58,7 +58,7 @@ def deletion_failed(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
     A store that does not answer is waited for, for ever: what is staged must not leak. A store or
     a Secret that is gone for good cannot be waited for: after a while the copy is let go, loudly.
     """
-    status = CopyStatus(copy, world.now)
+    status = status_of(copy, world.now)
     seconds = copy.deleted or 0.0
     if trouble.reason in GONE and seconds > GONE_PATIENCE:
         return Decision(

@@ -1,4 +1,4 @@
-"""A StreamCopy as it was seen, and what follows from that without any decision."""
+"""A copy as it was seen, and what follows from that without any decision."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from sluice.api.status import ConditionType
 from sluice.core.reconcile.world import JobPhase
 
 if TYPE_CHECKING:
-    from sluice.api.status import StreamCopyStatus
+    from sluice.api.scopecopy import ScopeCopySpec
+    from sluice.api.status import CopyingStatus
     from sluice.api.streamcopy import StreamCopySpec
     from sluice.core.reconcile.world import JobSeen, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySeen:
-    """A StreamCopy as the API server has it.
+    """A StreamCopy or a ScopeCopy as the API server has it.
 
     Attributes:
         name, uid, generation: from its metadata.
@@ -33,8 +34,8 @@ class CopySeen:
     uid: str
     generation: int
     copy_id: str
-    spec: StreamCopySpec
-    status: StreamCopyStatus
+    spec: StreamCopySpec | ScopeCopySpec
+    status: CopyingStatus
     requested_at: str | None = None
     finalizer: bool = False
     deleted: float | None = None
@@ -122,3 +123,16 @@ def too_late(copy: CopySeen, world: World) -> bool:
         and not (job and job.phase is JobPhase.SUCCEEDED and not recorded(copy, job))
         and world.now - begun > timedelta(seconds=limit)
     )
+
+
+def asks_again(copy: CopySeen, world: World) -> bool:
+    """Whether a scope's copy that is over is to be planned anew for what has failed.
+
+    It is where somebody asks for another run; or was heard, and no plan was written for it, since
+    a store was away or the operator ended: there is none that the status speaks of. So it is with
+    a copy that was not begun, where it does not matter. What became of an attempt is said before
+    another run is planned.
+    """
+    if world.job is not None and not recorded(copy, world.job):
+        return False
+    return copy.asked or world.plan is None or world.plan.plan.hash != copy.status.plan_hash

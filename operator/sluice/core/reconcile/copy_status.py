@@ -1,7 +1,8 @@
-"""A StreamCopy's status: what is written for each situation."""
+"""A copy's status, of one stream or of a scope: what is written for each situation."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,28 +10,25 @@ from sluice.api.status import (
     Attempt,
     ConditionType,
     Failure,
-    GapStatus,
     ObjectRef,
     Progress,
-    Verification,
 )
 from sluice.core import text
-from sluice.core.plan import origin
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.copy_seen import recorded
 from sluice.core.reconcile.verdict import in_a_row, judge
 from sluice.core.trouble import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
-    from sluice.api.status import StreamCopyStatus
-    from sluice.core.plan import StreamPlan
+    from sluice.api.status import CopyingStatus
+    from sluice.core.plan import Plan
     from sluice.core.reconcile.conditions import Tri
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.verdict import Verdict
-    from sluice.core.reconcile.world import Complete, Gap, JobSeen, Planned, Reading, World
+    from sluice.core.reconcile.world import Action, JobSeen, Planned, Reading, World
     from sluice.core.trouble import Trouble
 
 
@@ -38,8 +36,8 @@ READ_AGAIN: Final = timedelta(seconds=30)
 """After which a progress that has not changed is written again, to say that it was read."""
 
 
-class CopyStatus:
-    """Builds the next status from the one that stands.
+class CopyStatus(ABC):
+    """Builds the next status from the one that stands. What differs is said by each kind.
 
     Args:
         copy: the copy, with the status that stands.
@@ -49,17 +47,53 @@ class CopyStatus:
     def __init__(self, copy: CopySeen, now: datetime) -> None:
         self._copy = copy
         self._now = now
-        self.value: StreamCopyStatus = copy.status.model_copy(
+        self.value: CopyingStatus = copy.status.model_copy(
             update={
                 "copy_id": copy.copy_id,
-                "source": origin([source.stream for _, source in copy.spec.origins]),
+                "source": self._origin(),
                 "last_handled_requested_at": (
                     copy.requested_at or copy.status.last_handled_requested_at
                 ),
             }
         )
 
-    def unchanged(self) -> StreamCopyStatus:
+    @abstractmethod
+    def unpublished(self, world: World) -> Action | None:
+        """What has to be done before it may be said that the copy is over."""
+
+    @abstractmethod
+    def over(self, world: World) -> CopyingStatus:
+        """The stores say that nothing is left to do, and whoever is told so finds all of it."""
+
+    @abstractmethod
+    def _origin(self) -> str:
+        """What is copied, for a table."""
+
+    @abstractmethod
+    def _of_run(self) -> dict[str, Any]:
+        """What was said of a run and is not of the next one: the fields as they are before any."""
+
+    @abstractmethod
+    def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        """What a plan makes known."""
+
+    @abstractmethod
+    def _work(self, plan: Plan) -> str:
+        """What there is to do, in a few words."""
+
+    @abstractmethod
+    def _so_far(self) -> str:
+        """A sentence on how far the copy is."""
+
+    @abstractmethod
+    def _copied(self) -> str:
+        """A sentence on what is whole already, after a blank; nothing where there is none."""
+
+    @abstractmethod
+    def _take(self, reading: Reading) -> dict[str, Any]:
+        """What a reading changes besides the bytes; an attempt that makes such a change is on."""
+
+    def unchanged(self) -> CopyingStatus:
         """The status as it stands, said of the present generation."""
         standing = {
             kind: (found.status, Saying(found.reason, found.message))
@@ -68,7 +102,7 @@ class CopyStatus:
         }
         return self._say(standing)
 
-    def given_up(self) -> StreamCopyStatus:
+    def given_up(self) -> CopyingStatus:
         """It failed for good: so it is said, whatever has been said meanwhile."""
         failure = self.value.last_failure
         if failure is None or self._copy.status.condition(ConditionType.STALLED) is not None:
@@ -81,29 +115,27 @@ class CopyStatus:
         changes: dict[str, Any] = {"failures": 0, "retry_time": None, "last_failure": None}
         changes |= {"completion_time": None}
         if self._copy.asked:
-            changes |= {"plan_hash": None, "verification": None, "start_time": None}
-            changes |= {"position_map_ref": None}
+            changes |= {"plan_hash": None, "start_time": None, **self._of_run()}
         self._set(**changes)
 
     def planned(self, planned: Planned) -> None:
         """There is a plan."""
-        stream = planned.plan.streams[0]
-        if self.value.plan_hash == planned.plan.hash:
+        plan = planned.plan
+        if self.value.plan_hash == plan.hash:
             return
         self._set(
             plan_ref=ObjectRef(name=plan_name(self._copy.name, self._copy.uid)),
-            plan_hash=planned.plan.hash,
-            start_cut=_cut(stream, end=False),
-            end_cut=_cut(stream, end=True),
+            plan_hash=plan.hash,
             progress=Progress(
-                total_bytes=stream.bytes,
-                events=stream.events,
+                total_bytes=plan.bytes,
+                events=plan.events,
                 summary="0%",
                 time=self._now,
             ),
+            **self._of_plan(plan),
         )
 
-    def starting_attempt(self, number: int, planned: Planned) -> StreamCopyStatus:
+    def starting_attempt(self, number: int, planned: Planned) -> CopyingStatus:
         """An attempt is about to begin."""
         name = job_name(self._copy.uid, number)
         self._set(
@@ -116,28 +148,27 @@ class CopyStatus:
         if not any(entry.attempt == number for entry in self.value.history):
             entry = Attempt(attempt=number, job=name, start_time=self._now)
             self._set(history=(*self.value.history, entry)[-10:])
-        size = text.size(planned.plan.bytes)
         again = f" (attempt {number})" if number > 1 else ""
-        said = Saying("Starting", f"The driver starts{again}; {size} to copy.")
+        said = Saying("Starting", f"The driver starts{again}; {self._work(planned.plan)} to copy.")
         return self._say(conditions.working(said))
 
-    def starting(self, job: JobSeen) -> StreamCopyStatus:
+    def starting(self, job: JobSeen) -> CopyingStatus:
         """The driver's pod does not run yet."""
         if job.trouble is not None:
             return self.waiting(job.trouble)
         said = Saying("Starting", f"The driver of attempt {job.attempt} starts.")
         return self._say(conditions.working(said))
 
-    def stopping(self) -> StreamCopyStatus:
+    def stopping(self) -> CopyingStatus:
         """The driver is being stopped."""
         said = Saying("Stopping", "The driver is being stopped; what is staged stays.")
         return self._say(conditions.working(said))
 
-    def waiting(self, trouble: Trouble) -> StreamCopyStatus:
+    def waiting(self, trouble: Trouble) -> CopyingStatus:
         """Nothing can be done before something else gets right."""
         return self._say(conditions.working(Saying(trouble.reason, str(trouble))))
 
-    def working_on(self, world: World, trouble: Trouble | None) -> StreamCopyStatus:
+    def working_on(self, world: World, trouble: Trouble | None) -> CopyingStatus:
         """The driver runs; `trouble` is why its progress cannot be seen."""
         self.measure(world)
         self._set(start_time=self.value.start_time or self._now)
@@ -147,12 +178,11 @@ class CopyStatus:
         elif world.reading is not None and world.reading.progress.published:
             said = Saying("Publishing", "All bytes are verified and published; the driver tidies.")
         elif progress is not None and 0 < progress.total_bytes <= progress.bytes:
-            said = Saying("Verifying", "All bytes are staged; they are compared and published.")
+            compared = f"All bytes are staged; they are compared and published.{self._copied()}"
+            said = Saying("Verifying", compared)
         else:
-            total = text.size(progress.total_bytes) if progress else "?"
-            done = text.size(progress.bytes) if progress else "?"
             again = f" Attempt {self.value.attempts}." if self.value.attempts > 1 else ""
-            said = Saying("Copying", f"{done} of {total} are staged.{again}")
+            said = Saying("Copying", f"{self._so_far()}{again}")
         return self._say(conditions.working(said))
 
     def measure(self, world: World) -> None:
@@ -161,11 +191,12 @@ class CopyStatus:
             return
         before = self.value.progress
         progress = _progress(world.reading, before, self._now)
-        if before is not None and _says_the_same(progress, before):
+        more = self._take(world.reading)
+        if before is not None and not more and _says_the_same(progress, before):
             return  # a status that only tells the time is a write for nobody
-        if before is not None and progress.bytes > before.bytes:
+        if before is not None and (more or progress.bytes > before.bytes):
             self._set(failures=0)
-        self._set(progress=progress)
+        self._set(progress=progress, **more)
 
     def end(self, job: JobSeen, *, outcome: str, reason: str | None = None) -> None:
         """Write down how an attempt ended."""
@@ -205,13 +236,13 @@ class CopyStatus:
                 time=self._now,
             ),
         )
-        said = Saying(trouble.reason, str(trouble))
         if verdict.final:
+            said = Saying(trouble.reason, f"{trouble}{self._copied()}")
             if trouble.retryable:
                 times = "a failure" if failures == 1 else f"{failures} failures"
                 message = (
-                    f"Gave up after {times} without progress. {trouble} To try again, annotate the "
-                    "copy with sluice.dev/requestedAt."
+                    f"Gave up after {times} without progress.{self._copied()} {trouble} To try "
+                    "again, annotate the copy with sluice.dev/requestedAt."
                 )
                 said = Saying(trouble.reason, message)
             self._set(completion_time=self._now)
@@ -232,78 +263,31 @@ class CopyStatus:
             return 1
         return in_a_row(trouble, (self._now - last.time).total_seconds())
 
-    def suspended(self, world: World) -> StreamCopyStatus:
+    def suspended(self, world: World) -> CopyingStatus:
         """Nothing runs because somebody wants it so."""
         self._set(start_time=None)
         self._stand()
-        progress = self.value.progress
-        done = text.size(progress.bytes) if progress else "0 B"
-        total = f" of {text.size(progress.total_bytes)}" if progress else ""
-        staged = f" {done}{total} are staged and stay." if progress and progress.bytes else ""
+        staged = f"{self._copied()}{self._staged()}"
         plan = " The plan is written." if self.value.plan_hash or world.plan else ""
         said = Saying("Suspended", f"spec.suspend is true.{plan}{staged} Set it to false to go on.")
         return self._say(conditions.suspended(said))
 
-    def deleting(self, saying: Saying) -> StreamCopyStatus:
+    def _staged(self) -> str:
+        """A sentence on what is there and stays, after a blank; nothing where there is nothing."""
+        progress = self.value.progress
+        if progress is None or not progress.bytes:
+            return ""
+        done, total = text.size(progress.bytes), text.size(progress.total_bytes)
+        return f" {done} of {total} are staged and stay."
+
+    def deleting(self, saying: Saying) -> CopyingStatus:
         """The copy is being deleted."""
         return self._say(conditions.working(saying))
 
-    def completed(self, world: World, complete: Complete) -> StreamCopyStatus:
-        """The target is whole."""
+    def _open(self, world: World) -> JobSeen | None:
+        """The latest attempt's Job, if its end is not written down yet."""
         job = world.job
-        if job is not None and not any(
-            e.attempt == job.attempt and e.outcome for e in self.value.history
-        ):
-            self.end(job, outcome="Succeeded")
-        before = self.value.progress
-        size = (
-            complete.bytes if complete.bytes is not None else (before.total_bytes if before else 0)
-        )
-        self._set(
-            failures=0,
-            retry_time=None,
-            last_failure=None,
-            position_map_ref=(
-                None
-                if world.positions is None
-                else ObjectRef(name=positions_name(self._copy.name, self._copy.uid))
-            ),
-            completion_time=(job.ended if job and job.ended else self._now),
-            progress=Progress(
-                bytes=size,
-                total_bytes=size,
-                events=complete.events,
-                percent=100,
-                summary="100%",
-                time=self._now,
-            ),
-            gaps=tuple(
-                GapStatus(source=gap.source, segment_id=gap.segment, from_=gap.begin, to=gap.end)
-                for gap in complete.gaps
-            )
-            or None,
-            verification=Verification(
-                digest=complete.digest,
-                bytes=size,
-                events=complete.events,
-                segments=complete.segments or 0,
-                time=self._now,
-            ),
-        )
-        target = self._copy.spec.target
-        sealed = " and sealed" if target.seal_when_done else ""
-        events = "" if complete.events is None else f"{complete.events:,} events, "
-        whole = f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
-        said = Saying("Copied", whole)
-        if complete.gaps:
-            said = Saying("CopiedWithGaps", f"{whole} {_without(complete.gaps)}")
-        verified = Saying(
-            "DigestsMatch",
-            f"What is published was read again and compared before; SHA-256 {complete.digest}.",
-        )
-        return self._say(
-            conditions.succeeded(said, verified=verified if complete.verified else None)
-        )
+        return None if job is None or recorded(self._copy, job) else job
 
     def _stand(self) -> None:
         """Nothing moves: a speed and the time left would be those of before."""
@@ -318,7 +302,7 @@ class CopyStatus:
         over = any(entry.attempt == number and entry.outcome for entry in self.value.history)
         return max(1, number + over)
 
-    def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> StreamCopyStatus:
+    def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> CopyingStatus:
         self._set(
             observed_generation=self._copy.generation,
             conditions=conditions.merge(
@@ -347,24 +331,6 @@ def positions_name(name: str, uid: str) -> str:
 def job_name(uid: str, attempt: int) -> str:
     """The name of an attempt's Job: two operators mean the same one."""
     return f"sluice-{text.short_hash(uid)}-{attempt}"
-
-
-def _without(gaps: Sequence[Gap]) -> str:
-    """What the sources had lost."""
-    first, *rest = gaps
-    more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""
-    lost = text.size(sum(gap.length for gap in gaps))
-    return (
-        f"The source was truncated before {lost} were read: of segment {first.segment}, offsets "
-        f"{first.begin} to {first.end} are not in it{more}."
-    )
-
-
-def _cut(stream: StreamPlan, *, end: bool) -> str:
-    """Offsets by segment."""
-    active = stream.active[-1 if end else 0]
-    segments = [stream.segments[place] for place in active]
-    return ",".join(f"{s.id}={s.end if end else s.start}" for s in segments)
 
 
 def _says_the_same(progress: Progress, before: Progress) -> bool:

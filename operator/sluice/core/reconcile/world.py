@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.api.status import StreamCopyStatus
+    from sluice.api.status import CopyingStatus
     from sluice.core.model import StoreAddress
     from sluice.core.plan import Plan
     from sluice.core.positions import PositionMap
@@ -189,7 +189,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything that was seen of one StreamCopy's surroundings.
+    """Everything that was seen of one copy's surroundings.
 
     Attributes:
         now: the time of looking.
@@ -202,7 +202,7 @@ class World:
         jobs: the attempts whose Jobs still exist, the latest last.
         pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
-        answer: to Question.STATE, if it was asked.
+        answer: to Question.STATE, if it was asked; of a scope never Complete.
         positions: the map in the ConfigMap, if the target is whole; None where there is none.
         results: the hash of the results that the ConfigMaps of a scope's copy have; None where
             they are not there, or not all of them.
@@ -330,6 +330,6 @@ class Decision:
         again: seconds until it is looked at in any case; None to wait for an event.
     """
 
-    status: StreamCopyStatus
+    status: CopyingStatus
     actions: tuple[Action, ...] = field(default=())
     again: float | None = None

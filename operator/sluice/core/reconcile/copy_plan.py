@@ -1,0 +1,78 @@
+"""The plan that a copy goes by: which one holds, and what is written down of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.core import text
+from sluice.core.plan import compressed
+from sluice.core.reconcile.scope_results import planned_results, results_hash
+from sluice.core.reconcile.world import DropPlan, Planned, WritePlan, WriteResults
+from sluice.core.trouble import Trouble
+from sluice.errors import PlanTooLarge
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.core.reconcile.copy_status import CopyStatus
+    from sluice.core.reconcile.world import Action, World
+
+MOST_PLAN_BYTES: Final = 960 << 10
+"""The longest plan: a ConfigMap takes 1 MiB, and executors' template lies beside it.
+
+That of one stream is written as JSON, that of a scope compressed.
+"""
+
+
+def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]]:
+    """The plan to go by, and what has to be written for it.
+
+    The plan that a driver began to carry out holds; otherwise the one that was written down, which
+    somebody may have looked at and approved; a new run takes the bounds anew.
+    """
+    answer = world.answer
+    assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
+    written = world.plan
+    if written is None:
+        damaged = (DropPlan(),) if world.damaged else ()
+        return answer, (*damaged, WritePlan(answer.plan), *_results(answer.plan, world))
+    approved = not answer.recorded and status.value.plan_hash == written.plan.hash
+    # The bounds may be those of before; the stores are where their StreamStores say now.
+    held = written.plan if approved else answer.plan
+    plan = answer.plan.model_copy(update={"streams": held.streams, "scope": held.scope})
+    # Written again if it is the same: the ConfigMap may be gone since it was last seen.
+    anew = () if plan == written.plan else (DropPlan(),)
+    planned = Planned(plan=plan, recorded=answer.recorded)
+    return planned, (*anew, WritePlan(plan), *_results(plan, world))
+
+
+def _results(plan: Plan, world: World) -> tuple[Action, ...]:
+    """A scope's plan can be looked at stream by stream."""
+    if plan.scope is None:
+        return ()
+    results = planned_results(plan)
+    return () if world.results == results_hash(results) else (WriteResults(results),)
+
+
+def too_large(planned: Planned) -> Trouble | None:
+    """Why a plan cannot be written down."""
+    plan = planned.plan
+    if plan.scope is None:
+        size, field = len(plan.model_dump_json().encode()), "spec.source.stream"
+        what, remedy = f"{len(plan.streams[0].segments)} segments", None
+    else:
+        size, field = len(compressed(plan)), "spec.streams"
+        what = f"{len(plan.streams)} streams"
+        remedy = (
+            "Select fewer streams for each copy, or copy them with `sluice run`, which needs no "
+            "ConfigMap; nothing was made."
+        )
+    if size <= MOST_PLAN_BYTES:
+        return None
+    return Trouble.of(
+        PlanTooLarge(
+            f"the plan for {what} takes {text.size(size)}, and a ConfigMap holds "
+            f"{text.size(MOST_PLAN_BYTES)} of it",
+            field=field,
+            remedy=remedy,
+        )
+    )
