@@ -165,9 +165,7 @@ def _refuse_overlap(claim: Claim, store: Store) -> None:
     Within a cluster the resources themselves tell who was first.
     """
     prefix, ours = claim.prefix or "", marks.cluster_tag(claim.claimant.cluster)
-    for stream in store.list_streams(claim.scope, internal=True):
-        if not stream.startswith(marks.MARKER):
-            continue
+    for stream in whose.markers(store, claim.scope):
         found = store.describe(StreamName(scope=claim.scope, stream=stream))
         other = None if found is None else marks.prefix_of(found.config.tags)
         if found is None or other is None or ours in found.config.tags:

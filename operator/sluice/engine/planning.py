@@ -36,12 +36,19 @@ class Resolved(NamedTuple):
         recorded: whether a driver has begun to carry out the plan.
         digest: the digest under which the copy is complete.
         receipt: of a copy that has appended.
+        append: where there is neither plan nor digest, whether the target is appended to.
     """
 
     plan: StreamPlan | None
     recorded: bool = False
     digest: str | None = None
     receipt: Receipt | None = None
+    append: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the copy is yet to be planned."""
+        return self.plan is None and self.digest is None
 
 
 def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Resolved:
@@ -50,6 +57,18 @@ def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Re
     Raises:
         StoreBusy, TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound,
         SourceUnsupported, SourceReplaced: as `check_target` and `make_plan` do.
+    """
+    found = begun(request, target)
+    if not found.is_new:
+        return found
+    return Resolved(make_plan(request, sources, append=found.append))
+
+
+def begun(request: CopyRequest, target: Store) -> Resolved:
+    """What there is of a copy in the target store. Nothing is changed.
+
+    Raises:
+        StoreBusy, TargetExists, TargetScopeNotFound: as `is_others` and `check_target` do.
     """
     # The journal before the target: a copy says that it is whole before it deletes its journal.
     ledger = Ledger(target, request.copy_id, request.target)
@@ -72,7 +91,7 @@ def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Re
             return Resolved(None, digest=digest, receipt=receipt)
     if journal is not None:
         return Resolved(journal.plan, recorded=True)
-    return Resolved(make_plan(request, sources, append=append))
+    return Resolved(None, append=append)
 
 
 def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
@@ -145,13 +164,8 @@ def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = F
         SourceUnsupported: it was scaled in a way that no stream can be.
         InvalidSpec: a range is none of the stream.
     """
-    if request.move and not request.verify:
-        raise InvalidSpec(
-            "a stream is not moved without verification: its source would be deleted",
-            field="spec.sourceOnComplete",
-            remedy="Run it without --no-verify, or with sourceOnComplete: Retain.",
-        )
-    configs = []
+    refuse_unverified_move(move=request.move, verify=request.verify)
+    streams = []
     for source in request.sources:
         stream = stores[source.store].describe(source.stream)
         if stream is None:
@@ -159,5 +173,16 @@ def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = F
                 f"stream {source.stream} does not exist in the source store",
                 field=f"{source.field}.stream",
             )
-        configs.append(stream.config)
-    return plan_stream(request, config=configs[0], seen=take_bounds(request, stores), append=append)
+        streams.append(stream)
+    seen = take_bounds(request, stores, streams)
+    return plan_stream(request, config=streams[0].config, seen=seen, append=append)
+
+
+def refuse_unverified_move(*, move: bool, verify: bool) -> None:
+    """Refuse to delete what was not compared. InvalidSpec."""
+    if move and not verify:
+        raise InvalidSpec(
+            "a stream is not moved without verification: its source would be deleted",
+            field="spec.sourceOnComplete",
+            remedy="Run it without --no-verify, or with sourceOnComplete: Retain.",
+        )

@@ -42,22 +42,35 @@ class Watch:
 
     def _stream(self, plan: StreamPlan, ledger: Ledger) -> tuple[int, bool]:
         """Bytes of one stream that are in the target store, and whether it is published."""
-        journal = ledger.load()
+        found = staged_bytes(plan, ledger, self._target)
+        if found is not None:
+            return found
         if plan.append:
             return appends.progress(plan, ledger, self._target)
-        if journal is None:
-            stream = self._target.describe(plan.target)
-            tags = () if stream is None else stream.config.tags
-            complete = identity.completed(tags, plan.copy_id) is not None
-            return (plan.bytes if complete else 0), complete
-        if journal.target is None:
-            return 0, False
-        # What the source has lost counts as done: the whole stays the number that was told first.
-        # What comes to the source of a move meanwhile is not told beforehand.
-        whole, plan = plan.bytes, journal.current
-        seen = observe_segments(plan, journal.target, self._target)
-        done = sum(
-            segment.lost + staged(segment, state)
-            for segment, state in zip(plan.segments, seen, strict=True)
-        )
-        return min(done, whole), all(state.published is not None for state in seen)
+        stream = self._target.describe(plan.target)
+        tags = () if stream is None else stream.config.tags
+        complete = identity.completed(tags, plan.copy_id) is not None
+        return (plan.bytes if complete else 0), complete
+
+
+def staged_bytes(plan: StreamPlan, ledger: Ledger, target: Store) -> tuple[int, bool] | None:
+    """Bytes of a stream that are staged or published, and whether all of them are.
+
+    None where it has no journal: it was not begun, or is done.
+    """
+    journal = ledger.load()
+    if journal is None:
+        return None
+    if plan.append:
+        return appends.progress(plan, ledger, target)
+    if journal.target is None:
+        return 0, False
+    # What the source has lost counts as done: the whole stays the number that was told first.
+    # What comes to the source of a move meanwhile is not told beforehand.
+    whole, plan = plan.bytes, journal.current
+    seen = observe_segments(plan, journal.target, target)
+    done = sum(
+        segment.lost + staged(segment, state)
+        for segment, state in zip(plan.segments, seen, strict=True)
+    )
+    return min(done, whole), all(state.published is not None for state in seen)

@@ -7,9 +7,9 @@ scope is removed. Three things cannot be had from a store, and each is decided f
   leaves an empty scope that nobody knows to be ours: it stays.
 - A store may refuse to delete a scope that is in use, and damage it all the same: Pravega 0.13
   drops the scope's index of tags, after which no tagged stream can be made there. So it is looked
-  for streams directly before, and within a process nobody makes a stream of ours there meanwhile.
-  What remains is a stream that another process makes in the few milliseconds between the store's
-  listing and its deletion, in a scope that was empty until then.
+  for streams and key-value tables directly before, and within a process nobody makes a stream of
+  ours there meanwhile. What remains is a stream that another process makes in the few milliseconds
+  between the store's listing and its deletion, in a scope that was empty until then.
 - A refusal means that the scope is in use again: its marker is put back.
 """
 
@@ -162,10 +162,23 @@ def left(scope: str, store: Store, *, cluster: str) -> Iterator[None]:
         remove(scope, store, cluster=cluster)
 
 
+@contextmanager
+def unused(scope: str, store: Store) -> Iterator[None]:
+    """A scope that is about to be deleted, whoever made it: nobody makes a stream of ours there.
+
+    Args:
+        scope: the scope.
+        store: where it is.
+    """
+    with _gate(store, scope).removing():
+        yield
+
+
 def remove(scope: str, store: Store, *, cluster: str) -> bool:
     """Delete a scope if this cluster's Sluice made it and nothing is in it.
 
-    Internal streams count as something: a reader group's, for example, is in use.
+    Internal streams count as something: a reader group's, for example, is in use. So do key-value
+    tables.
 
     Returns:
         Whether it was deleted.
@@ -204,7 +217,9 @@ def _only_ours(scope: str, store: Store, cluster: str) -> bool:
     marker = store.configuration(_marker(scope))
     if marker is None or not set(scope_tags(cluster)) <= set(marker.tags):
         return False
-    return store.list_streams(scope, internal=True, most=2) == [SCOPE_MARKER]
+    if store.list_streams(scope, internal=True, most=2) != [SCOPE_MARKER]:
+        return False
+    return not store.list_key_value_tables(scope)
 
 
 def _delete_marker(scope: str, store: Store) -> None:

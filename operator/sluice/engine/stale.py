@@ -54,12 +54,7 @@ def tagged(store: Store, cluster: str) -> list[Tagged]:
 def _tagged_in(scope: str, store: Store, cluster: str) -> Iterator[Tagged]:
     try:
         names = store.list_streams(scope, marks.cluster_tag(cluster))
-        # Internal streams are in no index of tags.
-        names += [
-            name
-            for name in store.list_streams(scope, internal=True)
-            if name.startswith(marks.MARKER) and name != marks.SCOPE_MARKER
-        ]
+        names += whose.markers(store, scope)
     except ScopeNotFound:
         return  # it was deleted meanwhile
     for name in sorted(names):

@@ -6,7 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from sluice.core.claim import OURS, Ownership, is_new, is_owned
+from sluice.core.claim import (
+    MARKER,
+    OURS,
+    SCOPE_MARKER,
+    Ownership,
+    is_new,
+    is_owned,
+    prefix_of,
+    resource_of,
+)
 from sluice.core.model import StreamName
 from sluice.errors import ScopeNotFound
 
@@ -147,6 +156,38 @@ def under(claim: Claim, store: Store) -> Under:
         if name not in known:
             news.append((name, stream.created))
     return Under(found, tuple(claimed), tuple(news), left_alone)
+
+
+def markers(store: Store, scope: str) -> list[str]:
+    """Names of the streams in a scope that may remember claims to prefixes. ScopeNotFound.
+
+    Internal streams are in no index of tags, so what they say is yet to be looked at.
+    """
+    return [
+        name
+        for name in store.list_streams(scope, internal=True)
+        if name.startswith(MARKER) and name != SCOPE_MARKER
+    ]
+
+
+def claimed_prefixes(store: Store, scope: str) -> tuple[str, ...]:
+    """How the names of streams begin that EphemeralStreams claim, of whatever cluster; sorted.
+
+    Raises:
+        ScopeNotFound: there is no such scope.
+    """
+    found = each(partial(_claimed_by, store, scope), markers(store, scope))
+    return tuple(sorted({prefix for prefix in found if prefix is not None}))
+
+
+def _claimed_by(store: Store, scope: str, marker: str) -> str | None:
+    """The prefix that a marker remembers. A copy of its tags under another name claims nothing."""
+    config = store.configuration(StreamName(scope=scope, stream=marker))
+    tags = () if config is None else config.tags
+    resource = resource_of(tags)
+    if resource is None or marker != f"{MARKER}{resource[1]}":
+        return None
+    return prefix_of(tags)
 
 
 def _is_under(name: str, claim: Claim) -> bool:

@@ -1,0 +1,132 @@
+"""A log in a segment of our own: what drivers write down, and any of them reads.
+
+Records are appended by compare-and-set on the log's length, so that of two who write at once each
+knows what stands before its own record.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from sluice.core import journal
+from sluice.errors import CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sluice.core.model import StreamName
+    from sluice.stores.base import Store
+
+GENERATIONS = 16
+"""Names a log can have. A store keeps a deleted name for minutes, so a copy that is aborted and run
+again takes the next one; what is there under any of them is the log."""
+
+MAX_RECORD = 7 << 20
+"""Bytes of the longest record: stores take appends of up to 8 MiB."""
+
+
+class Log(ABC):
+    """Reads and writes one log; remembers how far it has read. What it says is for a subclass.
+
+    Args:
+        store: where it is.
+        beside: the stream next to which it lies; there need be none of that name.
+        key: of the log's segment, by its generation.
+    """
+
+    def __init__(self, store: Store, beside: StreamName, key: Callable[[int], str]) -> None:
+        self._names = [
+            store.staging_name(beside, 0, key(generation)) for generation in range(GENERATIONS)
+        ]
+        self.name = self._names[0]
+        self._store = store
+        self._first: Mapping[str, Any] | None = None
+        self._length = 0
+
+    def is_there(self) -> bool:
+        """Whether there is a log, though nothing may be in it yet."""
+        return any(self._store.infos(self._names))
+
+    def delete(self) -> bool:
+        """Delete the log if it is as it was last read; False when it is gone or is not."""
+        deleted = self._store.delete(self.name, length=self._length)
+        self._reset()
+        return deleted
+
+    @abstractmethod
+    def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Take in records that follow on those that were taken in before."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Forget all records."""
+
+    def _read_on(self) -> None:
+        """Take in what was written since."""
+        infos = self._store.infos(self._names)
+        there = [(name, found) for name, found in zip(self._names, infos, strict=True) if found]
+        name, info = there[0] if there else (self.name, None)
+        if info is None or name != self.name or info.length < self._length:
+            self._reset()
+        self.name = name
+        if info is not None and info.length > self._length:
+            try:
+                data = b"".join(
+                    bytes(block.data)
+                    for block in self._store.read(self.name, self._length, info.length)
+                )
+            except NoSuchSegment:  # deleted between the two calls
+                self._reset()
+            else:
+                self._add(journal.unframe(data), info.length)
+
+    def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
+        """Write records behind what was read; False when there is more by now, or less.
+
+        Raises:
+            NoSuchSegment: the log was deleted.
+        """
+        data = b"".join(journal.frame(record) for record in records)
+        if not self._store.append_at(self.name, self._length, data):
+            return False
+        self._add(records, self._length + len(data))
+        return True
+
+    def _follow(self) -> None:
+        """Read what somebody has written who was faster.
+
+        Raises:
+            NoSuchSegment: the log was deleted.
+            CopyAborted: it was deleted and begun anew.
+        """
+        before, first, name = self._length, self._first, self.name
+        self._read_on()
+        if self._first is None:  # deleted: whether the copy was finished or aborted is seen next
+            raise NoSuchSegment("the copy's journal is gone", segment=self.name)
+        if self.name != name or self._length < before or self._first != first:
+            raise CopyAborted(f"the copy that {self.name} belongs to was aborted")
+        if self._length == before:
+            raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")
+
+    def _make(self) -> None:
+        """Make the log's segment under the first name that the store gives.
+
+        Raises:
+            StoreBusy: it was deleted too often within minutes.
+        """
+        for name in self._names:
+            if self._store.create(name) or self._store.infos([name]) != [None]:
+                self.name = name
+                return
+        raise StoreBusy(f"the store has not let go of the names of {GENERATIONS} deleted journals")
+
+    def _add(self, records: Sequence[Mapping[str, Any]], length: int) -> None:
+        self._take(records)
+        if self._first is None and records:
+            self._first = records[0]
+        self._length = length
+
+    def _reset(self) -> None:
+        self._first, self._length = None, 0
+        self._forget()

@@ -1,0 +1,37 @@
+"""Asking a store about many streams, several at a time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+AT_ONCE: Final = 16
+"""Streams that are asked about at a time. A store answers more of them at once hardly faster."""
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+
+
+def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
+    """Call for several at a time; the outcomes in order.
+
+    Once a call has raised, no other one is begun: a store that is away need not be asked thousands
+    of times.
+    """
+    if len(these) <= 1:
+        return [call(one) for one in these]
+    with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="scope") as pool:
+        coming = [pool.submit(call, one) for one in these]
+        try:
+            return [one.result() for one in coming]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def batches(these: Sequence[_A], most: int) -> Iterator[Sequence[_A]]:
+    """The same, so many together."""
+    return (these[at : at + most] for at in range(0, len(these), most))

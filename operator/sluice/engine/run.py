@@ -1,0 +1,273 @@
+"""One stream's copy within a run: its steps, what is tried again, and when it is given up."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from sluice.core.retry import Patience
+from sluice.core.steps import Done, Transfer, Verify
+from sluice.engine.abort import abort, finish_abort, sweep
+from sluice.engine.ledger import Ledger
+from sluice.engine.planning import check_plan
+from sluice.engine.report import StreamReport
+from sluice.errors import (
+    UNDECIDED,
+    Category,
+    ConditionFailed,
+    CopyAborted,
+    NoSuchSegment,
+    SegmentSealed,
+    SegmentTruncated,
+    SluiceError,
+    StoreUnavailable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.core.plan import StreamPlan
+    from sluice.core.steps import Step
+    from sluice.engine.executor import Executor
+    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.stream import Limits, StreamCopy
+    from sluice.stores.base import Store
+
+MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
+"""Refusals that mean the world is not as it was observed: looking again says how it is."""
+
+CLEANED = (Category.SPEC, Category.INTEGRITY)
+"""Failures of these categories take their staging and their unpublished target with them."""
+
+KEPT = (CopyAborted, *UNDECIDED)
+"""Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
+
+R = TypeVar("R")
+
+
+class Clock(Protocol):
+    """Time, so that tests can own it."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        ...
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+        ...
+
+
+class Listener(Protocol):
+    """Hears what a copy does. Called from the thread that does it."""
+
+    def step(self, copy: StreamCopy, step: Step) -> None:
+        """A step begins."""
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """A step failed and is tried again after `delay` seconds."""
+
+
+class Silent:
+    """A listener that does not care."""
+
+    def step(self, copy: StreamCopy, step: Step) -> None:
+        """See Listener."""
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+
+
+class Arrival(NamedTuple):
+    """What a driver found that came to a copy, perhaps late.
+
+    Attributes:
+        aborted: whether it finished an abort that was cut off, so that the copy begins anew.
+        digest: the digest under which the copy is complete, None if it is not.
+        settled: whether nothing is left to do; then late drivers' leftovers were deleted.
+        swept: how many of them there were.
+    """
+
+    aborted: bool
+    digest: str | None = None
+    settled: bool = False
+    swept: int = 0
+
+
+def arrive(plan: StreamPlan, target: Store) -> Arrival:
+    """Come to a copy whose plan may be old: finish its abort, see whether it is complete.
+
+    Raises:
+        SluiceError: as `finish_abort`, `check_plan` and `sweep` do.
+    """
+    aborted = finish_abort(plan.copy_id, plan.target, target)
+    # The journal before the target: a copy says that it is whole before it deletes its journal.
+    journal = Ledger(target, plan.copy_id, plan.target).load()
+    digest = check_plan(plan, target)
+    if digest is None or (journal is not None and journal.target is not None):
+        return Arrival(aborted, digest)
+    swept = sweep(plan.copy_id, plan.target, target)
+    return Arrival(aborted, digest, settled=True, swept=swept)
+
+
+class StreamRun:
+    """A stream's copy within a run. Whoever uses it, it is one thread at a time.
+
+    Args:
+        copy: the copy.
+        target: the store to write to.
+        listener: hears of every step.
+        clock: time.
+        patience: seconds without progress after which it is given up; None for each error
+            category's own.
+        late: whether the plan may be old, and nobody has looked since; see `arrive`.
+
+    Attributes:
+        copy: the copy.
+        report: what came of it, once it has ended.
+        not_before: when it is to be gone on with, by the clock.
+        moves: rounds in which bytes of it were moved or compared.
+    """
+
+    MOST_SURPRISES = 5
+    MOST_REPEATS = 3
+
+    def __init__(
+        self,
+        copy: StreamCopy,
+        target: Store,
+        *,
+        listener: Listener,
+        clock: Clock,
+        patience: float | None = None,
+        late: bool = False,
+    ) -> None:
+        self.copy = copy
+        self.report: StreamReport | None = None
+        self.not_before = 0.0
+        self.moves = 0
+        self._target = target
+        self._listener = listener
+        self._clock = clock
+        self._patience = Patience(patience)
+        self._late = late
+        self._began = False
+        self._surprises = 0
+        self._last: Step | None = None
+        self._repeats = 0
+        self._pending: Transfer | Verify | None = None
+
+    def advance(self, limits: Limits, executor: Executor) -> list[Slice]:
+        """Do the steps up to the next that moves bytes.
+
+        Returns:
+            Its slices for the executor; none where the copy has ended, waits, or is to be looked at
+            again.
+        """
+        return self._guarded(lambda: self._advance(limits, executor)) or []
+
+    def slices(self, limits: Limits, executor: Executor) -> list[Slice]:
+        """The slices of the step that moves bytes, for this executor and these limits."""
+        return (
+            [] if self._pending is None else self.copy.slices(self._pending, limits, executor.slots)
+        )
+
+    def absorb(self, results: Sequence[SliceResult]) -> None:
+        """Take in a round's results; the first error of a slice counts as the stream's."""
+        self._guarded(lambda: self._absorb(results))
+
+    def failed(self, error: SluiceError) -> None:
+        """Try again later, or give the stream up."""
+        now = self._clock.monotonic()
+        delay = self._patience.delay(error, now)
+        if delay is None:
+            self.report = self._given_up(error)
+        else:
+            self.not_before = now + delay
+            self._listener.retry(self.copy, error, delay)
+
+    def let_go(self) -> None:
+        """Leave nothing changed in a target that is somebody's; the next driver tries it too."""
+        if self._began:
+            with suppress(SluiceError):
+                self.copy.let_go()
+
+    def _advance(self, limits: Limits, executor: Executor) -> list[Slice]:
+        copy = self.copy
+        if not self._began:
+            self._begin()
+        while self.report is None:
+            step = copy.look()
+            self._listener.step(copy, step)
+            self._repeats = self._repeats + 1 if step == self._last else 0
+            self._last = step
+            if isinstance(step, Done):
+                self.report = copy.finished(step.digest)
+            elif isinstance(step, Transfer | Verify):
+                self._pending = step
+                slices = copy.slices(step, limits, executor.slots)
+                if slices:
+                    return slices
+                copy.absorb(step, [])
+            else:
+                if self._repeats > self.MOST_REPEATS:
+                    raise StoreUnavailable(f"{type(step).__name__} was done and shows no effect")
+                copy.perform(step)
+                if not self._repeats:
+                    self._patience.advanced()
+        return []
+
+    def _begin(self) -> None:
+        """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
+        copy = self.copy
+        if self._late:
+            found = arrive(copy.plan, self._target)
+            digest = found.digest
+            if digest is not None and found.settled:
+                self.report = copy.finished(digest)
+        else:
+            digest = check_plan(copy.plan, self._target)
+        if digest is None:
+            copy.plan = copy.ledger.begin(copy.plan)
+        self._began = True
+
+    def _absorb(self, results: Sequence[SliceResult]) -> None:
+        step, self._pending = self._pending, None
+        if step is not None:
+            self.copy.absorb(step, results)
+        if any(result.moved for result in results):
+            self._patience.advanced()
+            self.moves += 1
+        error = next((result.error for result in results if result.error is not None), None)
+        if error is not None:
+            raise error
+        self._surprises = 0
+
+    def _guarded(self, action: Callable[[], R]) -> R | None:
+        """Do something for the stream; its errors are its own alone."""
+        try:
+            return action()
+        except MOVED_ON as error:
+            self._surprises += 1
+            if self._surprises > self.MOST_SURPRISES:
+                self.failed(error)
+        except SluiceError as error:
+            self.failed(error)
+        return None
+
+    def _given_up(self, error: SluiceError) -> StreamReport:
+        """The report of a copy that failed for good.
+
+        What only a person can mend (the spec, the data) leaves nothing behind. What may pass (a
+        store that is down, a wrong password) keeps what is staged, so that the copy goes on.
+        """
+        plan = self.copy.plan
+        cleaned = False
+        if self._began and error.category in CLEANED and not isinstance(error, KEPT):
+            try:
+                abort(plan.copy_id, plan.target, self._target)
+                cleaned = True
+            except SluiceError as further:
+                error.add_note(f"cleaning up failed as well: {further}")
+        if not cleaned:
+            self.let_go()
+        return StreamReport.failed(plan, error, cleaned=cleaned)

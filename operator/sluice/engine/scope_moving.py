@@ -1,0 +1,70 @@
+"""Moving a scope: once all its streams are moved, it is deleted if nothing else is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.scope import StreamState
+from sluice.engine import scopes
+from sluice.errors import ScopeNotEmpty, ScopeNotFound
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.stores.base import Store
+
+_FEW: Final = 5
+"""Names in a sentence."""
+
+
+def delete_source_scope(plan: Plan, source: Store) -> str | None:
+    """Delete the source's scope after a move if it is empty. Safe to repeat.
+
+    Args:
+        plan: of the last run; each of its streams is moved by now.
+        source: the store of the source.
+
+    Returns:
+        Why it is there still; None where it is gone, or was not to be moved.
+    """
+    if plan.scope is None or not plan.scope.move:
+        return None
+    scope = plan.scope.source
+    with scopes.unused(scope, source):
+        kept = why_kept(plan, source)
+        if kept is None:
+            try:
+                source.delete_scope(scope)
+            except ScopeNotEmpty as error:
+                return f"the scope {scope} is kept: {error.message}"
+    return kept
+
+
+def why_kept(plan: Plan, source: Store) -> str | None:
+    """Why the source's scope is not deleted after a move; None where it is, or is to stay.
+
+    Args:
+        plan: of the last run.
+        source: the store of the source.
+    """
+    if plan.scope is None or not plan.scope.move:
+        return None
+    scope = plan.scope.source
+    if any(one.state is not StreamState.COPIED for one in plan.scope.settled):
+        return f"the scope {scope} is kept: not all of its streams were moved"
+    try:
+        streams = source.list_streams(scope, internal=True)
+        tables = source.list_key_value_tables(scope)
+    except ScopeNotFound:
+        return None
+    left = [
+        _named(names, what)
+        for names, what in ((streams, "stream"), (tables, "key-value table"))
+        if names
+    ]
+    return f"the scope {scope} is kept: it has {' and '.join(left)}" if left else None
+
+
+def _named(names: list[str], what: str) -> str:
+    """Some things with their number, and the names of the first ones."""
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return f"{len(names)} {what}{'s' * (len(names) > 1)} ({', '.join(names[:_FEW])}{more})"

@@ -1,0 +1,68 @@
+"""What came of a scope's copy, and of each of its streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core.model import Frozen
+from sluice.core.plan import Plan
+from sluice.core.reconcile.scope_results import counts_of
+from sluice.core.scope import StreamResult, StreamState
+from sluice.core.trouble import Trouble
+from sluice.engine.stream import UNVERIFIED
+
+if TYPE_CHECKING:
+    from sluice.core.plan import StreamPlan
+    from sluice.core.scope import Counts
+    from sluice.engine.report import StreamReport
+
+
+class ScopeReport(Frozen):
+    """A scope's copy.
+
+    Attributes:
+        plan: what was copied: the recorded plan.
+        results: of every stream, in the plan's order; then of those that are in no plan.
+        trouble: why it is not over; None once it is, with failures or without.
+        kept: why the source's scope is there still after a move; None where it is gone, or stays.
+    """
+
+    plan: Plan
+    results: tuple[StreamResult, ...]
+    trouble: Trouble | None = None
+    kept: str | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """How many streams are how far."""
+        return counts_of(self.results)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether each stream is whole, has failed for good, or was stopped."""
+        return self.trouble is None
+
+
+def result_of(plan: StreamPlan, report: StreamReport) -> StreamResult:
+    """What is to be said of a stream in a scope.
+
+    Args:
+        plan: the stream's plan as it stood at the end.
+        report: what came of it. One that was whole when the driver came tells no sizes: those are
+            the plan's.
+    """
+    events: int | None = plan.events
+    if report.segments:
+        counts = [segment.events for segment in report.segments]
+        events = None if None in counts else report.events
+    failed = report.error is not None
+    return StreamResult(
+        stream=plan.sources[0].stream.stream,
+        target=plan.target.stream,
+        state=StreamState.FAILED if failed else StreamState.COPIED,
+        bytes=report.bytes if report.segments else plan.bytes,
+        events=events,
+        digest=None if report.digest == UNVERIFIED else report.digest,
+        lost=0 if failed else sum(segment.lost for segment in plan.segments),
+        trouble=report.error,
+    )

@@ -1,0 +1,245 @@
+"""What the operator asks of the stores of a scope's copy, and does there itself: metadata only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.core import identity
+from sluice.core.reconcile.scope_results import planned_results
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope import StreamResult, StreamState
+from sluice.core.scope_log import ScopeState
+from sluice.engine import pool, receipts, scope_moving
+from sluice.engine.ledger import Ledger
+from sluice.engine.scope_bounds import copied, failed, is_for_all
+from sluice.engine.scope_log import ScopeLog
+from sluice.engine.scope_planning import answer, told_kept
+from sluice.engine.settle import How, end
+from sluice.engine.whole import whole
+from sluice.errors import (
+    InfrastructureError,
+    IntegrityError,
+    JournalDamaged,
+    ScopeNotFound,
+    SluiceError,
+    TargetReplaced,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.reconcile.world import Complete
+    from sluice.core.scope_request import ScopeRequest
+    from sluice.engine.scope_planning import Site
+    from sluice.stores.base import Store
+
+    _Said = tuple[StreamResult, StreamPlan | None]
+    """What is said of a stream, and its plan, unless it was copied in a run before."""
+
+
+def ask_scope(
+    request: ScopeRequest,
+    *,
+    source: Site,
+    target: Site,
+    known: Plan | None = None,
+    again: bool = False,
+) -> Planned | ScopeEnded:
+    """As `resolve_scope`, and no driver is believed that a stream is copied.
+
+    Each one's target is looked for, and held against its plan. One that is not there, or not as it
+    should be, counts as failed.
+    """
+    check = partial(_checked, request, target[1])
+    found = answer(request, source=source, target=target, known=known, again=again, check=check)
+    if known is not None and isinstance(found, Planned) and found.plan is known:
+        return _finished(request, known, source[1], target[1]) or found
+    return found
+
+
+def _checked(request: ScopeRequest, store: Store, ended: ScopeEnded) -> ScopeEnded:
+    """What came of a copy, as the target store has it."""
+    plans = ended.plan.streams
+    said: list[_Said] = [
+        (result, plans[place] if place < len(plans) else None)
+        for place, result in enumerate(ended.results)
+    ]
+    there = _there(request, store)
+    return ScopeEnded(
+        plan=ended.plan, results=tuple(pool.each(partial(_check, request, store, there), said))
+    )
+
+
+def _there(request: ScopeRequest, store: Store) -> frozenset[str]:
+    """The streams of the target's scope."""
+    try:
+        return frozenset(store.list_streams(request.target, internal=True))
+    except ScopeNotFound:
+        return frozenset()
+
+
+def _check(request: ScopeRequest, store: Store, there: frozenset[str], said: _Said) -> StreamResult:
+    """What came of one stream, as the target store has it."""
+    result, plan = said
+    if result.state is not StreamState.COPIED:
+        return result
+    try:
+        if result.target in there and (complete := _complete(request, result, plan, store)):
+            return _confirmed(result, complete)
+        raise TargetReplaced(
+            f"{request.target}/{result.target} was copied, and is not there any more, or not as "
+            "this copy made it",
+            remedy="Have what failed tried again, to copy it anew.",
+        )
+    except SluiceError as error:
+        if is_for_all(error):
+            raise
+        return failed(result.stream, result.target, error)
+
+
+def _complete(
+    request: ScopeRequest, result: StreamResult, plan: StreamPlan | None, store: Store
+) -> Complete | None:
+    """What the target tells of a stream's copy if it is whole."""
+    wanted = request.of(result.stream, result.target)
+    stream = store.describe(wanted.target)
+    if stream is None:
+        return None
+    digest = identity.completed(stream.config.tags, wanted.copy_id)
+    if digest is not None:
+        return whole(wanted, store, digest, known=plan, stream=stream)
+    if not wanted.append:
+        return None
+    receipt = receipts.find(wanted.copy_id, wanted.target, store)
+    if receipt is None:
+        return None
+    return whole(wanted, store, receipt.digest, known=plan, receipt=receipt)
+
+
+def _confirmed(result: StreamResult, complete: Complete) -> StreamResult:
+    """A result as the target tells it; what that cannot tell any more is as it was."""
+    found = copied(result.stream, result.target, complete)
+    unknown: dict[str, int | None] = {}
+    if complete.bytes is None:
+        unknown["bytes"] = result.bytes
+    if complete.events is None:
+        unknown["events"] = result.events
+    return found.model_copy(update=unknown)
+
+
+def _finished(
+    request: ScopeRequest, known: Plan, source: Store, target: Store
+) -> ScopeEnded | None:
+    """What came of a plan that no log tells of, if all of it is done; None if it is not."""
+    there = _there(request, target)
+    if not all(plan.target.stream in there for plan in known.streams):
+        return None
+    results = planned_results(known)
+    pairs = [*zip(results, known.streams, strict=False)]
+
+    def look(pair: tuple[StreamResult, StreamPlan]) -> StreamResult | None:
+        result, plan = pair
+        try:
+            complete = _complete(request, result, plan, target)
+        except TargetReplaced as error:
+            return failed(result.stream, result.target, error)
+        return None if complete is None else _confirmed(result, complete)
+
+    # As a rule nothing is done, and the first one tells.
+    found = [look(pair) for pair in pairs[:1]]
+    if None not in found:
+        found += pool.each(look, pairs[1:])
+    ended = tuple(one for one in found if one is not None)
+    if len(ended) < len(pairs):
+        return None
+    return told_kept(ScopeEnded(plan=known, results=(*ended, *results[len(pairs) :])), source)
+
+
+def abandon_scope(
+    request: ScopeRequest, *, source: Store | None, target: Store, known: Plan | None
+) -> str:
+    """Leave nothing unpublished of a scope's copy, and no log. What is copied stays.
+
+    Streams that are not copied are ended one by one, as `settle.end` does it. After a move that has
+    left nothing over, the source's scope is deleted if a driver has not come to it. Safe to repeat.
+    No driver of the copy must run.
+
+    Args:
+        request: the copy.
+        source: the store to read from, if it can be reached.
+        target: the target store.
+        known: the plan that was written down, for when the log does not tell.
+
+    Returns:
+        What was done, for people.
+    """
+    planned = None if known is None or not _is_of(request, known) else ScopeState(known)
+    log = ScopeLog(target, request.scope_id, request.target)
+    damaged = False
+    try:
+        state = log.load() or planned
+    except JournalDamaged:
+        if planned is None:
+            raise
+        state, damaged = planned, True
+    words = "nothing was left" if state is None else _end_all(request, source, target, state)
+    if damaged:
+        target.delete(log.name)
+    else:
+        log.delete()
+    return words
+
+
+def _is_of(request: ScopeRequest, plan: Plan) -> bool:
+    """Whether a plan is of this very copy."""
+    return plan.scope is not None and plan.scope.scope_id == request.scope_id
+
+
+def _end_all(request: ScopeRequest, source: Store | None, target: Store, state: ScopeState) -> str:
+    """End each stream's copy that is not done; what was done, for people.
+
+    Raises:
+        SluiceError: of some streams it could not be done. Each was tried, unless a store is away.
+    """
+    results = state.streams
+    left = [one for one in results if one.state is not StreamState.COPIED]
+    there = _there(request, target)
+    found = pool.each(partial(_end, request, source, target, there), left)
+    errors = [one for one in found if isinstance(one, SluiceError)]
+    if errors:
+        if len(errors) > 1:
+            errors[0].add_note(f"so it is with {len(errors) - 1} other streams")
+        raise errors[0]
+    parts = []
+    if len(left) < len(results):
+        parts.append(f"{len(results) - len(left)} of {len(results)} streams are copied and stay")
+    counts = Counter(found)
+    parts += [f"of {counts[how]}, {how}" for how in How if counts[how]]
+    if not left and source is not None:
+        kept = scope_moving.delete_source_scope(state.plan, source)
+        parts += [kept] if kept else []
+    return "; ".join(parts) or "nothing was left"
+
+
+def _end(
+    request: ScopeRequest,
+    source: Store | None,
+    target: Store,
+    there: frozenset[str],
+    result: StreamResult,
+) -> How | SluiceError:
+    """End one stream's copy. An error that is about that one alone is no reason to stop."""
+    wanted = request.of(result.stream, result.target)
+    sources: Sequence[Store] | None = None if source is None else [source]
+    try:
+        if (
+            result.target not in there
+            and not Ledger(target, wanted.copy_id, wanted.target).is_there()
+        ):
+            return How.NOTHING  # it was not begun, as may be so with thousands
+        return end(wanted, sources=sources, target=target).how
+    except (InfrastructureError, IntegrityError) as error:
+        return error
