@@ -29,10 +29,14 @@ class _File(BaseModel):
 
     bytes_per_second: int | None = Field(default=None, ge=1)
     in_flight_bytes: int | None = Field(default=None, ge=1)
+    parallelism: int | None = Field(default=None, ge=1)
+    stop_at_failure: bool = False
 
 
 class Controls:
     """Limits from a JSON file: `{"bytesPerSecond": int|null, "inFlightBytes": int|null}`.
+
+    That of a scope's copy has `"parallelism": int|null, "stopAtFailure": bool` as well.
 
     Call it for the limits that hold now. A file that is missing or damaged changes nothing: the
     last good limits go on to hold, and a warning says so once.
@@ -66,6 +70,8 @@ class Controls:
                 "limits",
                 bytes_per_second=limits.bytes_per_second,
                 in_flight_bytes=limits.in_flight_bytes,
+                parallelism=limits.parallelism,
+                stop_at_failure=limits.stop_at_failure,
             )
         self._last, self._damaged = limits, False
         return limits
@@ -77,6 +83,8 @@ def _limits(file: _File) -> Limits:
         in_flight_bytes=file.in_flight_bytes or default.in_flight_bytes,
         bytes_per_second=file.bytes_per_second,
         slice_seconds=SLICE_SECONDS,
+        parallelism=file.parallelism or default.parallelism,
+        stop_at_failure=file.stop_at_failure,
     )
 
 

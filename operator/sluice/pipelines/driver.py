@@ -9,40 +9,44 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 from pydantic import ValidationError
 
-from sluice.core.plan import Plan
+from sluice.core.plan import Plan, expanded
 from sluice.core.trouble import Trouble
-from sluice.engine.abort import finish_abort, sweep
-from sluice.engine.ledger import Ledger
-from sluice.engine.planning import check_plan
+from sluice.engine.run import arrive
+from sluice.engine.scope_run import is_small
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application
 from sluice.pipelines.controls import Controls
 from sluice.pipelines.kubernetes import Crew, own_pod, read_template
+from sluice.pipelines.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.program import Stores, run_plan
+from sluice.pipelines.scopes import run_scope
 from sluice.pipelines.sparkconf import Executors
 from sluice.pipelines.stopping import Stop, Terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from types import TracebackType
 
     from pyspark import SparkContext
 
     from sluice.config import Settings
     from sluice.core.plan import StreamPlan
-    from sluice.core.steps import Step
     from sluice.engine.report import StreamReport
-    from sluice.engine.stream import Limits, StreamCopy
+    from sluice.engine.scope_report import ScopeReport
+    from sluice.engine.stream import Limits
     from sluice.stores.base import Store
 
 _log = structlog.get_logger()
+
+_GZIP: Final = b"\x1f\x8b"
+"""How a file begins that is compressed."""
 
 INTERRUPTED = Trouble(
     reason="Interrupted",
@@ -86,7 +90,8 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     """Run a plan to its end, and leave a termination message.
 
     Returns:
-        Why it failed; None when every stream of the plan is copied.
+        Why it failed; None when every stream of the plan is copied, or when nothing is left to do
+        of a scope, whose log in the target store says what came of each stream.
 
     Raises:
         Terminated: SIGTERM came; Spark is stopped.
@@ -110,37 +115,14 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     try:
         plan = read_plan(options.plan)
         controls = Controls(options.controls)
-        configuration, executors = _configuration(options)
-        with (
-            Stop() as stop,
-            Application(configuration) as application,  # starts while the store is asked
-            Stores(settings) as stores,
-        ):
-            if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
-                return None
+        with Stop() as stop, _Tasks(options, settings, stop) as tasks:
 
             def limits() -> Limits:
                 stop.check()
                 return controls()
 
-            context = application.start()
-            _log.info("spark started", slots=options.slots, executors=options.executors)
-            crew: Crew | None = None
-            if executors is not None:
-                crew = Crew(context, executors, settings.executor_timeout, check=stop.check)
-                crew.wait()
-                _log.info("executors are there", slots=crew.slots())
-            reports = run_plan(
-                plan,
-                context,
-                settings=settings,
-                limits=limits,
-                listener=Journalist(),
-                patience=options.patience,
-                slots=None if crew is None else crew.slots,
-                around=partial(_round, stop, context, crew),
-            )
-            trouble = _outcome(reports)
+            run = _run_streams if plan.scope is None else _run_scope
+            trouble = run(plan, tasks, limits, options, settings)
     except SluiceError as error:
         trouble = Trouble.of(error)
     if trouble is not None:
@@ -148,14 +130,118 @@ def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     return trouble
 
 
-@contextmanager
-def _round(stop: Stop, context: SparkContext, crew: Crew | None) -> Iterator[None]:
-    """The block in which a round runs: it ends early at SIGTERM, or when nobody is there for it."""
-    with ExitStack() as stack:
-        stack.enter_context(stop.cancelling(context.cancelAllJobs))
-        if crew is not None:
-            stack.enter_context(crew.watched())
-        yield
+def _run_streams(
+    plan: Plan,
+    tasks: _Tasks,
+    limits: Callable[[], Limits],
+    options: DriverOptions,
+    settings: Settings,
+) -> Trouble | None:
+    tasks.prepare()
+    with Stores(settings) as stores:
+        if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
+            return None
+        reports = run_plan(
+            plan,
+            tasks.start(),
+            settings=settings,
+            limits=limits,
+            listener=Journalist(),
+            patience=options.patience,
+            slots=tasks.slots,
+            around=tasks.round,
+        )
+    return _outcome(reports)
+
+
+def _run_scope(
+    plan: Plan,
+    tasks: _Tasks,
+    limits: Callable[[], Limits],
+    options: DriverOptions,
+    settings: Settings,
+) -> Trouble | None:
+    now = limits()
+    if not all(is_small(stream.bytes, now) for stream in plan.streams):
+        tasks.prepare()
+    report = run_scope(
+        plan,
+        spark=tasks.start,
+        settings=settings,
+        limits=limits,
+        listener=ScopeJournalist(),
+        patience=options.patience,
+        slots=tasks.slots,
+        around=tasks.round,
+    )
+    return _outcome_of_scope(report)
+
+
+class _Tasks:
+    """Where tasks run: an application that is started when it is needed, and its executors.
+
+    Args:
+        options: how to run the plan.
+        settings: of this process.
+        stop: what ends it early.
+    """
+
+    def __init__(self, options: DriverOptions, settings: Settings, stop: Stop) -> None:
+        self._options = options
+        self._settings = settings
+        self._stop = stop
+        self._stack = ExitStack()
+        self._configuration, self._executors = _configuration(options)
+        self._application: Application | None = None
+        self._context: SparkContext | None = None
+        self._crew: Crew | None = None
+
+    def __enter__(self) -> Self:
+        """Nothing is started before it is needed."""
+        self._stack.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the application, if there is one; it says what became of it if it was lost."""
+        self._stack.__exit__(kind, error, trace)
+
+    def prepare(self) -> Application:
+        """Let the application begin to start, and do not wait for it."""
+        if self._application is None:
+            self._application = self._stack.enter_context(Application(self._configuration))
+        return self._application
+
+    def start(self) -> SparkContext:
+        """Wait until tasks can run."""
+        self._context = self.prepare().start()
+        _log.info("spark started", slots=self._options.slots, executors=self._options.executors)
+        if self._executors is not None:
+            timeout = self._settings.executor_timeout
+            self._crew = Crew(self._context, self._executors, timeout, check=self._stop.check)
+            self._crew.wait()
+            _log.info("executors are there", slots=self._crew.slots())
+        return self._context
+
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        if self._crew is not None:
+            return self._crew.slots()
+        return self._options.slots
+
+    @contextmanager
+    def round(self) -> Iterator[None]:
+        """The block in which a round runs: it ends early at SIGTERM, or when nobody is there."""
+        with ExitStack() as stack:
+            if self._context is not None:
+                stack.enter_context(self._stop.cancelling(self._context.cancelAllJobs))
+            if self._crew is not None:
+                stack.enter_context(self._crew.watched())
+            yield
 
 
 def _configuration(options: DriverOptions) -> tuple[dict[str, str], Executors | None]:
@@ -177,18 +263,21 @@ def _configuration(options: DriverOptions) -> tuple[dict[str, str], Executors | 
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan of a file.
+    """The plan of a file, which may be compressed.
 
     Raises:
         InvalidSpec: it cannot be read or is no plan that this version understands.
     """
     try:
-        return Plan.model_validate_json(path.read_bytes())
+        data = path.read_bytes()
+        return expanded(data) if data.startswith(_GZIP) else Plan.model_validate_json(data)
     except OSError as error:
         reason = error.strerror or type(error).__name__
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+    except ValueError as error:
+        reason = str(error)
     raise InvalidSpec(
         f"{path} is no plan: {reason}", remedy="Delete the damaged plan; it is made anew."
     )
@@ -201,21 +290,18 @@ def _settled(stream: StreamPlan, store: Store) -> bool:
     for the moment is left to the run, which is patient.
     """
     try:
-        if finish_abort(stream.copy_id, stream.target, store):
-            _log.info("finished an abort that was cut off", target=str(stream.target))
-        # The journal before the target: a copy says that it is whole before it deletes its journal.
-        journal = Ledger(store, stream.copy_id, stream.target).load()
-        digest = check_plan(stream, store)
-        if digest is None or (journal is not None and journal.target is not None):
-            return False
-        swept = sweep(stream.copy_id, stream.target, store)
+        found = arrive(stream, store)
     except SluiceError as error:
         if not error.retryable:
             raise
         _log.warning("the store cannot be asked yet", reason=error.reason, error=str(error))
         return False
-    _log.info("already complete", target=str(stream.target), digest=digest, swept=swept)
-    return True
+    target = str(stream.target)
+    if found.aborted:
+        _log.info("finished an abort that was cut off", target=target)
+    if found.settled:
+        _log.info("already complete", target=target, digest=found.digest, swept=found.swept)
+    return found.settled
 
 
 def _outcome(reports: list[StreamReport]) -> Trouble | None:
@@ -233,6 +319,19 @@ def _outcome(reports: list[StreamReport]) -> Trouble | None:
     return next((report.error for report in reports if report.error is not None), None)
 
 
+def _outcome_of_scope(report: ScopeReport) -> Trouble | None:
+    counts = report.counts
+    _log.info(
+        "scope done" if report.is_over else "scope not done",
+        streams=counts.total,
+        copied=counts.copied,
+        failed=counts.failed,
+        stopped=counts.stopped,
+        kept=report.kept,
+    )
+    return report.trouble
+
+
 def _bug(error: Exception) -> Trouble:
     return Trouble(
         reason="InternalError",
@@ -241,27 +340,3 @@ def _bug(error: Exception) -> Trouble:
         remedy="Report it with the log of the driver's pod, which has the details.",
         retryable=True,
     )
-
-
-class Journalist:
-    """A listener that logs: each new kind of step, and what is tried again."""
-
-    def __init__(self) -> None:
-        self._last: dict[int, str] = {}
-
-    def step(self, copy: StreamCopy, step: Step) -> None:
-        """See Listener."""
-        kind = type(step).__name__
-        log = _log.debug if self._last.get(copy.number) == kind else _log.info
-        self._last[copy.number] = kind
-        log("step", step=kind, target=str(copy.plan.target))
-
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
-        """See Listener."""
-        _log.warning(
-            "trying again",
-            target=str(copy.plan.target),
-            reason=error.reason,
-            error=str(error),
-            seconds=round(delay, 1),
-        )

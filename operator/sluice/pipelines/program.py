@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.api.load import Resources
-    from sluice.api.streamcopy import LimitsSpec, StreamCopy
+    from sluice.api.running import LimitsSpec
+    from sluice.api.streamcopy import StreamCopy
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
-    from sluice.engine.copy import Listener
+    from sluice.engine.run import Listener
     from sluice.stores.base import Store
 
 
@@ -82,13 +83,15 @@ def jobs(
         InvalidSpec: a copy names a store that is not in the file.
     """
     return [
-        _job(copy, resources, settings, verify=verify, tasks=tasks) for copy in resources.copies
+        stream_job(copy, resources, settings, verify=verify, tasks=tasks)
+        for copy in resources.copies
     ]
 
 
-def _job(
+def stream_job(
     copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool, tasks: int
 ) -> Job:
+    """One copy of a file; see `jobs`."""
     sources = [resources.store(copy, name, side="source") for name in source_stores(copy.spec)]
     target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
     if copy.spec.source_on_complete == "Delete":
@@ -111,12 +114,13 @@ def _job(
         ),
         sources=tuple(map(store_address, sources)),
         target=store_address(target),
-        limits=_limits(copy.spec.limits),
+        limits=limits_of(copy.spec.limits),
         suspend=copy.spec.suspend,
     )
 
 
-def _limits(spec: LimitsSpec) -> Limits:
+def limits_of(spec: LimitsSpec) -> Limits:
+    """What a copy may use, as its spec says."""
     default = Limits()
     return Limits(
         in_flight_bytes=spec.in_flight_bytes or default.in_flight_bytes,

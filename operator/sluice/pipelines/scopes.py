@@ -1,0 +1,102 @@
+"""From the plan of a scope to a report: what `sluice run` and a driver pod do of a ScopeCopy."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sluice.engine.scope_run import ScopeRunner
+from sluice.pipelines.program import Stores
+from sluice.pipelines.spark import SparkExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from pyspark import SparkContext
+
+    from sluice.config import Settings
+    from sluice.core.plan import Plan
+    from sluice.engine.scope_report import ScopeReport
+    from sluice.engine.scope_run import ScopeListener
+    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.stream import Limits
+
+
+class LazyExecutor:
+    """Slices in a Spark application that is started once there is something to run.
+
+    Args:
+        make: starts it.
+    """
+
+    def __init__(self, make: Callable[[], SparkExecutor]) -> None:
+        self._make = make
+
+    @cached_property
+    def _executor(self) -> SparkExecutor:
+        return self._make()
+
+    @property
+    def slots(self) -> int:
+        """See Executor."""
+        return self._executor.slots
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See SparkExecutor."""
+        return self._executor.run(tasks)
+
+
+def run_scope(
+    plan: Plan,
+    *,
+    spark: Callable[[], SparkContext],
+    settings: Settings,
+    limits: Callable[[], Limits],
+    listener: ScopeListener | None = None,
+    patience: float | None = None,
+    slots: Callable[[], int] | None = None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> ScopeReport:
+    """Run the plan of a scope to its end, or until nothing more can be done now.
+
+    Args:
+        plan: what to copy.
+        spark: starts what large streams are copied in; called in this thread, once, and only if
+            there are such.
+        settings: of this process and the workers.
+        limits: see ScopeRunner.
+        listener: hears of every step and of every stream that ends, from many threads.
+        patience: see CopyRunner; of each stream.
+        slots: see SparkExecutor; not called before `spark`.
+        around: see SparkExecutor; not called before `spark`.
+
+    Returns:
+        What came of each stream; failures are in it.
+
+    Raises:
+        SparkLost: the application is gone; the block that made it says what became of it.
+    """
+
+    def executor() -> SparkExecutor:
+        return SparkExecutor(
+            spark(),
+            sources=plan.sources,
+            target=plan.target,
+            settings=settings,
+            slots=slots,
+            around=around,
+        )
+
+    with Stores(settings) as stores:
+        runner = ScopeRunner(
+            plan,
+            sources=[stores[source] for source in plan.sources],
+            target=stores[plan.target],
+            executor=LazyExecutor(executor),
+            limits=limits,
+            listener=listener,
+            patience=patience,
+        )
+        return runner.run()
