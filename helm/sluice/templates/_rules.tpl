@@ -4,10 +4,10 @@ Tests compare the two, and both with what the operator's code calls.
 */ -}}
 {{- define "sluice.operatorRules" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, streamcopies, streamstores]
+  resources: [ephemeralstreams, scopecopies, streamcopies, streamstores]
   verbs: [get, list, watch, patch]
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams/status, streamcopies/status, streamstores/status]
+  resources: [ephemeralstreams/status, scopecopies/status, streamcopies/status, streamstores/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
@@ -52,7 +52,7 @@ Tests compare the two, and both with what the operator's code calls.
 {{- define "sluice.uninstallRules" -}}
 {{- if eq .Values.uninstall.policy "orphan" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, streamcopies]
+  resources: [ephemeralstreams, scopecopies, streamcopies]
   verbs: [get, list, patch, delete]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
@@ -62,14 +62,14 @@ Tests compare the two, and both with what the operator's code calls.
   verbs: [get, patch]
 {{- else if eq .Values.uninstall.policy "delete" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, streamcopies]
+  resources: [ephemeralstreams, scopecopies, streamcopies]
   verbs: [list, delete]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
   verbs: [list]
 {{- else -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, streamcopies, streamstores]
+  resources: [ephemeralstreams, scopecopies, streamcopies, streamstores]
   verbs: [list]
 {{- end }}
 {{- end }}

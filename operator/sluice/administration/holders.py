@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus
-from sluice.kube.client import Refused
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.administration.listing import listed
+from sluice.api.status import ConditionType, CopyingStatus, ResourceStatus
+from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, SCOPE_COPY, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
 from sluice.kube.users import KINDS
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 FINALIZERS: Final = {**KINDS, STREAM_STORE: IN_USE_FINALIZER}
 """What stands on a kind's objects while they hold something, or are held themselves."""
-
-_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,9 @@ class Holder:
     @property
     def unfinished(self) -> bool:
         """Whether it has something to do still. An EphemeralStream always has."""
-        if self.kind != STREAM_COPY or self.holds:
+        if self.kind.name not in COPIES or self.holds:
             return True
-        return StreamCopyStatus.read(self.body.get("status")).completion_time is None
+        return CopyingStatus.read(self.body.get("status")).completion_time is None
 
     @property
     def title(self) -> str:
@@ -90,6 +88,8 @@ class Holder:
             case STREAM_COPY.name:
                 target = spec.get("target") or {}
                 return f"{_place(target)}: what is staged for {target.get('stream')}"
+            case SCOPE_COPY.name:
+                return f"{_place(spec.get('target') or {})}: what is staged for its streams"
             case _:
                 return "no resource needs it any more, and the operator has not let go of it yet"
 
@@ -116,12 +116,4 @@ async def held_stores(api: Api, namespaces: Sequence[str]) -> list[Holder]:
 
 
 async def _listed(api: Api, kind: Kind, namespaces: Sequence[str]) -> list[Holder]:
-    found: list[Object] = []
-    for namespace in namespaces or (None,):
-        try:
-            found += await api.list(kind, namespace)
-        except Refused as error:
-            if error.status != _NOT_FOUND:
-                raise
-            return []  # without its definition there is none of a kind
-    return [Holder(kind, body) for body in found]
+    return [Holder(kind, body) for body in await listed(api, kind, namespaces)]

@@ -25,7 +25,7 @@ from sluice.kube.ephemeral_workings import EphemeralWorkings
 from sluice.kube.ephemerals import EphemeralObserver
 from sluice.kube.events import Recorder
 from sluice.kube.identity import cluster_id
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.owners import Owners
 from sluice.kube.performer import Performer
@@ -39,6 +39,7 @@ from sluice.kube.storeview import StoreView
 from sluice.metrics import Metrics
 
 if TYPE_CHECKING:
+    from sluice.kube.kinds import Kind
     from sluice.kube.settings import OperatorSettings
 
 _log = structlog.get_logger()
@@ -86,34 +87,36 @@ async def operate(settings: OperatorSettings) -> None:
         statuses = StatusWriter(api, recorder)
         probes = Probes(connections, threads)
         stores = StoreView(api, mirror, probes)
-        copies = CopyObserver(
-            api,
-            mirror,
-            connections,
-            stores,
-            settings=settings,
-            cluster=cluster,
-            threads=threads,
-        )
         watching = watches.Watches(queue, mirror)
         owners = Owners(api, watching.owner)
         stack.push_async_callback(owners.close)
         ephemerals = EphemeralObserver(
             api, mirror, owners, stores, connections, cluster=cluster, threads=threads
         )
-        workings = (
-            CopyWorkings(
-                copies, Performer(api, copies, recorder, metrics, settings), metrics=metrics
-            ),
-            EphemeralWorkings(ephemerals, EphemeralPerformer(api, ephemerals, recorder, metrics)),
+        streams = EphemeralWorkings(
+            ephemerals, EphemeralPerformer(api, ephemerals, recorder, metrics)
         )
+
+        def copies(kind: Kind) -> CopyWorkings:
+            observer = CopyObserver(
+                api,
+                mirror,
+                connections,
+                stores,
+                settings=settings,
+                cluster=cluster,
+                threads=threads,
+            )
+            performer = Performer(api, observer, recorder, metrics, settings)
+            return CopyWorkings(kind, observer, performer, metrics)
+
         controller = Controller(
             {
                 STREAM_STORE.name: StoreKeeper(
                     api, queue=queue, mirror=mirror, probes=probes, statuses=statuses
                 ),
-                STREAM_COPY.name: Reconciler(api, workings[0], statuses),
-                EPHEMERAL_STREAM.name: Reconciler(api, workings[1], statuses),
+                EPHEMERAL_STREAM.name: Reconciler(api, streams, statuses),
+                **{name: Reconciler(api, copies(kind), statuses) for name, kind in COPIES.items()},
             },
             queue=queue,
             metrics=metrics,

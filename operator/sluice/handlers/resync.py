@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SluiceError
-from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    COPIES,
+    EPHEMERAL_STREAM,
+    JOB,
+    POD,
+    STREAM_STORE,
+)
 from sluice.kube.names import MANAGED
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
@@ -28,7 +34,7 @@ WATCH_GRACE: Final = 10.0
 """Seconds that a watch may take to show what a list has shown."""
 
 
-_OWN: Final = (STREAM_STORE, STREAM_COPY, EPHEMERAL_STREAM)
+_OWN: Final = (STREAM_STORE, *COPIES.values(), EPHEMERAL_STREAM)
 """Kinds that are reconciled; the others only tell how far these are."""
 
 
@@ -124,9 +130,10 @@ class Resync:
         return False
 
     def _count(self, listed: dict[Kind, list[Object]]) -> None:
-        copies = Counter(_state(body) for body in listed[STREAM_COPY])
-        for state in ("Succeeded", "Failed", "Suspended", "Active"):
-            self._metrics.set("sluice_copies", copies[state], state=state)
+        for kind in COPIES.values():
+            copies = Counter(_state(body) for body in listed[kind])
+            for state in ("Succeeded", "Failed", "Suspended", "Active"):
+                self._metrics.set("sluice_copies", copies[state], kind=kind.name, state=state)
         streams = Counter(_state_of_ephemeral(body) for body in listed[EPHEMERAL_STREAM])
         for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
             self._metrics.set("sluice_ephemeral_streams", streams[state], state=state)

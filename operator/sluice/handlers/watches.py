@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import kopf
 
 from sluice.api.common import GROUP, VERSION
-from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    COPIES,
+    EPHEMERAL_STREAM,
+    JOB,
+    POD,
+    SCOPE_COPY,
+    STREAM_COPY,
+    STREAM_STORE,
+)
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
@@ -80,9 +88,10 @@ class Watches:
         self._mirror.see(kind, body, gone=gone)
         meta = body["metadata"]
         uid = meta.get("labels", {}).get(UID_LABEL)
-        for copy in self._mirror.all(STREAM_COPY, meta["namespace"]):
-            if copy["metadata"]["uid"] == uid:
-                self._queue.add(Key(STREAM_COPY.name, meta["namespace"], copy["metadata"]["name"]))
+        for own in COPIES.values():
+            for copy in self._mirror.all(own, meta["namespace"]):
+                if copy["metadata"]["uid"] == uid:
+                    self._queue.add(Key(own.name, meta["namespace"], copy["metadata"]["name"]))
 
 
 def _is_collected_with(body: Object, kind: str, name: str) -> bool:
@@ -121,6 +130,10 @@ def registry(watches: Watches) -> kopf.OperatorRegistry:
     @kopf.on.event(GROUP, VERSION, STREAM_COPY.plural, registry=handlers)
     async def copies(event: Any, **_: Any) -> None:
         watches.resource(STREAM_COPY, event["object"], gone=event["type"] == "DELETED")
+
+    @kopf.on.event(GROUP, VERSION, SCOPE_COPY.plural, registry=handlers)
+    async def scopes(event: Any, **_: Any) -> None:
+        watches.resource(SCOPE_COPY, event["object"], gone=event["type"] == "DELETED")
 
     @kopf.on.event(GROUP, VERSION, STREAM_STORE.plural, registry=handlers)
     async def stores(event: Any, **_: Any) -> None:

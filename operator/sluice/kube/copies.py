@@ -1,4 +1,4 @@
-"""Looking at a StreamCopy: from objects and stores to the World that `reconcile` decides on."""
+"""Looking at a copy: from objects and stores to the World that `reconcile` decides on."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
-
 from sluice.core import access
-from sluice.core.plan import Plan
 from sluice.core.progress import Meter
 from sluice.core.reconcile.copy import questions
+from sluice.core.reconcile.copy_seen import asks_again
 from sluice.core.reconcile.copy_status import plan_name, positions_name
 from sluice.core.reconcile.world import (
     Complete,
@@ -22,10 +20,8 @@ from sluice.core.reconcile.world import (
     StoreSeen,
     World,
 )
-from sluice.core.request import copy_request, source_stores
+from sluice.core.request import source_stores
 from sluice.core.trouble import Trouble
-from sluice.engine.progress import Watch
-from sluice.engine.settle import ask
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
@@ -33,27 +29,30 @@ from sluice.errors import (
     StoreNotFound,
     StoreNotReady,
 )
-from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
-from sluice.kube.kinds import CONFIG_MAP, EVENT, JOB, POD
-from sluice.kube.manifests import positions_of, runtime_hash
+from sluice.kube import results
+from sluice.kube.attempts import Attempts
+from sluice.kube.errands import errand_of
+from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
+from sluice.kube.manifests import controls_data, plan_of, positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
-from sluice.kube.names import UID_LABEL
-from sluice.kube.objects import copy_seen, parse_copy
+from sluice.kube.names import Child
+from sluice.kube.objects import copy_seen, origins_of, parse_either
 from sluice.kube.pods import tasks_for
 from sluice.kube.profiles import profile_trouble
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.api.streamcopy import Source, StreamCopy, Target
+    from sluice.api.scopecopy import ScopeSource, ScopeTarget
+    from sluice.api.streamcopy import Source, Target
     from sluice.api.streamstore import Operation
     from sluice.core.model import StoreAddress
-    from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import JobSeen
     from sluice.kube.client import Api
-    from sluice.kube.kinds import Object
+    from sluice.kube.errands import Errand, Measures
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
+    from sluice.kube.objects import Copy
     from sluice.kube.settings import OperatorSettings
     from sluice.kube.stores import Connections
     from sluice.kube.storeview import StoreView
@@ -72,13 +71,13 @@ class CopyMemory:
     Attributes:
         plan: the plan ConfigMap, which never changes.
         watch, meter: for its progress.
-        controls: the spec's limits as they were last written.
+        controls: what the driver was last told of the spec.
     """
 
     plan: PlanSeen | None = None
-    watch: tuple[str, Store, Watch] | None = None
+    watch: tuple[str, Store, Measures] | None = None
     meter: Meter = field(default_factory=Meter)
-    controls: str | None = None
+    controls: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +89,15 @@ class Situation:
         resource: it, as a model.
         seen: it, as `reconcile` takes it.
         world: its surroundings.
-        request: what it asks of the engine.
+        errand: what it has the engine do.
         memory: see CopyMemory.
     """
 
     body: Object
-    resource: StreamCopy
+    resource: Copy
     seen: CopySeen
     world: World
-    request: CopyRequest
+    errand: Errand
     memory: CopyMemory
 
     @property
@@ -106,9 +105,21 @@ class Situation:
         """The copy's namespace."""
         return self.resource.metadata.namespace
 
+    @property
+    def kind(self) -> Kind:
+        """The copy's kind."""
+        return COPIES[self.resource.kind]
+
+    @property
+    def child(self) -> Child:
+        """The copy, as what is made for it knows it."""
+        return Child(
+            kind=self.kind, namespace=self.namespace, name=self.seen.name, uid=self.seen.uid
+        )
+
 
 class CopyObserver:
-    """Looks at copies.
+    """Looks at the copies of a kind.
 
     Args:
         api: the API server.
@@ -132,7 +143,7 @@ class CopyObserver:
         threads: Executor,
     ) -> None:
         self._api = api
-        self._mirror = mirror
+        self._attempts = Attempts(api, mirror)
         self._connections = connections
         self._stores = stores
         self._settings = settings
@@ -151,21 +162,26 @@ class CopyObserver:
             InvalidSpec: the object is none that this version understands.
             ApiUnavailable: the API server could not be asked.
         """
-        resource = parse_copy(body)
+        resource = parse_either(body)
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         tasks = 1 if profile is None else tasks_for(resource.spec, profile)
-        request = copy_request(resource, cluster=self._cluster, tasks=tasks)
-        seen = copy_seen(body, resource, request.copy_id)
+        errand = errand_of(resource, cluster=self._cluster, tasks=tasks)
+        seen = copy_seen(body, resource, errand.copy_id)
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
-        jobs = await self._jobs(namespace, seen, runtime=runtime)
+        jobs = await self._attempts.jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)
-        origins, eager = resource.spec.origins, seen.changed or seen.asked
-        reads = _MOVES if request.move else _READS
+        origins, eager = origins_of(resource), seen.changed or seen.asked
+        reads = _MOVES if errand.moves else _READS
         world = World(
             now=datetime.now(UTC),
-            sources=tuple([await self._store(body, *one, reads, eager=eager) for one in origins]),
+            sources=tuple(
+                [
+                    await self._store(body, field, what, reads, eager=eager)
+                    for field, what in origins
+                ]
+            ),
             target=await self._store(
                 body, "spec.target", resource.spec.target, _WRITES, eager=eager
             ),
@@ -173,15 +189,15 @@ class CopyObserver:
             plan=plan,
             damaged=damaged,
             jobs=jobs,
-            pods=await self._pods(namespace, seen),
-            controls=memory.controls == resource.spec.limits.model_dump_json(),
+            pods=await self._attempts.pods(namespace, seen),
+            controls=memory.controls == controls_data(resource.spec),
         )
         situation = Situation(
             body=body,
             resource=resource,
             seen=seen,
             world=world,
-            request=request,
+            errand=errand,
             memory=memory,
         )
         asked = questions(seen, world)
@@ -234,22 +250,16 @@ class CopyObserver:
         if Question.STATE in asked:
             stores = [await self._connections.get(namespace, one) for one in addresses]
             from_, to = list(zip(addresses, stores, strict=True)), (world.target.address, target)
-            known = world.plan.plan.streams[0] if world.plan else None
-            request = situation.request
-            answer = await self.blocking(
-                lambda: ask(request, sources=from_, target=to, known=known)
-            )
-            positions = None
-            if isinstance(answer, Complete):
-                name = positions_name(situation.seen.name, situation.seen.uid)
-                positions = positions_of(await self._api.get(CONFIG_MAP, namespace, name))
-            world = replace(world, answer=answer, positions=positions)
+            errand, known = situation.errand, world.plan.plan if world.plan else None
+            again = asks_again(situation.seen, world)
+            answer = await self.blocking(lambda: errand.ask(from_, to, known=known, again=again))
+            world = await self._published(situation.child, replace(world, answer=answer))
             return replace(situation, world=world)
         if world.plan is None:
             return situation
         plan = world.plan.plan
         if memory.watch is None or memory.watch[:2] != (plan.hash, target):
-            memory.watch = (plan.hash, target, Watch(plan, target))
+            memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
             memory.meter = Meter()
         progress = await self.blocking(memory.watch[2].measure)
         loop = asyncio.get_running_loop()
@@ -257,44 +267,15 @@ class CopyObserver:
         reading = Reading(progress=progress, pace=pace)
         return replace(situation, world=replace(world, reading=reading))
 
-    async def _jobs(
-        self, namespace: str, seen: CopySeen, *, runtime: str | None
-    ) -> tuple[JobSeen, ...]:
-        """The copy's Jobs, the latest last. The mirror's word is taken only for a running one."""
-        if seen.done and seen.deleted is None:
-            return ()
-        found = self._mirror.labelled(JOB, namespace, UID_LABEL, seen.uid)
-        pods = self._mirror.labelled(POD, namespace, UID_LABEL, seen.uid)
-        latest = max(found, key=attempt_of, default=None)
-        running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
-        if latest is None or not running or attempt_of(latest) < seen.status.attempts:
-            label = f"{UID_LABEL}={seen.uid}"
-            found = await self._api.list(JOB, namespace, labels=label)
-            pods = await self._api.list(POD, namespace, labels=label)
-        jobs = []
-        for job in sorted(found, key=attempt_of):
-            own = drivers_of(job, pods)
-            state = job_seen(job, own, (), runtime=runtime)
-            if state.active and state.trouble is None and not _any_started(own):
-                events = await self._events(namespace, [job, *own])
-                state = job_seen(job, own, events, runtime=runtime)
-            jobs.append(state)
-        return tuple(jobs)
-
-    async def _events(self, namespace: str, about: list[Object]) -> list[Object]:
-        """What was said of objects, the latest last."""
-        events = []
-        for body in about:
-            uid = body["metadata"]["uid"]
-            events += await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
-        return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
-
-    async def _pods(self, namespace: str, seen: CopySeen) -> int:
-        """Pods of the copy that are not gone, drivers and executors, where that is waited for."""
-        if seen.deleted is None and (seen.done or not seen.spec.suspend):
-            return 0
-        pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
-        return sum(not is_gone(pod) for pod in pods)
+    async def _published(self, child: Child, world: World) -> World:
+        """What is published of what the stores said."""
+        if isinstance(world.answer, Complete):
+            name = positions_name(child.name, child.uid)
+            found = await self._api.get(CONFIG_MAP, child.namespace, name)
+            return replace(world, positions=positions_of(found))
+        if child.kind == SCOPE_COPY:  # each stream is told of from the first plan on
+            return replace(world, results=await results.read(self._api, child))
+        return world
 
     async def _plan(
         self, namespace: str, seen: CopySeen, memory: CopyMemory
@@ -305,9 +286,8 @@ class CopyObserver:
         name = plan_name(seen.name, seen.uid)
         found = await self._api.get(CONFIG_MAP, namespace, name)
         if found is not None:
-            try:
-                plan = Plan.model_validate_json((found.get("data") or {}).get("plan.json", ""))
-            except ValidationError:
+            plan = plan_of(found)
+            if plan is None:
                 return None, True
             memory.plan = PlanSeen(plan=plan, name=name)
         return memory.plan, False
@@ -316,7 +296,7 @@ class CopyObserver:
         self,
         body: Object,
         field: str,
-        what: Source | Target,
+        what: Source | Target | ScopeSource | ScopeTarget,
         needs: tuple[Operation, ...],
         *,
         eager: bool,
@@ -349,16 +329,12 @@ class CopyObserver:
         return found.seen
 
 
-def _addresses(copy: StreamCopy, world: World) -> tuple[StoreAddress, ...] | None:
+def _addresses(copy: Copy, world: World) -> tuple[StoreAddress, ...] | None:
     """Where the stores to read from are, as the plan numbers them; None if one is not known."""
     known = {
         source.store_ref.name: store.address
-        for (_, source), store in zip(copy.spec.origins, world.sources, strict=True)
+        for (_, source), store in zip(origins_of(copy), world.sources, strict=True)
         if isinstance(store, StoreSeen)
     }
     names = source_stores(copy.spec)
     return tuple(known[name] for name in names) if set(names) <= set(known) else None
-
-
-def _any_started(pods: list[Object]) -> bool:
-    return any(pod.get("status", {}).get("phase") not in {None, "Pending"} for pod in pods)

@@ -1,40 +1,47 @@
-"""How StreamCopies are reconciled: the decisions of `core.reconcile`, bound to a cluster."""
+"""How copies are reconciled: the decisions of `core.reconcile`, bound to a cluster."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status import StreamCopyStatus
+from sluice.api.scope_status import ScopeCopyStatus, StreamCounts
+from sluice.api.status import ConditionType, Progress
 from sluice.core.reconcile.copy import after_failure, reconcile
 from sluice.core.reconcile.world import RemoveFinalizer
-from sluice.kube.kinds import STREAM_COPY
-from sluice.kube.objects import STAGING_FINALIZER
+from sluice.core.scope import StreamState
+from sluice.kube.objects import STAGING_FINALIZER, STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.api.status import CopyingStatus
     from sluice.core.reconcile.world import Action, Decision
     from sluice.core.trouble import Trouble
     from sluice.kube.copies import CopyObserver, Situation
-    from sluice.kube.kinds import Object
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.performer import Performer
     from sluice.metrics import Metrics
 
 
 class CopyWorkings:
-    """What is particular to StreamCopies: see `reconciler.Workings`.
+    """What is particular to copies: see `reconciler.Workings`.
 
     Args:
+        kind: of which kind.
         observer: looks at them.
         performer: acts on them.
         metrics: what became of them.
     """
 
-    kind: Final = STREAM_COPY
-    status: Final = StreamCopyStatus
     finalizer: Final = STAGING_FINALIZER
     bounded: Final = True
 
-    def __init__(self, observer: CopyObserver, performer: Performer, metrics: Metrics) -> None:
+    def __init__(
+        self, kind: Kind, observer: CopyObserver, performer: Performer, metrics: Metrics
+    ) -> None:
+        self.kind: Final = kind
+        self.status: Final = STATUSES[kind]
         self._observer = observer
         self._performer = performer
         self._metrics = metrics
@@ -63,7 +70,7 @@ class CopyWorkings:
         """A copy is gone, or needs nothing any more."""
         self._observer.forget(namespace, name)
 
-    def written(self, before: StreamCopyStatus, after: StreamCopyStatus) -> None:
+    def written(self, before: CopyingStatus, after: CopyingStatus) -> None:
         """Count what a new status means."""
         known = {entry.attempt for entry in before.history if entry.outcome}
         for entry in after.history:
@@ -71,10 +78,35 @@ class CopyWorkings:
                 self._metrics.count(
                     "sluice_attempts_total", outcome=entry.outcome, reason=entry.reason or ""
                 )
-        done = after.verification
-        if done is not None and before.verification is None:
+        for state, count in _ended(before, after):
+            self._metrics.count("sluice_scope_streams_total", count, state=state.value)
+        if _succeeded(after) and not _succeeded(before):
+            done = after.progress or Progress()
             self._metrics.count("sluice_copied_bytes_total", done.bytes)
             self._metrics.count("sluice_copied_events_total", done.events or 0)
             if after.start_time and after.completion_time:
                 seconds = (after.completion_time - after.start_time).total_seconds()
                 self._metrics.observe("sluice_copy_seconds", max(0.0, seconds))
+
+
+def _succeeded(status: CopyingStatus) -> bool:
+    said = status.condition(ConditionType.SUCCEEDED)
+    return said is not None and said.status == "True"
+
+
+def _ended(before: CopyingStatus, after: CopyingStatus) -> Iterator[tuple[StreamState, int]]:
+    """Streams of a scope that came to an end between two statuses, by the way in which they did.
+
+    Those that failed or were stopped are none of these any more once they are tried again.
+    """
+    if not isinstance(after, ScopeCopyStatus) or after.streams is None:
+        return
+    was = before.streams if isinstance(before, ScopeCopyStatus) else None
+    was = was or StreamCounts()
+    for state, more in (
+        (StreamState.COPIED, after.streams.copied - was.copied),
+        (StreamState.FAILED, after.streams.failed - was.failed),
+        (StreamState.STOPPED, after.streams.stopped - was.stopped),
+    ):
+        if more > 0:
+            yield state, more

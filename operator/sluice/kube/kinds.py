@@ -36,6 +36,7 @@ class Kind(NamedTuple):
 
 
 STREAM_COPY: Final = Kind(GROUP, VERSION, "streamcopies", "StreamCopy")
+SCOPE_COPY: Final = Kind(GROUP, VERSION, "scopecopies", "ScopeCopy")
 STREAM_STORE: Final = Kind(GROUP, VERSION, "streamstores", "StreamStore")
 EPHEMERAL_STREAM: Final = Kind(GROUP, VERSION, "ephemeralstreams", "EphemeralStream")
 JOB: Final = Kind("batch", "v1", "jobs", "Job")
@@ -44,3 +45,6 @@ CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
 EVENT: Final = Kind("", "v1", "events", "Event")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace")
+
+COPIES: Final = {kind.name: kind for kind in (STREAM_COPY, SCOPE_COPY)}
+"""The kinds that drivers work for, by name."""

@@ -5,6 +5,7 @@ Pure: from the copy, its plan and the administrator's profile to objects.
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,9 @@ import yaml
 from pydantic import ValidationError
 
 from sluice.api.common import GROUP
+from sluice.api.scopecopy import ScopeCopySpec
 from sluice.core import text
+from sluice.core.plan import Plan, compressed, expanded
 from sluice.core.positions import PositionMap
 from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
 from sluice.kube.names import (
@@ -22,13 +25,12 @@ from sluice.kube.names import (
     controls_name,
     run_name,
 )
-from sluice.kube.pods import driver_pod, executor_template
+from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE, driver_pod, executor_template
 
 if TYPE_CHECKING:
-    from sluice.api.streamcopy import StreamCopySpec
-    from sluice.core.plan import Plan
     from sluice.kube.kinds import Object
     from sluice.kube.names import Child
+    from sluice.kube.objects import CopySpec
     from sluice.kube.pods import JobRequest
     from sluice.kube.settings import OperatorSettings, Profile
 
@@ -38,14 +40,39 @@ POSITIONS_KEY: Final = "positions.json"
 
 def plan_config_map(child: Child, plan: Plan) -> Object:
     """The ConfigMap that holds the plan, which never changes."""
+    notes = {f"{GROUP}/plan-hash": plan.hash}
+    if plan.scope is not None:  # which people cannot read without unpacking it
+        notes |= {
+            f"{GROUP}/streams": str(len(plan.streams)),
+            f"{GROUP}/bytes": str(plan.bytes),
+            f"{GROUP}/run": str(plan.scope.run),
+        }
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": child.metadata(plan_name(child.name, child.uid), "plan")
-        | {"annotations": {f"{GROUP}/plan-hash": plan.hash}},
+        | {"annotations": notes},
         "immutable": True,
-        "data": {"plan.json": plan.model_dump_json()},
+        **_plan_data(plan),
     }
+
+
+def _plan_data(plan: Plan) -> Object:
+    """A plan as data of a ConfigMap; that of a scope is compressed, or it would not fit into it."""
+    if plan.scope is None:
+        return {"data": {PLAN_FILE: plan.model_dump_json()}}
+    return {"binaryData": {SCOPE_PLAN_FILE: base64.b64encode(compressed(plan)).decode()}}
+
+
+def plan_of(config_map: Object) -> Plan | None:
+    """The plan that a ConfigMap holds; None where it holds none, or somebody spoiled it."""
+    packed = (config_map.get("binaryData") or {}).get(SCOPE_PLAN_FILE)
+    try:
+        if packed is not None:
+            return expanded(base64.b64decode(packed))
+        return Plan.model_validate_json((config_map.get("data") or {}).get(PLAN_FILE, ""))
+    except ValueError:  # which also pydantic's is
+        return None
 
 
 def positions_config_map(child: Child, positions: PositionMap) -> Object:
@@ -71,18 +98,21 @@ def positions_of(config_map: Object | None) -> PositionMap | None:
         return None
 
 
-def controls_data(spec: StreamCopySpec) -> dict[str, str]:
+def controls_data(spec: CopySpec) -> dict[str, str]:
     """What the driver reads again between rounds."""
     limits = spec.limits
-    return {
-        "controls.json": json.dumps(
-            {"bytesPerSecond": limits.bytes_per_second, "inFlightBytes": limits.in_flight_bytes}
-        )
+    found: dict[str, int | bool | None] = {
+        "bytesPerSecond": limits.bytes_per_second,
+        "inFlightBytes": limits.in_flight_bytes,
     }
+    if isinstance(spec, ScopeCopySpec):
+        found["parallelism"] = spec.parallelism
+        found["stopAtFailure"] = spec.failure_policy == "Stop"
+    return {"controls.json": json.dumps(found)}
 
 
-def controls_config_map(child: Child, spec: StreamCopySpec) -> Object:
-    """The ConfigMap that holds the limits, which may change while the driver runs."""
+def controls_config_map(child: Child, spec: CopySpec) -> Object:
+    """The ConfigMap that holds what may change while the driver runs."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -91,7 +121,7 @@ def controls_config_map(child: Child, spec: StreamCopySpec) -> Object:
     }
 
 
-def runtime_hash(spec: StreamCopySpec, profile: Profile, settings: OperatorSettings) -> str:
+def runtime_hash(spec: CopySpec, profile: Profile, settings: OperatorSettings) -> str:
     """Tells whether a Job was made for the runtime that is wanted now."""
     parts = [
         spec.runtime.model_dump_json(),
@@ -141,12 +171,12 @@ def run_config_map(request: JobRequest) -> Object:
     """
     child = request.child
     name = run_name(job_name(child.uid, request.attempt))
+    template = yaml.safe_dump(executor_template(request), sort_keys=False)
+    plan = _plan_data(request.plan)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": child.metadata(name, "run", **{ATTEMPT_LABEL: str(request.attempt)}),
-        "data": {
-            "plan.json": request.plan.model_dump_json(),
-            "executor.yaml": yaml.safe_dump(executor_template(request), sort_keys=False),
-        },
+        **plan,
+        "data": {**plan.get("data", {}), "executor.yaml": template},
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.common import API_VERSION, GROUP
+from sluice.api.common import GROUP
 from sluice.core import text
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.kinds import Kind, Object
 
 UID_LABEL: Final = f"{GROUP}/copy-uid"
 ATTEMPT_LABEL: Final = f"{GROUP}/attempt"
@@ -32,9 +32,14 @@ def child_labels(uid: str, component: str) -> dict[str, str]:
 class Child:
     """The copy that an object is made for."""
 
+    kind: Kind
     namespace: str
     name: str
     uid: str
+
+    def __str__(self) -> str:
+        """As people write it, and drivers are told."""
+        return f"{self.kind.name}/{self.namespace}/{self.name}"
 
     def metadata(self, name: str, component: str, **labels: str) -> Object:
         """Metadata of a child: labels, and an owner that takes it along when it goes."""
@@ -44,8 +49,8 @@ class Child:
             "labels": child_labels(self.uid, component) | labels,
             "ownerReferences": [
                 {
-                    "apiVersion": API_VERSION,
-                    "kind": "StreamCopy",
+                    "apiVersion": self.kind.api_version,
+                    "kind": self.kind.name,
                     "name": self.name,
                     "uid": self.uid,
                     "controller": True,

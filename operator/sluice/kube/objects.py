@@ -11,14 +11,32 @@ from sluice.api.common import GROUP
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import invalid
+from sluice.api.scope_status import ScopeCopyStatus
+from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec
 from sluice.api.status import MOST_TOKEN, StreamCopyStatus
-from sluice.api.streamcopy import StreamCopy
+from sluice.api.streamcopy import StreamCopy, StreamCopySpec
 from sluice.api.streamstore import StreamStore
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.ephemeral_world import EphemeralSeen
+from sluice.kube.kinds import COPIES, SCOPE_COPY, STREAM_COPY
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from collections.abc import Sequence
+
+    from sluice.api.scopecopy import ScopeSource
+    from sluice.api.status import CopyingStatus
+    from sluice.api.streamcopy import Source
+    from sluice.kube.kinds import Kind, Object
+
+Copy = StreamCopy | ScopeCopy
+CopySpec = StreamCopySpec | ScopeCopySpec
+"""What drivers work for."""
+
+STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
+    STREAM_COPY: StreamCopyStatus,
+    SCOPE_COPY: ScopeCopyStatus,
+}
+"""The models of their statuses."""
 
 STAGING_FINALIZER: Final = f"{GROUP}/staging"
 STREAMS_FINALIZER: Final = f"{GROUP}/streams"
@@ -36,6 +54,19 @@ def parse_copy(body: Object) -> StreamCopy:
         return StreamCopy.model_validate(body)
     except ValidationError as error:
         raise invalid(error, "StreamCopy") from error
+
+
+def parse_scope(body: Object) -> ScopeCopy:
+    """A ScopeCopy from its object. InvalidSpec where it is none that this version knows."""
+    try:
+        return ScopeCopy.model_validate(body)
+    except ValidationError as error:
+        raise invalid(error, "ScopeCopy") from error
+
+
+def parse_either(body: Object) -> Copy:
+    """A copy of either kind from its object. InvalidSpec where this version does not know it."""
+    return parse_scope(body) if body["kind"] == SCOPE_COPY.name else parse_copy(body)
 
 
 def parse_store(body: Object) -> StreamStore:
@@ -73,8 +104,13 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
     )
 
 
-def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
-    """A StreamCopy as `reconcile` takes it."""
+def origins_of(resource: Copy) -> Sequence[tuple[str, Source | ScopeSource]]:
+    """What a copy copies, in order, each with the field that names it."""
+    return resource.spec.origins
+
+
+def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
+    """A copy as `reconcile` takes it."""
     meta = body["metadata"]
     return CopySeen(
         name=meta["name"],
@@ -82,7 +118,7 @@ def copy_seen(body: Object, resource: StreamCopy, copy_id: str) -> CopySeen:
         generation=meta.get("generation", 0),
         copy_id=copy_id,
         spec=resource.spec,
-        status=StreamCopyStatus.read(body.get("status")),
+        status=STATUSES[COPIES[resource.kind]].read(body.get("status")),
         requested_at=_requested_at(body),
         finalizer=has_finalizer(body, STAGING_FINALIZER),
         deleted=_deleted_for(meta),

@@ -1,4 +1,4 @@
-"""Doing what `reconcile` decided about a StreamCopy.
+"""Doing what `reconcile` decided about a copy.
 
 Every action may be done twice, by one operator or by two at once: names follow from the copy, and
 what is there already is adopted.
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from sluice.api.scopecopy import ScopeCopy
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import plan_name
 from sluice.core.reconcile.world import (
@@ -25,14 +26,13 @@ from sluice.core.reconcile.world import (
     WriteControls,
     WritePlan,
     WritePositions,
+    WriteResults,
 )
-from sluice.engine.settle import abandon
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
-from sluice.kube import finalizers, manifests, names
+from sluice.kube import finalizers, manifests, names, results
 from sluice.kube.client import Refused
 from sluice.kube.holding import hold
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY
-from sluice.kube.names import Child
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD
 from sluice.kube.objects import STAGING_FINALIZER
 from sluice.kube.pods import JobRequest
 
@@ -81,13 +81,14 @@ class Performer:
         Raises:
             SluiceError: it could not be done; what was done before it stays.
         """
-        namespace, name, uid = situation.namespace, situation.seen.name, situation.seen.uid
+        kind, namespace = situation.kind, situation.namespace
+        name, uid = situation.seen.name, situation.seen.uid
         match action:
             case AddFinalizer():
                 await self._protect(situation)
             case RemoveFinalizer():
                 await finalizers.remove(
-                    self._api, STREAM_COPY, namespace, name, STAGING_FINALIZER, uid=uid
+                    self._api, kind, namespace, name, STAGING_FINALIZER, uid=uid
                 )
             case HoldStores():
                 await self._hold_stores(situation)
@@ -99,8 +100,10 @@ class Performer:
             case WriteControls():
                 await self._write_controls(situation)
             case WritePositions(positions):
-                body = manifests.positions_config_map(_child(situation), positions)
+                body = manifests.positions_config_map(situation.child, positions)
                 await self._api.apply(CONFIG_MAP, namespace, body)
+            case WriteResults(found):
+                await results.write(self._api, situation.child, found)
             case StartJob(attempt, plan):
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):
@@ -108,9 +111,10 @@ class Performer:
                 await self._api.delete(CONFIG_MAP, namespace, names.run_name(job))
             case Abandon():
                 sources, target = await self._observer.stores(situation)
-                request = situation.request
+                errand, seen = situation.errand, situation.world.plan
+                known = None if seen is None else seen.plan
                 done = await self._observer.blocking(
-                    lambda: abandon(request, sources=sources, target=target)
+                    lambda: errand.abandon(sources, target, known=known)
                 )
                 _log.info("abandoned", done=done)
             case Orphan(why):
@@ -118,11 +122,11 @@ class Performer:
 
     async def _protect(self, situation: Situation) -> None:
         """Let the copy not go while it has something in a store."""
-        seen, namespace = situation.seen, situation.namespace
+        seen, kind, namespace = situation.seen, situation.kind, situation.namespace
         if not await finalizers.add(
-            self._api, STREAM_COPY, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
+            self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
         ):
-            raise CopyAborted(f"StreamCopy {seen.name!r} was deleted before its driver started")
+            raise CopyAborted(f"{kind.name} {seen.name!r} was deleted before its driver started")
 
     async def _hold_stores(self, situation: Situation) -> None:
         """Let neither the stores nor their Secrets go while the copy needs them."""
@@ -137,7 +141,7 @@ class Performer:
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec
         return JobRequest(
-            child=_child(situation),
+            child=situation.child,
             attempt=attempt,
             spec=spec,
             plan=plan,
@@ -147,15 +151,15 @@ class Performer:
 
     async def _write_plan(self, situation: Situation, plan: Plan) -> None:
         """Write the plan down; one that another operator has written a moment ago stands."""
-        body = manifests.plan_config_map(_child(situation), plan)
+        body = manifests.plan_config_map(situation.child, plan)
         await self._api.create(CONFIG_MAP, situation.namespace, body)
 
     async def _write_controls(self, situation: Situation) -> None:
         """Write the limits, and let the kubelet of a running driver see them at once."""
         spec, namespace = situation.resource.spec, situation.namespace
-        request = manifests.controls_config_map(_child(situation), spec)
+        request = manifests.controls_config_map(situation.child, spec)
         await self._api.apply(CONFIG_MAP, namespace, request)
-        situation.memory.controls = spec.limits.model_dump_json()
+        situation.memory.controls = manifests.controls_data(spec)
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
         for pod in await self._api.list(POD, namespace, labels=label):
             version = str(situation.seen.generation)
@@ -179,18 +183,21 @@ class Performer:
 
     async def _orphan(self, situation: Situation, why: str) -> None:
         """Say what is left behind, where nobody can overlook it."""
-        target = situation.resource.spec.target
-        message = (
-            f"{target.scope}/{target.stream} in StreamStore {target.store_ref.name!r} may hold "
-            f"staging segments or an unpublished stream of the copy {situation.seen.copy_id}: {why}"
-        )
+        message = f"{_left(situation)} of the copy {situation.seen.copy_id}: {why}"
         _log.error("orphaned", left=message)
-        self._metrics.count("sluice_orphaned_total", kind="StreamCopy")
+        self._metrics.count("sluice_orphaned_total", kind=situation.kind.name)
         await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
 
 
 _REFUSALS = frozenset({400, 403, 422})
 
 
-def _child(situation: Situation) -> Child:
-    return Child(namespace=situation.namespace, name=situation.seen.name, uid=situation.seen.uid)
+def _left(situation: Situation) -> str:
+    """What a copy may leave behind, and where."""
+    resource = situation.resource
+    store = f"StreamStore {resource.spec.target.store_ref.name!r}"
+    if isinstance(resource, ScopeCopy):
+        scope = resource.spec.target.scope
+        return f"the scope {scope} in {store} may hold staging segments or unpublished streams"
+    stream = f"{resource.spec.target.scope}/{resource.spec.target.stream}"
+    return f"{stream} in {store} may hold staging segments or an unpublished stream"

@@ -13,13 +13,16 @@ from sluice.core.reconcile.copy_status import job_name
 from sluice.kube.names import child_labels, controls_name, run_name
 
 if TYPE_CHECKING:
-    from sluice.api.streamcopy import ResourcesSpec, StreamCopySpec
+    from sluice.api.running import ResourcesSpec
     from sluice.core.plan import Plan
     from sluice.kube.kinds import Object
     from sluice.kube.names import Child
+    from sluice.kube.objects import CopySpec
     from sluice.kube.settings import OperatorSettings, PodSize, Profile
 
 RUN_DIR: Final = "/etc/sluice/run"
+PLAN_FILE: Final = "plan.json"
+SCOPE_PLAN_FILE: Final = "plan.json.gz"
 CONTROLS_DIR: Final = "/etc/sluice/controls"
 CREDENTIALS_DIR: Final = "/var/run/sluice/credentials"
 USER: Final = 65532
@@ -55,7 +58,7 @@ class JobRequest:
 
     child: Child
     attempt: int
-    spec: StreamCopySpec
+    spec: CopySpec
     plan: Plan
     profile: Profile
     settings: OperatorSettings
@@ -73,7 +76,7 @@ def executors_for(request: JobRequest) -> int:
     return min(suitable, request.profile.max_executors)
 
 
-def tasks_for(spec: StreamCopySpec, profile: Profile) -> int:
+def tasks_for(spec: CopySpec, profile: Profile) -> int:
     """How many tasks will run at once, for planning.
 
     Where the spec leaves the number of executors open, the plan's size decides, which is not known
@@ -113,12 +116,13 @@ def driver_pod(request: JobRequest) -> Object:
 def _arguments(request: JobRequest, executors: int) -> list[str]:
     """The driver's command line."""
     profile = request.profile
+    plan = PLAN_FILE if request.plan.scope is None else SCOPE_PLAN_FILE
     found = [
         "sluice",
         "--log-json",
         "--log-level=info",
         "driver",
-        f"--plan={RUN_DIR}/plan.json",
+        f"--plan={RUN_DIR}/{plan}",
         f"--controls={CONTROLS_DIR}/controls.json",
         f"--slots={profile.slots}",
     ]
@@ -134,10 +138,9 @@ def _arguments(request: JobRequest, executors: int) -> list[str]:
 
 def _names(request: JobRequest) -> list[Object]:
     """What drivers and executors are told alike: whose they are, and where things lie."""
-    child = request.child
     return [
         {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
-        {"name": "SLUICE_RESOURCE", "value": f"StreamCopy/{child.namespace}/{child.name}"},
+        {"name": "SLUICE_RESOURCE", "value": str(request.child)},
         {"name": "SLUICE_ATTEMPT", "value": str(request.attempt)},
         {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the pod's own emptyDir
     ]

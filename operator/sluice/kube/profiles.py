@@ -8,12 +8,12 @@ from sluice.core.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 
 if TYPE_CHECKING:
-    from sluice.api.streamcopy import StreamCopy
+    from sluice.kube.objects import Copy
     from sluice.kube.settings import OperatorSettings, Profile
 
 
 def profile_trouble(
-    resource: StreamCopy, profile: Profile | None, settings: OperatorSettings
+    resource: Copy, profile: Profile | None, settings: OperatorSettings
 ) -> Trouble | None:
     """Why the runtime that the copy asks for is not to be had."""
     runtime = resource.spec.runtime

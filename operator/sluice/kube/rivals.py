@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.core.reconcile.ephemeral_world import Rival
 from sluice.core.request import store_address
 from sluice.errors import InvalidSpec
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, SCOPE_COPY, STREAM_STORE
 from sluice.kube.objects import STAGING_FINALIZER, has_finalizer, is_deleting, parse_store
 from sluice.kube.users import sources_of
 
@@ -50,9 +50,11 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
     here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
     return tuple(
         sorted(
-            f"StreamCopy {copy['metadata']['namespace']}/{copy['metadata']['name']}"
-            for copy in mirror.all(STREAM_COPY)
+            f"{kind.name} {copy['metadata']['namespace']}/{copy['metadata']['name']}"
+            for kind in COPIES.values()
+            for copy in mirror.all(kind)
             if has_finalizer(copy, STAGING_FINALIZER)
+            and (kind != SCOPE_COPY or _with_ephemeral(copy))
             and here is not None
             and any(
                 _overlap(source, spec)
@@ -61,6 +63,11 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             )
         )
     )
+
+
+def _with_ephemeral(copy: Object) -> bool:
+    """Whether a ScopeCopy copies the streams of EphemeralStreams; all of the scope's count then."""
+    return bool((copy["spec"].get("streams") or {}).get("includeEphemeral"))
 
 
 def _near(mirror: Mirror, spec: Object) -> list[Object]:
@@ -83,7 +90,10 @@ def _place(body: Object) -> tuple[str | None, str | None]:
 
 
 def _overlap(one: Object, other: Object) -> bool:
-    """Whether two specs, each with a scope and a stream or a prefix, mean a stream in common."""
+    """Whether two specs, each with a scope and a stream or a prefix, mean a stream in common.
+
+    A spec with neither means every stream of the scope.
+    """
     if one.get("scope") != other.get("scope"):
         return False
     names = [spec.get("stream") or spec.get("streamPrefix") or "" for spec in (one, other)]

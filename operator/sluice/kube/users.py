@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY
+from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM
 from sluice.kube.objects import STAGING_FINALIZER, STREAMS_FINALIZER, has_finalizer
 
 if TYPE_CHECKING:
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from sluice.kube.kinds import Object
 
-KINDS: Final = {STREAM_COPY: STAGING_FINALIZER, EPHEMERAL_STREAM: STREAMS_FINALIZER}
+KINDS: Final = {
+    **dict.fromkeys(COPIES.values(), STAGING_FINALIZER),
+    EPHEMERAL_STREAM: STREAMS_FINALIZER,
+}
 """Kinds whose resources use StreamStores, and what stands on those that have something there."""
 
 
@@ -25,7 +28,7 @@ def stores_of(body: Object) -> set[str]:
 
 
 def sources_of(body: Object) -> list[Object]:
-    """What a StreamCopy copies, as its spec has it."""
+    """What a copy copies, as its spec has it: streams, or a scope."""
     spec = body.get("spec", {})
     return [spec["source"]] if spec.get("source") else list(spec.get("sources") or ())
 

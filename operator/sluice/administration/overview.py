@@ -1,0 +1,95 @@
+"""The copies of a cluster, as the operator reports them, each with its streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sluice.administration.listing import listed
+from sluice.api.scope_status import ScopeCopyStatus
+from sluice.api.status import StreamCopyStatus
+from sluice.core.plan import origin
+from sluice.kube import results
+from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
+from sluice.kube.names import Child
+from sluice.kube.objects import is_deleting
+
+if TYPE_CHECKING:
+    from sluice.api.status import CopyingStatus
+    from sluice.core.scope import StreamResult
+    from sluice.kube.client import Api
+    from sluice.kube.kinds import Kind, Object
+
+_STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
+    SCOPE_COPY: ScopeCopyStatus,
+    STREAM_COPY: StreamCopyStatus,
+}
+"""What is shown, and what its status is read as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A copy, and what the operator says of it.
+
+    Attributes:
+        kind, namespace, name: which.
+        source, target: from where to where, as `STORE:SCOPE/STREAM`.
+        deleting: whether somebody has deleted it, and it is held back.
+        status: what the operator says.
+        streams: of a scope's copy, what is known of each; None where that is not published yet,
+            and for all other copies.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    source: str
+    target: str
+    deleting: bool
+    status: CopyingStatus
+    streams: tuple[StreamResult, ...] | None = None
+
+
+async def overview(
+    api: Api, namespace: str | None = None, name: str | None = None
+) -> list[Reported]:
+    """The copies of a namespace, or of all of them, by namespace, kind and name.
+
+    Args:
+        api: the API server.
+        namespace: whose copies; those of all namespaces for None.
+        name: only those of this name.
+
+    Raises:
+        ApiUnavailable: the API server cannot be asked, or refuses.
+    """
+    namespaces = () if namespace is None else (namespace,)
+    found = [
+        await _reported(api, kind, body)
+        for kind in _STATUSES
+        for body in await listed(api, kind, namespaces)
+        if name in {None, body["metadata"]["name"]}
+    ]
+    return sorted(found, key=lambda one: (one.namespace, one.kind, one.name))
+
+
+async def _reported(api: Api, kind: Kind, body: Object) -> Reported:
+    meta, spec = body["metadata"], body.get("spec") or {}
+    child = Child(kind=kind, namespace=meta["namespace"], name=meta["name"], uid=meta["uid"])
+    sources = spec.get("sources") or [spec.get("source") or {}]
+    return Reported(
+        kind=kind.name,
+        namespace=child.namespace,
+        name=child.name,
+        source=origin([_place(one) for one in sources]),
+        target=_place(spec.get("target") or {}),
+        deleting=is_deleting(body),
+        status=_STATUSES[kind].read(body.get("status")),
+        streams=await results.published(api, child) if kind == SCOPE_COPY else None,
+    )
+
+
+def _place(spec: Object) -> str:
+    """A scope or a stream, as `sluice verify` takes it."""
+    stream = f"/{spec['stream']}" if "stream" in spec else ""
+    return f"{(spec.get('storeRef') or {}).get('name')}:{spec.get('scope')}{stream}"
