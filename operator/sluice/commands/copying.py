@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,15 @@ import click
 
 from sluice import console
 from sluice.api.load import load
+from sluice.commands import scopes
+from sluice.commands.scopes import PlannedScope
 from sluice.commands.shared import (
     CREDENTIALS,
-    EXIT_CODES,
     FILE,
     OUTPUT,
     PATIENCE,
+    Ended,
+    exit_code,
     print_json,
     settings_of,
 )
@@ -30,11 +34,11 @@ from sluice.pipelines.program import (
     Stores,
     abort_job,
     finish_abort_job,
-    jobs,
     plan_job,
     run_plan,
     sweep_job,
 )
+from sluice.pipelines.scope_program import ScopeJob, abandon_scope_job, all_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,16 +66,16 @@ def plan(file: str, output: str, credentials_dir: Path | None, tasks: int | None
     """Show what a run would do, without moving or making anything."""
     settings = settings_of(credentials_dir)
     with Stores(settings) as stores:
-        wanted = jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
-        planned = [plan_job(job, stores) for job in wanted]
+        wanted = all_jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
+        planned = [
+            scopes.plan(job, stores) if isinstance(job, ScopeJob) else plan_job(job, stores)
+            for job in wanted
+        ]
     if output == "json":
         print_json([_plan_json(entry) for entry in planned])
         return
     for entry in planned:
-        if entry.plan is not None:
-            console.out.print(console.plan_table(entry.plan, recorded=entry.recorded))
-        elif entry.report is not None:
-            console.show_report(entry.report, 0)
+        _show_plan(entry)
 
 
 @click.command()
@@ -99,20 +103,24 @@ def run(
     settings = settings_of(credentials_dir)
     slots = tasks or os.cpu_count() or 1
     began = time.monotonic()
-    ended: list[tuple[str, StreamReport, float]] = []
+    ended: list[Ended] = []
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: _start_spark(stack, slots))
-        for job in jobs(read(file), settings, verify=verify, tasks=slots):
-            result = _run_job(job, stores, spark, settings, patience)
+        for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
+            result = (
+                scopes.run(job, stores, spark, settings, patience)
+                if isinstance(job, ScopeJob)
+                else _run_job(job, stores, spark, settings, patience)
+            )
             if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")
-                continue
-            ended.append((job.name, *result))
-            console.show_report(*result)
+            else:
+                ended.append(result)
     if output == "json":
-        print_json([_report_json(*entry) for entry in ended])
-    console.err.print(f"{console.summary(ended)} in {console.duration(time.monotonic() - began)}")
-    sys.exit(_exit_code([report for _, report, _ in ended]))
+        print_json([one.json for one in ended])
+    words = sum((one.words for one in ended), Counter[str]())
+    console.err.print(f"{console.summary(words)} in {console.duration(time.monotonic() - began)}")
+    sys.exit(exit_code(failure for one in ended for failure in one.failures))
 
 
 @click.command()
@@ -122,12 +130,35 @@ def abort(file: str, credentials_dir: Path | None) -> None:
     """Delete what unfinished copies left: staging, unpublished targets, journals."""
     settings = settings_of(credentials_dir)
     with Stores(settings) as stores:
-        for job in jobs(read(file), settings):
-            deleted = abort_job(job, stores)
-            console.err.print(f"{job.name}: {'aborted' if deleted else 'nothing to abort'}")
+        for job in all_jobs(read(file), settings):
+            if isinstance(job, ScopeJob):
+                done = abandon_scope_job(job, stores)
+            else:
+                done = "aborted" if abort_job(job, stores) else "nothing to abort"
+            console.err.print(f"{job.name}: {done}", markup=False)
 
 
 def _run_job(
+    job: Job,
+    stores: Stores,
+    spark: Callable[[], SparkContext],
+    settings: Settings,
+    patience: float | None,
+) -> Ended | None:
+    """Plan and run one copy, and show what came of it; None when it is suspended."""
+    result = _report(job, stores, spark, settings, patience)
+    if result is None:
+        return None
+    report, seconds = result
+    console.show_report(report, seconds)
+    return Ended(
+        json=_report_json(job.name, report, seconds),
+        words=Counter([console.outcome_word(report.outcome)]),
+        failures=[] if report.error is None else [report.error],
+    )
+
+
+def _report(
     job: Job,
     stores: Stores,
     spark: Callable[[], SparkContext],
@@ -153,7 +184,8 @@ def _run_job(
             return None
         console.err.print(console.plan_table(planned.plan, recorded=planned.recorded))
         live = console.LiveProgress(planned.plan, settings)
-        context = spark()
+        with console.err.status("Starting Spark"):
+            context = spark()
         began = time.monotonic()
         with live.shown():
             (report,) = run_plan(
@@ -173,8 +205,7 @@ def _run_job(
 
 def _start_spark(stack: ExitStack, slots: int) -> SparkContext:
     """Start Spark when the first copy needs it; it ends with the command."""
-    with console.err.status(f"Starting Spark with {slots} tasks"):
-        return stack.enter_context(local_spark(slots))
+    return stack.enter_context(local_spark(slots))
 
 
 def read(file: str, *, copies: bool = True) -> Resources:
@@ -188,14 +219,22 @@ def read(file: str, *, copies: bool = True) -> Resources:
     return load(text, copies=copies)
 
 
-def _exit_code(reports: list[StreamReport]) -> int:
-    """The highest exit code of the failures, 0 without any."""
-    return max((EXIT_CODES[r.error.category] for r in reports if r.error is not None), default=0)
+def _show_plan(planned: Planned | PlannedScope) -> None:
+    """A planned copy for people."""
+    if isinstance(planned, PlannedScope):
+        scopes.show_plan(planned)
+    elif planned.plan is not None:
+        console.out.print(console.plan_table(planned.plan, recorded=planned.recorded))
+    elif planned.report is not None:
+        console.show_report(planned.report, 0)
 
 
-def _plan_json(planned: Planned) -> dict[str, Any]:
+def _plan_json(planned: Planned | PlannedScope) -> dict[str, Any]:
     """A planned copy for programs."""
+    if isinstance(planned, PlannedScope):
+        return scopes.plan_json(planned)
     return {
+        "kind": "StreamCopy",
         "name": planned.job.name,
         "copyId": planned.job.request.copy_id,
         "recorded": planned.recorded,
@@ -208,6 +247,7 @@ def _plan_json(planned: Planned) -> dict[str, Any]:
 def _report_json(name: str, report: StreamReport, seconds: float) -> dict[str, Any]:
     """A report for programs: camelCase, bytes and seconds."""
     return {
+        "kind": "StreamCopy",
         "name": name,
         **report.model_dump(mode="json"),
         "bytes": report.bytes,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sluice.config import Settings
 from sluice.errors import Category, InvalidSpec
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable
+
+    from sluice.core.trouble import Trouble
 
 EXIT_CODES = {
     Category.SPEC: 2,
@@ -26,7 +32,7 @@ FILE = click.option(
     "file",
     required=True,
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="YAML with StreamStore and StreamCopy resources; - reads standard input.",
+    help="YAML with StreamStore, StreamCopy and ScopeCopy resources; - reads standard input.",
 )
 OUTPUT = click.option(
     "-o",
@@ -48,6 +54,26 @@ PATIENCE = click.option(
     metavar="SECONDS",
     help="Give a failing copy up after this long without progress. [default: 300 for the store]",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one copy of a file ended.
+
+    Attributes:
+        json: for programs.
+        words: streams by what became of them, in the words of a summary.
+        failures: what went wrong.
+    """
+
+    json: dict[str, Any]
+    words: Counter[str]
+    failures: list[Trouble] = field(default_factory=list)
+
+
+def exit_code(failures: Iterable[Trouble]) -> int:
+    """The highest exit code of the failures, 0 without any."""
+    return max((EXIT_CODES[failure.category] for failure in failures), default=0)
 
 
 def settings_of(credentials_dir: Path | None) -> Settings:

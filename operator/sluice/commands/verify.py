@@ -27,7 +27,8 @@ from sluice.core.request import store_address
 from sluice.core.verification import ReportFile, Result
 from sluice.engine.verification import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines.program import Stores, jobs
+from sluice.pipelines.program import Stores
+from sluice.pipelines.scope_program import ScopeJob, all_jobs, jobs_of_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,7 +97,8 @@ def verify(
     """Compare two streams byte by byte, and say where they differ first.
 
     Give SOURCE and TARGET as STORE:SCOPE/STREAM, by names of StreamStores in the file. Without
-    them, each StreamCopy in the file is verified: its target against its source, as it was copied.
+    them, each StreamCopy in the file is verified: its target against its source, as it was copied;
+    and so is each stream of a ScopeCopy.
 
     A CUT is a StreamCut as text. Neither stream is changed. What is written while the command runs
     is not compared. Exit code 6: they differ, or could not be compared to the end.
@@ -178,12 +180,24 @@ def _matched(
         target = _subject("TARGET", ask.target, ask.target_range, resources, stores)
         yield match_streams(source, target, ask.alignment)
         return
-    for job in jobs(resources, settings):
+    for job in all_jobs(resources, settings):
+        kind = "ScopeCopy" if isinstance(job, ScopeJob) else "StreamCopy"
         try:
-            yield _of_copy(job, stores)
+            streams = jobs_of_streams(job, stores) if isinstance(job, ScopeJob) else [job]
         except SluiceError as error:
-            error.add_note(f"StreamCopy {job.name}")
-            yield error
+            yield _of(f"{kind} {job.name}", error)
+            continue
+        for one in streams:
+            try:
+                yield _of_copy(one, stores)
+            except SluiceError as error:
+                yield _of(f"{kind} {one.name}", error)
+
+
+def _of(copy: str, error: SluiceError) -> SluiceError:
+    """The error, which says of which copy it is."""
+    error.add_note(copy)
+    return error
 
 
 def _of_copy(job: Job, stores: Stores) -> Matched:

@@ -1,0 +1,95 @@
+"""`sluice status`: how far the copies of a cluster are, and what became of each stream."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from sluice import console
+from sluice.commands.shared import OUTPUT, print_json
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from sluice.administration.overview import Reported
+
+MOST_STREAMS: Final = 50
+"""Streams of a ScopeCopy that are shown without --all."""
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    help="Whose copies.  [default: the namespace of KUBECONFIG's context, or the pod's]",
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Those of all namespaces.")
+@click.option("--failed", is_flag=True, help="Of the streams, show only those that failed.")
+@click.option(
+    "--all", "everything", is_flag=True, help=f"Show all streams, not only {MOST_STREAMS} a copy."
+)
+@OUTPUT
+def status(
+    *,
+    name: str | None,
+    namespace: str | None,
+    all_namespaces: bool,
+    failed: bool,
+    everything: bool,
+    output: str,
+) -> None:
+    """Show copies in a cluster: how far they are, and what became of each stream.
+
+    NAME is that of a ScopeCopy or a StreamCopy; without it, all of them are shown. Streams that
+    failed come first. It is the operator's report, so no store is asked.
+    """
+    if namespace is not None and all_namespaces:
+        raise click.UsageError("give --namespace or --all-namespaces, not both")
+    found = asyncio.run(_read(name, namespace, all_namespaces=all_namespaces))
+    if output == "json":
+        print_json([_json(one, failed=failed) for one in found])
+    elif not found:
+        console.err.print("There are no copies.")
+    else:
+        console.show_overview(found, failed=failed, most=None if everything else MOST_STREAMS)
+
+
+async def _read(name: str | None, namespace: str | None, *, all_namespaces: bool) -> list[Reported]:
+    """The copies that are asked for."""
+    # Imported here: few commands need Kubernetes' client, which takes a second.
+    from sluice.administration.overview import overview  # noqa: PLC0415
+    from sluice.kube.client import Api  # noqa: PLC0415
+    from sluice.kube.context import current_namespace  # noqa: PLC0415
+
+    async with await Api.connect() as api:
+        place = None if all_namespaces else namespace or current_namespace()
+        found = await overview(api, place, name)
+    if name is not None and not found:
+        where = "any namespace" if place is None else f"namespace {place!r}"
+        raise InvalidSpec(
+            f"there is no ScopeCopy and no StreamCopy {name!r} in {where}",
+            field="NAME",
+            remedy="Name one that kubectl get sccp,scopy --all-namespaces shows.",
+        )
+    return found
+
+
+def _json(one: Reported, *, failed: bool) -> dict[str, Any]:
+    """A copy for programs: all of its status, and of its streams."""
+    streams = None
+    if one.streams is not None:
+        shown = console.by_state(one.streams, failed=failed)
+        streams = [result.model_dump(mode="json") for result in shown]
+    return {
+        "kind": one.kind,
+        "namespace": one.namespace,
+        "name": one.name,
+        "source": one.source,
+        "target": one.target,
+        "deleting": one.deleting,
+        "status": one.status.dump(),
+        "streams": streams,
+    }

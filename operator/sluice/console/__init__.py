@@ -1,0 +1,42 @@
+"""What people see: tables, a progress bar, errors with their remedy. Text goes to stderr.
+
+Only results go to stdout, so that `--output json` can be piped.
+"""
+
+from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
+from sluice.console.overview import by_state, show_overview
+from sluice.console.page import duration, err, out, show_error, show_trouble, size
+from sluice.console.progress import LiveProgress, ReadProgress
+from sluice.console.scopes import (
+    parts_of,
+    renames_of,
+    scope_of,
+    scope_plan,
+    show_scope_report,
+)
+from sluice.console.verification import show_verification, verification_table
+
+__all__ = [
+    "LiveProgress",
+    "ReadProgress",
+    "by_state",
+    "duration",
+    "err",
+    "out",
+    "outcome_word",
+    "parts_of",
+    "plan_table",
+    "renames_of",
+    "report_table",
+    "scope_of",
+    "scope_plan",
+    "show_error",
+    "show_overview",
+    "show_report",
+    "show_scope_report",
+    "show_trouble",
+    "show_verification",
+    "size",
+    "summary",
+    "verification_table",
+]

@@ -1,0 +1,123 @@
+"""Copies of single streams, as people see them: plans, reports, one line over all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+
+from sluice.console.page import duration, err, show_trouble, size
+from sluice.engine.report import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sluice.core.plan import Plan
+    from sluice.engine.report import StreamReport
+
+
+def plan_table(plan: Plan, *, recorded: bool) -> Table:
+    """A plan as a table: a line for each segment."""
+    events = [stream.events for stream in plan.streams]
+    counted = "unknown" if None in events else f"{sum(e for e in events if e is not None):,}"
+    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
+    table = Table(
+        title=f"Plan {plan.hash[:12]} ({state})",
+        caption=f"{size(plan.bytes)}, {counted} events, {_uris(plan)} -> {plan.target.uri}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Source", "Target", "Segment", "Keys"):
+        table.add_column(column, overflow="fold")
+    scaled = any(len(stream.generations) > 1 for stream in plan.streams)
+    for column in (*["Made"] * scaled, "Start", "End", "Bytes", "Events", "Parts"):
+        table.add_column(column, justify="right")
+    for stream in plan.streams:
+        for segment in stream.segments:
+            table.add_row(
+                str(stream.source_of(segment).stream),
+                f"{stream.target} (append)" if stream.append else str(stream.target),
+                str(segment.id),
+                f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+                *[f"scale {segment.generation}" if segment.generation else "first"] * scaled,
+                f"{segment.start:,}",
+                f"{segment.end:,}",
+                size(segment.length),
+                "counted later" if segment.events is None else f"{segment.events:,}",
+                str(len(segment.parts)),
+            )
+    return table
+
+
+def _uris(plan: Plan) -> str:
+    """Where a plan reads from."""
+    return ", ".join(dict.fromkeys(address.uri for address in plan.sources))
+
+
+def report_table(report: StreamReport, seconds: float) -> Table:
+    """A finished copy as a table: a line for each segment."""
+    table = Table(
+        title=f"{report.source} -> {report.target}",
+        caption=(
+            f"{report.events:,} events, {size(report.bytes)} in {duration(seconds)} "
+            f"({size(report.bytes / seconds if seconds else 0)}/s), digest {report.digest}"
+        ),
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Segment", "Target"):
+        table.add_column(column)
+    for column in ("Start", "End", "Bytes", "Events"):
+        table.add_column(column, justify="right")
+    table.add_column("SHA-256 of chunks", overflow="fold")
+    for segment in report.segments:
+        table.add_row(
+            str(segment.source),
+            str(segment.target),
+            f"{segment.start:,}",
+            f"{segment.end:,}",
+            size(segment.end - segment.start),
+            "unknown" if segment.events is None else f"{segment.events:,}",
+            segment.digest,
+        )
+    return table
+
+
+def show_report(report: StreamReport, seconds: float) -> None:
+    """How one stream's copy ended."""
+    if report.outcome is Outcome.COPIED:
+        err.print(report_table(report, seconds))
+        for gap in report.gaps:
+            err.print(
+                f"Segment {gap.source} was truncated before it was read: offsets "
+                f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the copy."
+            )
+    elif report.outcome is Outcome.ALREADY_COMPLETE:
+        err.print(
+            f"{report.source} -> {report.target}: already copied, nothing to do "
+            f"(digest {report.digest})"
+        )
+    elif report.error is not None:
+        show_trouble(report.error)
+        if report.cleaned:
+            err.print("  Staged bytes and the unpublished target were deleted.")
+
+
+def outcome_word(outcome: Outcome) -> str:
+    """The word by which a summary counts a copy of one stream."""
+    words = {
+        Outcome.COPIED: "copied",
+        Outcome.ALREADY_COMPLETE: "already complete",
+        Outcome.FAILED: "failed",
+    }
+    return words[outcome]
+
+
+SUMMARY: Final = ("copied", "already complete", "failed", "stopped", "not finished")
+"""What a summary counts, in its order."""
+
+
+def summary(ended: Mapping[str, int]) -> str:
+    """One line over all streams: `2 copied, 1 failed`."""
+    counts = [f"{ended[word]:,} {word}" for word in SUMMARY if ended.get(word)]
+    return ", ".join(counts) or "nothing to do"

@@ -1,0 +1,140 @@
+"""What the operator says of a cluster's copies, as people see it: a tree of plain lines.
+
+Lines are neither folded nor cut, so that they can be searched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from sluice.api.scope_status import ScopeCopyStatus
+from sluice.api.status import ConditionType
+from sluice.console.page import duration, out, size
+from sluice.core.scope import StreamState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sluice.administration.overview import Reported
+    from sluice.api.status import Condition, CopyingStatus
+    from sluice.core.scope import StreamResult
+
+_ORDER: Final = (
+    StreamState.FAILED,
+    StreamState.STOPPED,
+    StreamState.PLANNED,
+    StreamState.COPIED,
+)
+"""What is looked for comes first."""
+
+_COLOURS: Final = {"True": "green", "False": "bold red", "Unknown": "yellow"}
+
+
+def show_overview(found: Sequence[Reported], *, failed: bool, most: int | None) -> None:
+    """Copies, each with what is said of it and with its streams.
+
+    Args:
+        found: the copies.
+        failed: whether only streams that failed are shown.
+        most: streams that are shown of a copy; all of them where it is None.
+    """
+    for number, one in enumerate(found):
+        if number:
+            out.print()
+        going = " (being deleted)" if one.deleting else ""
+        place = f"{one.namespace}/{one.name}{going}: {one.source} -> {one.target}"
+        _line(Text(f"{one.kind} ", style="bold"), Text(place))
+        for line in _said(one.status):
+            _line(Text("  "), line)
+        shown = by_state(one.streams or (), failed=failed)
+        for line in _streams(shown[:most]):
+            _line(Text("  "), line)
+        more = len(shown) - len(shown[:most])
+        if more:
+            out.print(f"  ... and {more:,} more: --all")
+
+
+def by_state(streams: Sequence[StreamResult], *, failed: bool) -> list[StreamResult]:
+    """The streams, failed ones first; only those if so wished."""
+    wanted = [one for one in streams if not failed or one.state is StreamState.FAILED]
+    return sorted(wanted, key=lambda one: (_ORDER.index(one.state), one.stream))
+
+
+def _line(*parts: Text) -> None:
+    out.print(Text().join(parts))
+
+
+def _said(status: CopyingStatus) -> Iterator[Text]:
+    """What the operator says of the whole."""
+    ready = status.condition(ConditionType.READY)
+    if ready is None:
+        yield Text("the operator has not looked at it yet")
+    else:
+        yield _conditions(ready, status)
+    numbers = "  ".join(_numbers(status))
+    if numbers:
+        yield Text(numbers)
+    if isinstance(status, ScopeCopyStatus):
+        left = ", ".join(f"{one.count:,} {one.reason}" for one in status.left_out if one.count)
+        if left:
+            yield Text(f"left out: {left}")
+        if status.key_value_tables:
+            yield Text(f"key-value tables, not copied: {', '.join(status.key_value_tables)}")
+
+
+def _conditions(ready: Condition, status: CopyingStatus) -> Text:
+    """The condition Ready with reason and message, and which others hold."""
+    others = [one.type for one in status.conditions if one is not ready and one.status == "True"]
+    return Text.assemble(
+        "Ready ",
+        (ready.status, _COLOURS[ready.status]),
+        f" ({', '.join(others)})" if others else "",
+        ", ",
+        (ready.reason, "bold"),
+        f": {ready.message}" if ready.message else "",
+    )
+
+
+def _numbers(status: CopyingStatus) -> Iterator[str]:
+    """How far it is, how fast, and how often it was tried."""
+    if isinstance(status, ScopeCopyStatus) and status.streams is not None:
+        counts = status.streams
+        yield f"{counts.copied:,}/{counts.total:,} streams"
+        if counts.failed:
+            yield f"{counts.failed:,} failed"
+        if counts.stopped:
+            yield f"{counts.stopped:,} stopped"
+    progress = status.progress
+    if progress is not None:
+        yield f"{progress.percent}% of {size(progress.total_bytes)}"
+        if status.completion_time is None and progress.bytes_per_second is not None:
+            yield f"{size(progress.bytes_per_second)}/s"
+            yield f"ETA {duration(progress.eta_seconds)}"
+    if status.attempts:
+        yield "1 attempt" if status.attempts == 1 else f"{status.attempts:,} attempts"
+    if status.failures:
+        yield f"{status.failures:,} failed in a row"
+    if status.retry_time is not None:
+        yield f"next at {status.retry_time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _streams(shown: Sequence[StreamResult]) -> Iterator[Text]:
+    """A line for each stream, under a heading, in columns that are as wide as they have to be."""
+    if not shown:
+        return
+    rows = [("STATE", "STREAM", "TARGET", "BYTES", "REASON")]
+    rows += [(one.state, one.stream, one.target, size(one.bytes), _why(one)) for one in shown]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for number, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        bad = number > 0 and row[0] == StreamState.FAILED
+        yield Text("  ".join([*cells, row[-1]]).rstrip(), style="red" if bad else "")
+
+
+def _why(result: StreamResult) -> str:
+    trouble = result.trouble
+    if trouble is not None:
+        return f"{trouble.reason}: {trouble}"
+    return f"{size(result.lost)} were truncated before they were read" if result.lost else ""

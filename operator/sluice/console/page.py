@@ -1,0 +1,59 @@
+"""The two pages that people read, and how numbers and errors stand on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from sluice.core.trouble import Trouble
+    from sluice.errors import SluiceError
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True)
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_MINUTE = 60
+_HOUR = 3600
+
+
+def size(count: float) -> str:
+    """Bytes for people: 1536 -> `1.5 KiB`."""
+    value = float(count)
+    for unit in _UNITS:
+        if round(value, 1) < _STEP or unit == _UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= _STEP
+    raise AssertionError
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: 3700 -> `1h01m`."""
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
+    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
+
+
+def show_error(error: SluiceError) -> None:
+    """An error with its reason and remedy."""
+    err.print(f"[bold red]{error.reason}[/]: ", end="")
+    err.print(str(error), markup=False)
+    for note in getattr(error, "__notes__", ()):
+        err.print(f"  {note}", markup=False)
+    err.print(f"  {error.remedy}", markup=False)
+
+
+def show_trouble(failure: Trouble) -> None:
+    """What went wrong, with its reason and remedy."""
+    err.print(f"[bold red]{failure.reason}[/]: ", end="")
+    err.print(
+        f"{failure.field}: {failure.message}" if failure.field else failure.message, markup=False
+    )
+    err.print(f"  {failure.remedy}", markup=False)

@@ -1,0 +1,228 @@
+"""Progress bars."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+import structlog
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from sluice.console.page import duration, err, size
+from sluice.core.progress import Meter
+from sluice.core.steps import Publish, Stitch, Transfer, Verify
+from sluice.engine.progress import Watch
+from sluice.engine.scope_watch import ScopeWatch
+from sluice.errors import SluiceError
+from sluice.stores.connect import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.config import Settings
+    from sluice.core.plan import Plan
+    from sluice.core.progress import Pace
+    from sluice.core.progress import Progress as Reading
+    from sluice.core.scope import Counts, StreamResult
+    from sluice.core.steps import Step
+    from sluice.engine.stream import StreamCopy
+
+_log = structlog.get_logger()
+
+_POLL_SECONDS = 0.5
+
+
+def _bar() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[text]}"),
+        console=err,
+        transient=True,
+    )
+
+
+def _progress(
+    done: int,
+    total: int,
+    pace: Pace,
+    *,
+    events: int | None = None,
+    streams: Counts | None = None,
+) -> str:
+    """How far it is, of so many bytes, events and streams."""
+    share = done / total if total else 1.0
+    text = f"{share:4.0%} {size(done)}/{size(total)}"
+    if streams is not None:
+        text = f"{streams.copied:,}/{streams.total:,} streams  {text}"
+        if streams.failed:
+            text += f"  {streams.failed:,} failed"
+    if events is not None:
+        text += f"  ~{round(events * share):,} events"
+    return f"{text}  {size(pace.rate)}/s  ETA {duration(pace.eta)}"
+
+
+class ReadProgress:
+    """A progress bar of bytes that several threads read.
+
+    Args:
+        what: they do.
+        total: bytes to read.
+    """
+
+    def __init__(self, what: str, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._lock = threading.Lock()
+        self._meter = Meter()
+        self._bar = _bar()
+        self._task = self._bar.add_task(what, total=total or 1, text="")
+
+    def __enter__(self) -> Self:
+        """Show it."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Show it no more."""
+        self._bar.stop()
+
+    def told(self, count: int) -> None:
+        """So many more bytes were read."""
+        with self._lock:
+            self._done += count
+            pace = self._meter.read(time.monotonic(), self._done, self._total)
+            text = _progress(self._done, self._total, pace)
+            self._bar.update(self._task, completed=self._done, text=text)
+
+
+class LiveProgress:
+    """A progress bar that reads the target store, and says what goes wrong meanwhile.
+
+    Of a scope, many streams fail for one reason at a time when a store is away: a reason is said
+    once, and again only after `QUIET_SECONDS`, with the number of times since.
+
+    Args:
+        plan: of one stream, or of a scope.
+        settings: of the store's connection.
+    """
+
+    QUIET_SECONDS = 10.0
+
+    def __init__(self, plan: Plan, settings: Settings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._phase = "starting"
+        self._waiting: str | None = None
+        self._stop = threading.Event()
+        self._bar = _bar()
+        self._lock = threading.Lock()  # many streams of a scope tell at once
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def step(self, copy: StreamCopy, step: Step) -> None:
+        """See Listener."""
+        _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
+        if self._plan.scope is not None:
+            self._phase = "copying"  # each stream is at another step
+            return
+        match step:
+            case Transfer():
+                self._phase = "copying"
+            case Stitch() | Verify():
+                self._phase = "verifying"
+            case Publish():
+                self._phase = "publishing"
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        unsaid = self._unsaid(error.reason) if self._plan.scope is not None else 0
+        if unsaid is None:
+            return
+        more = f"; {unsaid:,} times more since that was said" if unsaid else ""
+        err.print(
+            f"{copy.plan.origin}: {error.reason}: {error} (trying again in {delay:.1f} s{more})",
+            markup=False,
+        )
+
+    def _unsaid(self, reason: str) -> int | None:
+        """How often a reason was not said since it last was; None where it is not to be said."""
+        now = time.monotonic()
+        with self._lock:
+            last, unsaid = self._said.get(reason, (-math.inf, 0))
+            quiet = now < last + self.QUIET_SECONDS
+            self._said[reason] = (last, unsaid + 1) if quiet else (now, 0)
+            return None if quiet else unsaid
+
+    def ended(self, result: StreamResult) -> None:
+        """See ScopeListener."""
+        failure = result.trouble
+        # What may pass is rarely one stream's own, and was said when it was tried again.
+        if failure is None or (failure.retryable and self._unsaid(failure.reason) is None):
+            return
+        err.print(f"{result.stream}: {failure.reason}: {failure.message}", markup=False)
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Say what is waited for while the block runs; no speed is told, as there is none."""
+        self._waiting = what
+        try:
+            yield
+        finally:
+            self._waiting = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the bar while the block runs."""
+        with self._bar:
+            thread = threading.Thread(target=self._watch, name="progress", daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                self._stop.set()
+                thread.join(timeout=_POLL_SECONDS * 4)
+
+    def _watch(self) -> None:
+        total = self._plan.bytes
+        events = [stream.events for stream in self._plan.streams]
+        count = None if None in events else sum(e for e in events if e is not None)
+        task = self._bar.add_task("starting", total=total or 1, text="")
+        meter = Meter()
+        store = connect(self._plan.target, self._settings)
+        scope = self._plan.scope is not None
+        watch = ScopeWatch(self._plan, store) if scope else Watch(self._plan, store)
+        try:
+            while not self._stop.is_set():
+                try:
+                    progress = watch.measure()
+                except SluiceError:
+                    self._bar.update(task, description="waiting for the store")
+                else:
+                    waiting = self._waiting
+                    meter = meter if waiting is None else Meter()
+                    pace = meter.read(time.monotonic(), progress.bytes, total)
+                    done, whole = _extent(progress)
+                    self._bar.update(
+                        task,
+                        completed=done,
+                        total=whole,
+                        description=waiting or self._phase,
+                        text=_progress(
+                            progress.bytes, total, pace, events=count, streams=progress.streams
+                        ),
+                    )
+                self._stop.wait(_POLL_SECONDS)
+        finally:
+            store.close()
+
+
+def _extent(progress: Reading) -> tuple[int, int]:
+    """How much of the bar is full: by bytes, or by streams where there are no bytes to copy."""
+    if progress.total or progress.streams is None:
+        return progress.bytes, progress.total or 1
+    counts = progress.streams
+    return counts.total - counts.left, counts.total or 1

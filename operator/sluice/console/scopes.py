@@ -1,0 +1,250 @@
+"""Copies of whole scopes, as people see them: plans, reports, what failed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from sluice.console.page import duration, err, show_trouble, size
+from sluice.core.scope import StreamState, Why
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.scope import ScopePlan, StreamResult
+    from sluice.core.scope_request import Rename, ScopeRequest
+    from sluice.engine.scope_report import ScopeReport
+
+MOST_FAILED: Final = 50
+"""Failed streams that a table shows; the report has all."""
+
+_NAMED: Final = 5
+"""Names in a line that counts them."""
+
+_LEFT_OUT: Final = {
+    Why.NOT_SELECTED: "spec.streams does not select them",
+    Why.INTERNAL: "their names begin with _, which nothing that is included names",
+    Why.EPHEMERAL: "EphemeralStreams own them; includeEphemeral would copy them",
+    Why.EXISTS: "their targets are there, and onExists is Skip",
+    Why.OWN: "this very copy made them",
+}
+
+
+def scope_plan(
+    name: str, request: ScopeRequest, plan: Plan, *, recorded: bool, most: int | None = None
+) -> Group:
+    """A scope's plan: a line for each stream, and below what holds for the whole.
+
+    Args:
+        name: of the resource.
+        request: what it asks for.
+        plan: what is to be done.
+        recorded: whether a run has begun with it.
+        most: streams that are shown; all of them where it is None.
+    """
+    scope = scope_of(plan)
+    shown = plan.streams[:most]
+    more = len(plan.streams) - len(shown)
+    rest = [f"... and {more:,} smaller ones; `sluice plan` shows all of them."] if more else []
+    lines = [*rest, _totals(plan), *_renamed(request.rename, plan), *_beside(scope)]
+    if shown:
+        lines += _to_come(scope)
+    failed = [result for result in scope.settled if result.state is StreamState.FAILED]
+    return Group(
+        Text(
+            f"Plan {plan.hash[:12]} of ScopeCopy {name}, {scope.source} -> {scope.target} "
+            f"({_state(plan, scope, recorded=recorded)})"
+        ),
+        *([_plan_table(shown)] if shown else ()),
+        *map(Text, lines),
+        *([_failed(failed, "Cannot be copied")] if failed else ()),
+    )
+
+
+def scope_of(plan: Plan) -> ScopePlan:
+    """What the plan of a scope's copy says of the whole."""
+    assert plan.scope is not None  # noqa: S101 - for the type checker
+    return plan.scope
+
+
+def _state(plan: Plan, scope: ScopePlan, *, recorded: bool) -> str:
+    if not plan.streams:
+        whole = all(result.state is StreamState.COPIED for result in scope.settled)
+        return "nothing is left to do" if whole else "nothing can be copied"
+    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
+    return f"{state}; run {scope.run}, of what failed or was stopped" if scope.run > 1 else state
+
+
+def _totals(plan: Plan) -> str:
+    uris = f"{', '.join(address.uri for address in plan.sources)} -> {plan.target.uri}"
+    if not plan.streams:
+        return uris
+    events = _events([stream.events for stream in plan.streams])
+    streams = "1 stream" if len(plan.streams) == 1 else f"{len(plan.streams):,} streams"
+    return f"{streams}, {size(plan.bytes)}, {events} events, {uris}"
+
+
+def _events(counts: Sequence[int | None]) -> str:
+    """So many together, as far as they are known."""
+    known = [count for count in counts if count is not None]
+    if counts and not known:
+        return "unknown"
+    return f"{'' if len(known) == len(counts) else 'at least '}{sum(known):,}"
+
+
+def _plan_table(streams: Sequence[StreamPlan]) -> Table:
+    table = Table()
+    for column in ("Stream", "Target"):
+        table.add_column(column, overflow="fold")
+    for column in ("Bytes", "Events", "Segments", "Parts"):
+        table.add_column(column, justify="right")
+    for stream in streams:
+        table.add_row(
+            Text(_name(stream)),
+            Text(f"{stream.target.stream} (append)" if stream.append else stream.target.stream),
+            size(stream.bytes),
+            "counted later" if stream.events is None else f"{stream.events:,}",
+            str(len(stream.segments)),
+            str(parts_of(stream)),
+        )
+    return table
+
+
+def _name(stream: StreamPlan) -> str:
+    """Its name in the source's scope, which has one stream for each target."""
+    return stream.sources[0].stream.stream
+
+
+def parts_of(stream: StreamPlan) -> int:
+    """In how many parts a stream is copied."""
+    return sum(len(segment.parts) for segment in stream.segments)
+
+
+def renames_of(renames: Sequence[Rename], plan: Plan) -> list[tuple[Rename, list[StreamPlan]]]:
+    """The renames that apply, each with the planned streams that it gives another name."""
+    found: list[tuple[Rename, list[StreamPlan]]] = [(rename, []) for rename in renames]
+    for stream in plan.streams:
+        name = _name(stream)
+        fits = next((them for rename, them in found if name.startswith(rename.from_prefix)), None)
+        if fits is not None and name != stream.target.stream:
+            fits.append(stream)
+    return [(rename, streams) for rename, streams in found if streams]
+
+
+def _renamed(renames: Sequence[Rename], plan: Plan) -> Iterator[str]:
+    for rename, streams in renames_of(renames, plan):
+        pairs = [f"{_name(one)} -> {one.target.stream}" for one in streams]
+        yield (
+            f"Renamed, {rename.from_prefix!r} to {rename.to_prefix!r}: "
+            f"{len(streams):,} ({_named(pairs, len(pairs))})"
+        )
+
+
+def _beside(scope: ScopePlan) -> Iterator[str]:
+    """What there is to say beside the streams that are copied."""
+    for left in scope.left_out:
+        yield (
+            f"Left out: {left.count:,}, {_LEFT_OUT[left.why]} ({_named(left.streams, left.count)})"
+        )
+    if scope.tables:
+        yield f"Key-value tables are not copied: {_named(scope.tables, len(scope.tables))}"
+    done = [result for result in scope.settled if result.state is StreamState.COPIED]
+    if done:
+        whole = size(sum(result.bytes for result in done))
+        names = _named([result.stream for result in done], len(done))
+        yield f"Copied already: {len(done):,}, {whole} ({names})"
+
+
+def _to_come(scope: ScopePlan) -> Iterator[str]:
+    """What there is to say where something is copied."""
+    yield (
+        f"Bounds were taken within {scope.end - scope.begin:,} ms, from {_moment(scope.begin)} to "
+        f"{_moment(scope.end)}"
+    )
+    if scope.make_scope:
+        yield f"The scope {scope.target} is made if it is not there."
+    if scope.move:
+        yield (
+            "Each source is sealed and deleted once its target is whole, and then the scope "
+            f"{scope.source} if nothing is left in it."
+        )
+
+
+def _named(names: Sequence[str], count: int) -> str:
+    """The first of so many names."""
+    shown = ", ".join(names[:_NAMED])
+    more = count - len(names[:_NAMED])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _moment(milliseconds: int) -> str:
+    """A moment as people read it, in UTC."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _failed(failed: Sequence[StreamResult], title: str) -> Group:
+    """Streams that cannot be copied: why, and what to do."""
+    table = Table()
+    for column in ("Stream", "Reason", "Message", "What to do"):
+        table.add_column(column, overflow="fold")
+    for result in failed[:MOST_FAILED]:
+        trouble = result.trouble
+        table.add_row(
+            Text(result.stream),
+            *map(Text, (trouble.reason, trouble.message, trouble.remedy) if trouble else ()),
+        )
+    more = len(failed) - MOST_FAILED
+    rest = [Text(f"... and {more:,} more, which -o json shows.")] if more > 0 else []
+    return Group(Text(title), table, *rest)
+
+
+def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
+    """How a scope's copy ended."""
+    scope = scope_of(report.plan)
+    before = {result.stream for result in scope.settled}
+    copied = _in_state(report.results, StreamState.COPIED)
+    now = [result for result in copied if result.stream not in before]
+    moved = sum(result.bytes for result in now)
+    events = _events([result.events for result in now])
+    pace = f"{duration(seconds)} ({size(moved / seconds if seconds else 0)}/s)"
+    what = f"; {events} events, {size(moved)} in {pace}" if now else ""
+    err.print(
+        f"ScopeCopy {name}: {scope.source} -> {scope.target}: {len(copied):,} of "
+        f"{len(report.results):,} streams are copied{what}",
+        markup=False,
+    )
+    if not report.results:
+        err.print("  Nothing was selected.")
+    for result in [one for one in copied if one.lost][:MOST_FAILED]:
+        err.print(
+            f"{result.stream}: {size(result.lost)} were truncated before they were read, and are "
+            "not in the copy.",
+            markup=False,
+        )
+    failed = _in_state(report.results, StreamState.FAILED)
+    if failed:
+        err.print(_failed(failed, f"{len(failed):,} could not be copied"))
+    waiting = _in_state(report.results, StreamState.PLANNED)
+    if waiting:
+        names = _named([result.stream for result in waiting], len(waiting))
+        err.print(f"Not finished, another run goes on: {len(waiting):,} ({names})", markup=False)
+    stopped = _in_state(report.results, StreamState.STOPPED)
+    if stopped:
+        names = _named([result.stream for result in stopped], len(stopped))
+        err.print(f"Not begun, since another one had failed: {names}", markup=False)
+    if report.kept is not None:
+        err.print(f"The scope {scope.source} is kept: {report.kept}", markup=False)
+    elif scope.move and copied and len(copied) == len(report.results):
+        err.print(f"The scope {scope.source} is gone: all of its streams were moved.")
+    if report.trouble is not None:
+        show_trouble(report.trouble)
+
+
+def _in_state(results: Iterable[StreamResult], state: StreamState) -> list[StreamResult]:
+    return [result for result in results if result.state is state]

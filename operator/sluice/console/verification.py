@@ -1,0 +1,81 @@
+"""Streams that were compared, as people see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from sluice.console.page import out, size
+from sluice.core.plan import origin
+from sluice.core.verification import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.verification import Difference, StreamSide, Verification
+
+_MOST_DIFFERENCES = 10
+
+
+def verification_table(found: Verification) -> Table:
+    """Two streams that were compared, as a table: a line for each pair of segments."""
+    counted = "bytes that are no events" if found.source.events is None else "events"
+    events = "" if found.source.events is None else f"{found.source.events:,} "
+    several = len(found.sources) > 1
+    stores = ", ".join(dict.fromkeys(source.store for source in found.sources))
+    table = Table(
+        title=f"{origin([source.stream for source in found.sources])} ({stores}) - "
+        f"{found.target.stream} ({found.target.store})",
+        caption=f"{events}{counted}, {size(found.source.bytes)}, digest {found.source.digest}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in (*(("Stream",) if several else ()), "Segment", "Target"):
+        table.add_column(column, overflow="fold")
+    for column in ("Start", "End", "Bytes", "Events", "Shift"):
+        table.add_column(column, justify="right", overflow="fold")
+    table.add_column("", overflow="fold")
+    for segment in found.segments:
+        gone = "equal, as far as it is there" if segment.gone else "equal"
+        table.add_row(
+            *([str(found.sources[segment.source_index].stream)] if several else []),
+            str(segment.source.segment),
+            str(segment.target.segment),
+            f"{segment.start:,}",
+            f"{segment.end:,}",
+            size(segment.end - segment.start),
+            "-" if segment.source.events is None else f"{segment.source.events:,}",
+            f"{segment.shift:,}",
+            gone if segment.equal else "[bold red]different[/]",
+        )
+    return table
+
+
+def show_verification(found: Verification) -> None:
+    """How streams compare."""
+    out.print(verification_table(found))
+    if found.gone:
+        out.print(f"{found.gone:,} bytes of the source are gone and could not be compared.")
+    if found.beyond:
+        out.print(
+            f"{found.beyond:,} bytes of the target are outside of these bounds, not compared."
+        )
+    for one in found.differences[:_MOST_DIFFERENCES]:
+        out.print(f"{one.what}{_place(one, found.sources)}: {one.message}", markup=False)
+    more = len(found.differences) - _MOST_DIFFERENCES
+    if more > 0:
+        out.print(f"... and {more:,} more differences, which are in the report.")
+    colour = "green" if found.result is Result.EQUAL else "bold red"
+    out.print(f"[{colour}]{found.result}[/]")
+
+
+def _place(one: Difference, sources: Sequence[StreamSide]) -> str:
+    """Where a difference begins; of several sources, in which of them."""
+    of = ""
+    if one.source_index is not None and len(sources) > 1:
+        of = f" of {sources[one.source_index].stream}"
+    source = "" if one.segment is None else f" in segment {one.segment}{of} at {one.offset:,}"
+    if one.target_segment is None:
+        return source
+    return f"{source} (in the target: segment {one.target_segment} at {one.target_offset:,})"
