@@ -1,7 +1,7 @@
 """The command line: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
 
-`engine` and `operator` stand for all keys of the copies in a process of this machine, and for those
-of the operator in a cluster.
+`engine`, `scopes` and `operator` stand for all keys of the copies in a process of this machine, for
+those of whole scopes by the command, and for those of the operator in a cluster.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
-from bench import applies, ephemerals
+from bench import applies, ephemerals, scopes, small_streams
 from bench.floor import floor_processes
 from bench.ours import Spark
 from bench.phases import all_phases
@@ -23,14 +23,27 @@ from bench.runner import measure
 from bench.site import operator_site
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from bench.model import Measurement
+
+Place = TypeVar("Place")
 
 OPERATOR = (
     (applies.KEYS, applies.measure_applies),
     ((ephemerals.DELETE_KEY, ephemerals.JAVA_KEY), ephemerals.measure_deletions),
     (ephemerals.KEYS[2:], ephemerals.measure_many),
+    ((small_streams.KEY,), small_streams.measure_small_streams),
 )
 """Keys that need a cluster, and what measures them."""
+
+SCOPES = (
+    ((scopes.RUN_KEY,), scopes.measure_small),
+    ((scopes.COPIES_KEY,), scopes.measure_against_copies),
+    ((scopes.PLAN_KEY,), scopes.measure_plan),
+)
+"""Keys that need a store on this machine, and what measures them."""
 
 OPERATOR_KEYS = [key for keys, _ in OPERATOR for key in keys]
 
@@ -47,7 +60,8 @@ def main() -> int:
     with Spark() as spark, floor_processes() as floor:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
         options = _options(engine)
-        only = expanded(options.only, {"engine": engine, "operator": OPERATOR_KEYS})
+        groups = {"engine": engine, "scopes": scopes.KEYS, "operator": OPERATOR_KEYS}
+        only = expanded(options.only, groups)
         report = Report(pairs=options.pairs, scale=options.scale)
         for whole in all_phases(spark, floor, options.scale):
             phase = whole.restricted(only)
@@ -61,8 +75,8 @@ def main() -> int:
                 reason = report.failures[phase.name] = f"{type(error).__name__}: {error}"
                 _say(f"did not run: {reason}")
             report.write(LATEST)
-    if set(only) & set(OPERATOR_KEYS):
-        _measure_operator(report, only)
+    _measure(report, only, "whole scopes by the command", scopes.local_store, SCOPES)
+    _measure(report, only, "the operator in a cluster", operator_site, OPERATOR)
     console.print(report.table())
     for table in report.phases():
         console.print(table)
@@ -74,17 +88,27 @@ def main() -> int:
     return 1 if report.failures else 0
 
 
-def _measure_operator(report: Report, only: Sequence[str]) -> None:
-    """Run what needs a cluster."""
-    console.print("[bold]==>[/] the operator in a cluster")
+def _measure(
+    report: Report,
+    only: Sequence[str],
+    what: str,
+    place: Callable[[Callable[[str], None]], AbstractContextManager[Place]],
+    groups: Sequence[
+        tuple[Sequence[str], Callable[[Place, Callable[[str], None]], list[Measurement]]]
+    ],
+) -> None:
+    """Run what is measured by plain seconds and needs such a place."""
+    wanted = [(keys, measured) for keys, measured in groups if set(only) & set(keys)]
+    if not wanted:
+        return
+    console.print(f"[bold]==>[/] {what}")
     try:
-        with operator_site(_say) as site:
-            for keys, measured in OPERATOR:
-                if set(only) & set(keys):
-                    report.measurements += [m for m in measured(site, _say) if m.key in only]
-                    report.write(LATEST)
+        with place(_say) as there:
+            for _, measured in wanted:
+                report.measurements += [m for m in measured(there, _say) if m.key in only]
+                report.write(LATEST)
     except Exception as error:  # noqa: BLE001 - the rest was worth measuring
-        reason = report.failures["operator"] = f"{type(error).__name__}: {error}"
+        reason = report.failures[what] = f"{type(error).__name__}: {error}"
         _say(f"did not run: {reason}")
     report.write(LATEST)
 
@@ -96,7 +120,7 @@ def expanded(only: Sequence[str] | None, groups: Mapping[str, Sequence[str]]) ->
 
 
 def _options(engine: Sequence[str]) -> argparse.Namespace:
-    keys = ["engine", "operator", *engine, *OPERATOR_KEYS]
+    keys = ["engine", "scopes", "operator", *engine, *scopes.KEYS, *OPERATOR_KEYS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--only", nargs="+", metavar="KEY", choices=keys, help=f"of {', '.join(keys)}"

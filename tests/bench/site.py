@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _DEFINITIONS: Final = (
     "ephemeralstreams.sluice.dev",
+    "scopecopies.sluice.dev",
     "streamcopies.sluice.dev",
     "streamstores.sluice.dev",
 )

@@ -57,19 +57,22 @@ class Seen(NamedTuple):
     body: Object
 
 
-def moments(copy: str, seen: Iterable[Seen], log: str) -> dict[str, float]:
+def moments(
+    copy: str, seen: Iterable[Seen], log: str, *, kind: str = "StreamCopy"
+) -> dict[str, float]:
     """When each moment of a copy was, as far as it was seen; APPLY is not seen from here.
 
     Args:
         copy: the copy's name; its namespace is the watches'.
         seen: what they told, in the order of time.
-        log: its driver's, a JSON object a line.
+        log: its driver's, a JSON object a line; of several streams the last one counts.
+        kind: the copy's kind.
     """
     found: dict[str, float] = {}
     uid = pod = None
     for at, body in seen:
         meta = body["metadata"]
-        if body["kind"] == "StreamCopy" and meta["name"] == copy:
+        if body["kind"] == kind and meta["name"] == copy:
             uid = meta["uid"]
             found.setdefault("copy accepted", at)
             if is_ready(body):
@@ -109,7 +112,7 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def is_ready(copy: Object) -> bool:
-    """Whether a StreamCopy says that it is Ready."""
+    """Whether a copy says that it is Ready."""
     conditions = copy.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
@@ -141,5 +144,5 @@ def _logged(log: str) -> dict[str, float]:
         with suppress(ValueError, KeyError, TypeError):
             line = json.loads(text)
             at = datetime.fromisoformat(line["timestamp"]).timestamp()
-            found.setdefault(_LINES[line["event"]], at)
+            found[_LINES[line["event"]]] = at
     return found

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
 
 _KINDS: Final = {
+    "scopecopies": "/apis/sluice.dev/v1alpha1",
     "streamcopies": "/apis/sluice.dev/v1alpha1",
     "jobs": "/apis/batch/v1",
     "configmaps": "/api/v1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import pytest
 
 from sluice.api.load import load
 from sluice.engine.report import Outcome
+from support.command import Filed
 from support.inline import run_copies
+from support.scopes import Sketch, fill, names_in
 
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
@@ -50,3 +53,60 @@ def test_an_example_copies_what_it_names(
     assert (source[1] in foreign.streams(source[0])) is not moved
     for stream in {source, target} - ({source} if moved else set()):
         foreign.delete(*stream)
+
+
+SHOP = (
+    Sketch(name="orders-may", segments=2, events=EVENTS),
+    Sketch(name="orders-draft-may", events=1),
+    Sketch(name="refunds", events=EVENTS, policy={"tags": "keep,team=shop"}),
+    Sketch(name="clicks"),
+)
+COPIES = {
+    "scopecopy": {sketch.name: sketch.name for sketch in SHOP},
+    "scopecopy-move": {sketch.name: sketch.name for sketch in SHOP},
+    "scopecopy-selected": {"orders-may": "old-orders-may", "refunds": "old-refunds"},
+}
+"""What is copied of the scope, by example, and what the targets are called."""
+
+
+@dataclass
+class Example(Filed):
+    """An example, with another store's address."""
+
+    path: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.path
+
+
+@pytest.mark.parametrize("what", COPIES)
+def test_an_example_copies_the_scope_that_it_names(
+    what: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """By the command in its first lines; another run finds it done."""
+    text = (EXAMPLES / f"{what}.yaml").read_text()
+    assert ADDRESS in text
+    example = Example(tmp_path / "scope.yaml")
+    example.path.write_text(text.replace(ADDRESS, standalone.controller_uri))
+    (copy,) = load(text).scopes
+    source, target = copy.spec.source.scope, copy.spec.target.scope
+    fill(foreign, source, SHOP)
+    if copy.spec.target.scope_policy == "MustExist":
+        foreign.create_scope(target)
+    assert example.run("plan").code == 0
+    for _ in range(2):
+        ended = example.run()
+        assert ended.code == 0, ended.err
+        assert names_in(foreign, target) == sorted(COPIES[what].values())
+    for sketch in SHOP:
+        if name := COPIES[what].get(sketch.name):
+            read = foreign.read(target, name)
+            assert (read.events, read.duplicates) == (sketch.events, 0)
+    moved = copy.spec.source_on_complete == "Delete"
+    assert names_in(foreign, source) == (None if moved else sorted(s.name for s in SHOP))
+    for scope in (target,) if moved else (source, target):
+        for name in names_in(foreign, scope) or []:
+            foreign.delete(scope, name)

@@ -51,9 +51,11 @@ class Applier:
             The status as it is stored.
         """
         patch = json.dumps({"status": status})
-        words = ("--subresource=status", "--type=merge", f"--patch={patch}", "--output=json")
+        # From a file, since a status of full length is too long for an argument.
+        file = "--patch-file=/dev/stdin"
+        words = ("--subresource=status", "--type=merge", file, "--output=json")
         stored: dict[str, Any] = json.loads(
-            self.run("patch", f"{plural}.{self.group}", name, *words)
+            self.run("patch", f"{plural}.{self.group}", name, *words, stdin=patch)
         )["status"]
         return stored
 

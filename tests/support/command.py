@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,8 +49,58 @@ class Finished:
         return json.loads(self.out)
 
 
+class Filed(ABC):
+    """What the command is given in a file.
+
+    Attributes:
+        log_level: of the command.
+        environment: variables for it.
+    """
+
+    log_level = "debug"
+    environment: dict[str, str]
+
+    @property
+    @abstractmethod
+    def file(self) -> Path:
+        """The file, written anew."""
+
+    def start(self, verb: str = "run", *options: str) -> subprocess.Popen[str]:
+        """Start the command; a session of its own keeps signals to one process."""
+        command = Path(sys.executable).with_name("sluice")
+        return subprocess.Popen(
+            [command, "--log-level", self.log_level, verb, "-f", self.file, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **self.environment},
+            start_new_session=True,
+        )
+
+    @contextmanager
+    def running(self, verb: str = "run", *options: str) -> Iterator[subprocess.Popen[str]]:
+        """The command, running; killed at the end of the block if it still does.
+
+        What it has said so far is a note on whatever fails in the block.
+        """
+        process = self.start(verb, *options)
+        try:
+            yield process
+        except BaseException as error:
+            process.kill()
+            error.add_note(f"the command ended with {process.wait()}: {process.communicate()[1]}")
+            raise
+        finally:
+            process.kill()
+            process.communicate()
+
+    def run(self, verb: str = "run", *options: str, seconds: float = SECONDS) -> Finished:
+        """Run the command to its end."""
+        return finish(self.start(verb, *options), seconds)
+
+
 @dataclass
-class Copy:
+class Copy(Filed):
     """A StreamCopy in a file.
 
     Args:
@@ -118,32 +169,6 @@ class Copy:
             )
         )
         return path
-
-    def start(self, verb: str = "run", *options: str) -> subprocess.Popen[str]:
-        """Start the command; a session of its own keeps signals to one process."""
-        command = Path(sys.executable).with_name("sluice")
-        return subprocess.Popen(
-            [command, "--log-level", "debug", verb, "-f", self.file, *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **self.environment},
-            start_new_session=True,
-        )
-
-    @contextmanager
-    def running(self, verb: str = "run", *options: str) -> Iterator[subprocess.Popen[str]]:
-        """The command, running; killed at the end of the block if it still does."""
-        process = self.start(verb, *options)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
-
-    def run(self, verb: str = "run", *options: str, seconds: float = SECONDS) -> Finished:
-        """Run the command to its end."""
-        return finish(self.start(verb, *options), seconds)
 
 
 def finish(process: subprocess.Popen[str], seconds: float = SECONDS) -> Finished:

@@ -128,7 +128,7 @@ def after(seen: CopySeen, decision: Decision, **changes: Any) -> CopySeen:
         finalizer = isinstance(action, AddFinalizer) or (
             finalizer and not isinstance(action, RemoveFinalizer)
         )
-    status = StreamCopyStatus.read(decision.status.dump())
+    status = type(decision.status).read(decision.status.dump())
     assert status == decision.status, "a status that was written reads back as it was"
     return replace(seen, status=status, finalizer=finalizer, **changes)
 

@@ -32,6 +32,7 @@ from support.plans import segment_plan, stream_plan, whole_plan
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_seen import CopySeen
+    from sluice.core.scope import StreamResult
 
 
 ENDED = (JobPhase.SUCCEEDED, JobPhase.FAILED)
@@ -148,6 +149,7 @@ class Cluster:
         self.drivers: list[Driver] = []
         self.plan: Plan | None = None
         self.positions: PositionMap | None = None
+        self.results: tuple[StreamResult, ...] | None = None
         self.spoiled = False
         self.controls: str | None = None
         self.runtime = 0
@@ -191,7 +193,7 @@ class Cluster:
     def _collect(self) -> None:
         """The copy goes when it is deleted and nothing holds it, and all that it owns with it."""
         if self.copy is not None and self.deleted_at is not None and not self.copy.finalizer:
-            self.copy, self.plan, self.positions = None, None, None
+            self.copy, self.plan, self.positions, self.results = None, None, None, None
             for name in list(self.jobs):
                 self.remove_job(name)
 

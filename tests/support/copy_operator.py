@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sluice.api.status import StreamCopyStatus
 from sluice.core.progress import Pace, Progress
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
 from sluice.core.reconcile.copy_status import job_name
@@ -29,6 +28,7 @@ from sluice.core.reconcile.world import (
     WriteControls,
     WritePlan,
     WritePositions,
+    WriteResults,
 )
 from sluice.core.trouble import Trouble
 from sluice.errors import (
@@ -148,24 +148,33 @@ class Operator:
     def _asked(self, world: World) -> World:
         """The world with the answers to what has to be asked."""
         assert self.seen is not None
-        store, wanted = self.cluster.store, questions(self.seen, world)
+        wanted = questions(self.seen, world)
         try:
             if Question.STATE in wanted:
-                answer = store.ask(self.known)
-                positions = self.cluster.positions if isinstance(answer, Complete) else None
-                return replace(world, answer=answer, positions=positions)
+                return self.state(world)
             if Question.PROGRESS in wanted and self.known is not None:
-                if not store.target:
+                if not self.cluster.store.target:
                     raise StoreUnavailable("no connection")
-                progress = Progress(
-                    bytes=self.known.bytes if store.whole else store.staged,
-                    total=self.known.bytes,
-                    published=store.whole is not None,
-                )
+                progress = self.progress(self.known)
                 return replace(world, reading=Reading(progress=progress, pace=Pace(0.0, None)))
         except SluiceError as error:
             return replace(world, trouble=Trouble.of(error))
         return world
+
+    def state(self, world: World) -> World:
+        """The world with what the stores say of the copy."""
+        answer = self.cluster.store.ask(self.known)
+        positions = self.cluster.positions if isinstance(answer, Complete) else None
+        return replace(world, answer=answer, positions=positions)
+
+    def progress(self, known: Plan) -> Progress:
+        """How far the copy is."""
+        store = self.cluster.store
+        return Progress(
+            bytes=known.bytes if store.whole else store.staged,
+            total=known.bytes,
+            published=store.whole is not None,
+        )
 
     def _store(self, *, there: bool, up: bool) -> StoreSeen | None:
         return replace(copies.STORE, ready=up, why="no answer") if there else None
@@ -216,7 +225,7 @@ class Operator:
         if cluster.copy is None or (insist and cluster.version != self.version):
             return False
         if decision.status != cluster.status:
-            cluster.status = StreamCopyStatus.read(decision.status.dump())
+            cluster.status = type(decision.status).read(decision.status.dump())
             assert cluster.status == decision.status, "a status reads back as it was written"
             cluster.version += 1
         return True
@@ -247,6 +256,9 @@ class Operator:
             case WritePositions(positions):
                 if cluster.copy is not None:
                     cluster.positions = positions
+            case WriteResults(results):
+                if cluster.copy is not None:
+                    cluster.results = results
             case WriteControls():
                 if cluster.copy is not None:
                     cluster.controls = cluster.copy.spec.limits.model_dump_json()

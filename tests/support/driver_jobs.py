@@ -14,6 +14,7 @@ from sluice.core.plan import Plan
 from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.engine.planning import resolve
 from sluice.kube import manifests
+from sluice.kube.kinds import STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.pods import JobRequest
 from sluice.kube.settings import OperatorSettings, Profile
@@ -125,7 +126,12 @@ class DriverJobs:
             environment: variables beside those that the operator sets.
         """
         stream = plan.streams[0]
-        child = Child(namespace=self.namespace, name=stream.target.stream, uid=stream.copy_id)
+        child = Child(
+            kind=STREAM_COPY,
+            namespace=self.namespace,
+            name=stream.target.stream,
+            uid=stream.copy_id,
+        )
         request = JobRequest(
             child=child,
             attempt=attempt,

@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.status import StreamCopyStatus, StreamStoreStatus
+from sluice.api.scopecopy import ScopeCopy
+from sluice.api.status import StreamStoreStatus
 from sluice.core.model import Health, StreamName
 from sluice.core.progress import Pace, Progress
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
@@ -32,7 +33,7 @@ from sluice.core.reconcile.world import (
     World,
     WritePositions,
 )
-from sluice.core.request import copy_request
+from sluice.core.request import copy_request, scope_request
 from sluice.core.trouble import Trouble
 from sluice.kube.objects import (
     IN_USE_FINALIZER,
@@ -40,12 +41,14 @@ from sluice.kube.objects import (
     STAGING_FINALIZER,
     copy_seen,
     parse_copy,
+    parse_either,
 )
 from support import resources
 from support.copies import MAPPED
 from support.plans import ADDRESS, segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
+    from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import Decision
     from sluice.errors import SluiceError
@@ -114,32 +117,30 @@ class Recorder:
         self.body["metadata"].setdefault("annotations", {})[REQUESTED_AT] = token
 
 
-class CopyRecorder(Recorder):
-    """Records one StreamCopy.
+class CopyingRecorder(Recorder):
+    """Records one copy, of a stream or of a scope.
 
     Args:
+        like: the resource as a user writes it.
         name: its name.
-        spec: fields of its spec besides source and target.
+        spec: fields of its spec that are other ones.
     """
 
-    def __init__(self, name: str, **spec: Any) -> None:
-        super().__init__(resources.COPY, name)
-        # As the API server does.
-        self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
+    plan: Plan
+    """What it comes to."""
+
+    def __init__(self, like: dict[str, Any], name: str, **spec: Any) -> None:
+        super().__init__(like, name)
         self.body["spec"] |= spec
-        resource = parse_copy(self.body)
-        source, target = resource.spec.source, resource.spec.target
-        self._copy_id = copy_request(resource, cluster="c").copy_id
         self._uid = self.body["metadata"]["uid"]
-        self.plan = whole_plan(
-            stream_plan(
-                segment_plan(BYTES // 2, events=EVENTS // 2, number=0),
-                segment_plan(BYTES // 2, events=EVENTS // 2, number=1),
-                copy=self._copy_id,
-                source=StreamName(scope=source.scope, stream=source.stream),
-                target=StreamName(scope=target.scope, stream=target.stream),
-            )
-        )
+
+    @property
+    def copy_id(self) -> str:
+        """Its identity in stores."""
+        resource = parse_either(self.body)
+        if isinstance(resource, ScopeCopy):
+            return scope_request(resource, cluster="c").scope_id
+        return copy_request(resource, cluster="c").copy_id
 
     def look(self, **world: Any) -> Decision:
         """The operator looks at it and writes what it says.
@@ -175,14 +176,6 @@ class CopyRecorder(Recorder):
         job = self.job(JobPhase.FAILED, error=error)
         self.look(jobs=(job,), reading=self.reading(staged))
 
-    def finish(self, answer: Complete = WHOLE) -> None:
-        """The driver ends well, and the target is whole."""
-        self.later(20)
-        jobs = (self.job(JobPhase.SUCCEEDED),)
-        assert self.look(jobs=jobs, answer=answer).actions == (WritePositions(MAPPED),)
-        decision = self.look(jobs=jobs, answer=answer, positions=MAPPED)
-        assert RemoveFinalizer() in decision.actions
-
     def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:
         """The Job of the latest attempt."""
         number = self.body["status"]["attempts"]
@@ -203,7 +196,7 @@ class CopyRecorder(Recorder):
         return Reading(progress=progress, pace=Pace(2.0 * 2**20, (BYTES - done) / 2**21))
 
     def _seen(self) -> CopySeen:
-        seen = copy_seen(self.body, parse_copy(self.body), self._copy_id)
+        seen = copy_seen(self.body, parse_either(self.body), self.copy_id)
         return replace(seen, deleted=self.deleted)
 
     def _world(self, **world: Any) -> World:
@@ -215,13 +208,46 @@ class CopyRecorder(Recorder):
         return World(sources=(given.pop("source"),), **given)
 
     def _write(self, decision: Decision) -> Decision:
-        self.body["status"] = StreamCopyStatus.read(decision.status.dump()).dump()
+        self.body["status"] = type(decision.status).read(decision.status.dump()).dump()
         meta = self.body["metadata"]
         if AddFinalizer() in decision.actions:
             meta["finalizers"] = [STAGING_FINALIZER]
         if RemoveFinalizer() in decision.actions:
             meta.pop("finalizers", None)
         return decision
+
+
+class CopyRecorder(CopyingRecorder):
+    """Records one StreamCopy.
+
+    Args:
+        name: its name.
+        spec: fields of its spec besides source and target.
+    """
+
+    def __init__(self, name: str, **spec: Any) -> None:
+        super().__init__(resources.COPY, name, **spec)
+        # As the API server does.
+        self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
+        resource = parse_copy(self.body)
+        source, target = resource.spec.source, resource.spec.target
+        self.plan = whole_plan(
+            stream_plan(
+                segment_plan(BYTES // 2, events=EVENTS // 2, number=0),
+                segment_plan(BYTES // 2, events=EVENTS // 2, number=1),
+                copy=self.copy_id,
+                source=StreamName(scope=source.scope, stream=source.stream),
+                target=StreamName(scope=target.scope, stream=target.stream),
+            )
+        )
+
+    def finish(self, answer: Complete = WHOLE) -> None:
+        """The driver ends well, and the target is whole."""
+        self.later(20)
+        jobs = (self.job(JobPhase.SUCCEEDED),)
+        assert self.look(jobs=jobs, answer=answer).actions == (WritePositions(MAPPED),)
+        decision = self.look(jobs=jobs, answer=answer, positions=MAPPED)
+        assert RemoveFinalizer() in decision.actions
 
 
 class StoreRecorder(Recorder):

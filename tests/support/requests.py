@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from sluice.core.model import StoreAddress
+from sluice.api.scopecopy import ScopeCopySpec
+from sluice.core.model import StoreAddress, StreamName
 from sluice.core.plan import Plan
+from sluice.core.scope import ScopePlan
 from sluice.kube import manifests, names
+from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.pods import JobRequest
 from sluice.kube.settings import OperatorSettings, Profile
+from support import resources
 from support.copies import PLAN, UID, spec
 from support.plans import segment_plan, stream_plan, whole_plan
 
@@ -53,12 +58,37 @@ def request(
         plan = Plan(sources=plan.sources, target=target, streams=plan.streams)
     own = {"image": "localhost/sluice:dev", "executorNamespaces": ["team"]} | (operator or {})
     return JobRequest(
-        child=Child(namespace="team", name=name, uid=uid),
+        child=Child(kind=STREAM_COPY, namespace="team", name=name, uid=uid),
         attempt=attempt,
         spec=spec(**fields),
         plan=plan,
         profile=Profile.model_validate(profile or {}),
         settings=OperatorSettings.model_validate(own),
+    )
+
+
+def scope_plan(count: int = 3) -> Plan:
+    """A plan of so many streams of a scope."""
+    streams = [
+        stream_plan(
+            segment_plan(1000 + number),
+            copy=f"{number:032x}",
+            source=StreamName(scope="in", stream=f"stream-{number:05}"),
+            target=StreamName(scope="out", stream=f"stream-{number:05}"),
+        )
+        for number in range(count)
+    ]
+    scope = ScopePlan(scope_id="cd" * 16, source="in", target="out", begin=1_000, end=1_020)
+    return whole_plan(*streams).model_copy(update={"scope": scope})
+
+
+def scope_request(plan: Plan | None = None, **fields: Any) -> JobRequest:
+    """What the Job of an attempt to copy a scope is made from; fields of the spec may be set."""
+    return replace(
+        request(),
+        child=Child(kind=SCOPE_COPY, namespace="team", name="shop", uid=UID),
+        spec=ScopeCopySpec.model_validate(resources.SCOPE["spec"] | fields),
+        plan=plan or scope_plan(),
     )
 
 

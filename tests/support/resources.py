@@ -22,6 +22,15 @@ COPY: dict[str, Any] = {
         "target": {"storeRef": {"name": "local"}, "scope": "out", "stream": "orders"},
     },
 }
+SCOPE: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "ScopeCopy",
+    "metadata": {"name": "shop"},
+    "spec": {
+        "source": {"storeRef": {"name": "local"}, "scope": "in"},
+        "target": {"storeRef": {"name": "local"}, "scope": "out"},
+    },
+}
 EPHEMERAL: dict[str, Any] = {
     "apiVersion": "sluice.dev/v1alpha1",
     "kind": "EphemeralStream",

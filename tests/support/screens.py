@@ -90,14 +90,15 @@ _VOLATILE: Final = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
-    (re.compile(r"(sluice|plan|positions)-[0-9a-f]{10}\b"), r"\1-<hash>"),
+    (re.compile(r"(sluice|plan|positions|results)-[0-9a-f]{10}\b"), r"\1-<hash>"),
     (re.compile(r"\b[\d.]+ [kMG]?B(?= of )"), "<size>"),
     (re.compile(r"\b[\d.]+ [kMG]?B/s"), "<rate>"),
+    (re.compile(r"(?<=read within )[\d.]+ m?s\b"), "<spread>"),
     (re.compile(r"\b([1-9]|[1-9]\d)%"), "<percent>"),
     (
         re.compile(
             r"^( +(?:Bytes|Bytes Per Second|Eta Seconds|Percent|Latency Milliseconds"
-            r"|Created Milliseconds)): .*"
+            r"|Created Milliseconds|Spread Milliseconds)): .*"
         ),
         r"\1: <number>",
     ),

@@ -17,6 +17,7 @@ from sluice.core.trouble import Trouble
 from sluice.kube.status import of_invalid
 from support.ephemeral_situations import EPHEMERALS
 from support.recorder import READY, WHOLE, CopyRecorder, StoreRecorder
+from support.scope_situations import SCOPES
 from support.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
 
 if TYPE_CHECKING:
@@ -318,4 +319,4 @@ def _(copy: CopyRecorder) -> None:
     copy.fail(DOWN)
 
 
-SITUATIONS: Final = (*_made, *EPHEMERALS)
+SITUATIONS: Final = (*_made, *SCOPES, *EPHEMERALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
@@ -15,7 +15,8 @@ from localcluster import LocalClusterError
 from localcluster.release import restrict
 from sluice.core import identity
 from sluice.core.model import StreamName
-from sluice.engine.ledger import GENERATIONS
+from sluice.engine.log import GENERATIONS
+from sluice.engine.scope_log import BESIDE
 from sluice.stores.pravega import names
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import User
+    from sluice.core.plan import Plan
 
 Object = dict[str, Any]
 T = TypeVar("T")
 
 POLL = 0.2
-_KINDS = "streamcopies,streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
-_OURS = "ephemeralstreams,streamcopies,streamstores"
+_KINDS = "scopecopies,streamcopies,streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
+_OURS = "ephemeralstreams,scopecopies,streamcopies,streamstores"
 _RENTED = "sluice.dev/rented-by-tests"
 _PARTS = 4
 _SEGMENTS = 64
@@ -49,12 +51,19 @@ class Tenant:
         namespace: the namespace.
         store: the Pravega that its StreamStore names.
         say: writes a line into the test's log.
+        copies: the kind of the copies that are meant, as kubectl takes it.
     """
 
     cluster: Cluster
     namespace: str
     store: ClusterStore
     say: Callable[[str], None] = field(repr=False)
+    copies: str = "scopy"
+
+    @property
+    def of_scopes(self) -> Tenant:
+        """The same, with copies of scopes meant."""
+        return replace(self, copies="sccp")
 
     # -- kubectl
 
@@ -85,7 +94,7 @@ class Tenant:
 
     def annotate(self, name: str, annotation: str) -> None:
         """Annotate a copy."""
-        self.run("annotate", "scopy", name, annotation, "--overwrite")
+        self.run("annotate", self.copies, name, annotation, "--overwrite")
 
     def objects(self) -> set[str]:
         """All that is in the namespace, as kind/name; what Kubernetes itself puts there is not."""
@@ -121,17 +130,28 @@ class Tenant:
             sides[side] = {"storeRef": {"name": "store"}, "scope": scope, "stream": short}
         return _resource("StreamCopy", name, sides | spec)
 
+    def scope_resource(
+        self, name: str, source: str, target: str, *, scope_policy: str = "MustExist", **spec: Any
+    ) -> Object:
+        """A ScopeCopy within the store, from scope to scope."""
+        sides: Object = {
+            side: {"storeRef": {"name": "store"}, "scope": scope}
+            for side, scope in (("source", source), ("target", target))
+        }
+        sides["target"]["scopePolicy"] = scope_policy
+        return _resource("ScopeCopy", name, sides | spec)
+
     # -- a copy
 
     def status(self, name: str) -> Object:
         """A copy's status."""
-        found = self.get("scopy", name)
+        found = self.get(self.copies, name)
         status: Object = (found or {}).get("status", {})
         return status
 
-    def condition(self, name: str, kind: str = "Ready", resource: str = "scopy") -> Object:
-        """A condition; an empty one where it does not stand."""
-        found = self.get(resource, name) or {}
+    def condition(self, name: str, kind: str = "Ready", resource: str = "") -> Object:
+        """A condition, of a copy or another resource; an empty one where it does not stand."""
+        found = self.get(resource or self.copies, name) or {}
         conditions = found.get("status", {}).get("conditions", [])
         return next((c for c in conditions if c["type"] == kind), {})
 
@@ -152,7 +172,7 @@ class Tenant:
             if time.monotonic() > deadline:
                 described = ""
                 with suppress(LocalClusterError):
-                    described = self.run("describe", "scopy", *filter(None, [about]))
+                    described = self.run("describe", self.copies, *filter(None, [about]))
                     described += self.run("get", "pods,jobs", "--output=wide")
                 raise NeverHappenedError(f"not within {seconds:g} s: {what}\n{described}")
             time.sleep(POLL)
@@ -250,6 +270,25 @@ class Tenant:
             for index in range(max(_PARTS, len(segments)))
             for part in range(_PARTS)
         ]
+        with segment_hash.Connection(*self.store.segment_store) as connection:
+            return [name for name in wanted if connection.info(name) is not None]
+
+    def left_of(self, plan: Plan) -> list[str]:
+        """Segments that a copy of a scope by this plan has left in the store, its log included."""
+        scope = plan.scope
+        assert scope is not None
+        beside = StreamName(scope=scope.target, stream=BESIDE)
+        keys = [(beside, 0, identity.scope_log_key(scope.scope_id, n)) for n in range(GENERATIONS)]
+        for stream in plan.streams:
+            journal = (identity.journal_key(stream.copy_id, n) for n in range(GENERATIONS))
+            keys += [(stream.target, 0, key) for key in journal]
+            keys += [
+                (stream.target, segment.id, identity.staging_key(stream.copy_id, index, part))
+                for segment in stream.segments
+                for index, other in enumerate(stream.segments)
+                for part in range(len(other.cuts) + 1)
+            ]
+        wanted = [names.staging_name(*one) for one in keys]
         with segment_hash.Connection(*self.store.segment_store) as connection:
             return [name for name in wanted if connection.info(name) is not None]
 

@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from sluice import cli
-from sluice.commands import copying
-from sluice.commands.shared import EXIT_CODES
-from sluice.engine.report import Outcome, StreamReport
+from sluice.commands.shared import EXIT_CODES, exit_code
+from sluice.core.trouble import Trouble
 from sluice.errors import (
     Category,
     DigestMismatch,
@@ -18,7 +17,6 @@ from sluice.errors import (
     SluiceError,
     StoreUnavailable,
 )
-from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan
 
 STORE = """\
 apiVersion: sluice.dev/v1alpha1
@@ -58,7 +56,17 @@ def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["plan"], ["run"], ["verify"], ["abort"], ["drain"], ["streams"], ["streams", "stale"]],
+    [
+        [],
+        ["plan"],
+        ["run"],
+        ["verify"],
+        ["abort"],
+        ["status"],
+        ["drain"],
+        ["streams"],
+        ["streams", "stale"],
+    ],
     ids=str,
 )
 def test_help_is_shown_for_every_command(command: list[str]) -> None:
@@ -76,6 +84,7 @@ def test_the_help_lists_commands_and_exit_codes() -> None:
         "run",
         "verify",
         "abort",
+        "status",
         "drain",
         "streams",
         "Exit codes",
@@ -104,22 +113,18 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
     ("errors", "expected"),
     [
         ([], 0),
-        ([None], 0),
         ([InvalidSpec("x")], 2),
         ([StoreUnavailable("x")], 3),
         ([InfrastructureError("x")], 4),
         ([SchedulingError("x")], 5),
         ([DigestMismatch("x")], 6),
-        ([None, InvalidSpec("x"), DigestMismatch("x"), StoreUnavailable("x")], 6),
+        ([InvalidSpec("x"), DigestMismatch("x"), StoreUnavailable("x")], 6),
     ],
     ids=str,
 )
-def test_the_highest_exit_code_counts(errors: list[SluiceError | None], expected: int) -> None:
-    """Of several copies the worst failure decides; copies that went well do not."""
-    plan = stream_plan(segment_plan(1))
-    copied = StreamReport(copy_id=COPY, source=str(SOURCE), target=TARGET, outcome=Outcome.COPIED)
-    reports = [StreamReport.failed(plan, error) if error else copied for error in errors]
-    assert copying._exit_code(reports) == expected
+def test_the_highest_exit_code_counts(errors: list[SluiceError], expected: int) -> None:
+    """Of several failures the worst decides; without any it is 0."""
+    assert exit_code(Trouble.of(error) for error in errors) == expected
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "abort"])

@@ -53,10 +53,10 @@ def test_counts_add_up() -> None:
     metrics = Metrics()
     for _ in range(2):
         metrics.count("sluice_copied_bytes_total", 21)
-        metrics.set("sluice_copies", 7, state="Active")
+        metrics.set("sluice_copies", 7, kind="StreamCopy", state="Active")
     found = lines(metrics)
     assert "sluice_copied_bytes_total 42.0" in found
-    assert 'sluice_copies{state="Active"} 7.0' in found
+    assert 'sluice_copies{kind="StreamCopy",state="Active"} 7.0' in found
 
 
 def test_a_metric_that_is_not_in_the_catalogue_is_none() -> None:

@@ -85,7 +85,7 @@ def test_running_copy_tells_its_story(
     metrics = _scrape(sluice)
     assert float(re.findall(r"^sluice_copied_events_total (\S+)", metrics, re.MULTILINE)[0]) >= 1
     assert 'sluice_attempts_total{outcome="Succeeded",reason=""}' in metrics
-    assert 'sluice_copies{state="Succeeded"}' in metrics
+    assert 'sluice_copies{kind="StreamCopy",state="Succeeded"}' in metrics
 
 
 def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:

@@ -14,6 +14,7 @@ import yaml
 
 from localcluster.release import restrict
 from support import screens as pages
+from support.scopes import names_in
 from support.screens import Screen
 from support.tenant import Tenant
 
@@ -29,12 +30,14 @@ ROOT: Final = Path(__file__).parents[3]
 COPY_GUIDE: Final = ROOT / "docs" / "streamcopy.md"
 STORE_GUIDE: Final = ROOT / "docs" / "streamstore.md"
 EPHEMERAL_GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"
-GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE)
+SCOPE_GUIDE: Final = ROOT / "docs" / "scopecopy.md"
+GUIDES: Final = (COPY_GUIDE, STORE_GUIDE, EPHEMERAL_GUIDE, SCOPE_GUIDE)
 PAGES: Final = (ROOT / "README.md", *GUIDES)
 
 NAMESPACE: Final = "sluice-test-guide"
 SEGMENTS: Final = 4
 EVENTS: Final = {"orders": 1_000_000, "clicks": 300_000, "carts": 300_000}
+MARKET: Final = {"bids": 20_000, "offers": 5_000, "trades": 500}
 SLOW: Final = {"bytesPerSecond": "1Mi"}
 
 YAML: Final = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -54,6 +57,10 @@ SCREENS: Final = {
     "suspended": Screen("describe scopy carts", "Status:"),
     "events": Screen("events --for streamcopy/carts"),
     "explain": Screen("explain scopy.spec.runtime.executors"),
+    "sccp-wait": Screen(f"wait sccp/market {WAIT}"),
+    "sccp-get": Screen("get sccp"),
+    "sccp-wide": Screen("get sccp -o wide"),
+    "sccp-failed": Screen("describe sccp backup", "Status:"),
     "eps-wait": Screen(f"wait eps/totals {WAIT}"),
     "eps-get": Screen("get eps"),
     "eps-describe": Screen("describe eps totals", "Status:"),
@@ -74,6 +81,12 @@ def tenant(
             java.write("shop", stream, events=events, keys=1000)
         java.create("backup", stream)
         java.delete("backup", stream)
+    for stream, events in MARKET.items():
+        if java.create("market", stream):
+            java.write("market", stream, events=events, keys=100)
+    for scope in ("market-copy", "backup-copy"):
+        for stream in names_in(java, scope) or ():
+            java.delete(scope, stream)
     restrict(kube, NAMESPACE)
     yield Tenant(kube, NAMESPACE, store, print)
     kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=100s", timeout=110)
@@ -93,6 +106,9 @@ def screens(tenant: Tenant) -> dict[str, str]:
     store, orders = _main_example(tenant)
     tenant.apply(store, orders)
     look("sst-wait", "wait")
+    _, market = _main_example(tenant, SCOPE_GUIDE)
+    tenant.apply(market)
+    look("sccp-wait")
     tenant.apply(_like(orders, "carts"))
     tenant.until_staged("carts", least=25)
     tenant.patch("scopy", "carts", {"spec": {"suspend": True}})
@@ -104,7 +120,11 @@ def screens(tenant: Tenant) -> dict[str, str]:
     tenant.apply(_like(orders, "payments"))
     tenant.until_reason("payments", "SourceNotFound")
     look("get", "wide", "running", "sst-get", "sst-describe")
+    # While clicks is copied still.
+    tenant.apply(_of_backup(market))
     look("failed", "done", "suspended", "events", "explain")
+    tenant.until("backup is over", lambda: tenant.condition("backup", "Stalled", resource="sccp"))
+    look("sccp-get", "sccp-wide", "sccp-failed")
     _apply_ephemerals(tenant)
     look("eps-wait", "eps-get", "eps-describe")
     if pages.UPDATE:
@@ -147,7 +167,7 @@ def test_every_screen_is_shown() -> None:
 
 def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
     """Without `-o wide`, the table is at most 80 characters wide."""
-    for name in ("get", "eps-get"):
+    for name in ("get", "sccp-get", "eps-get"):
         assert max(map(len, screens[name].splitlines())) <= 80
 
 
@@ -158,9 +178,11 @@ def _text(guide: Path) -> str:
     return guide.read_text(encoding="utf-8")
 
 
-def _main_example(tenant: Tenant) -> tuple[dict[str, Any], dict[str, Any]]:
+def _main_example(
+    tenant: Tenant, guide: Path = COPY_GUIDE
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The guide's first example, for the store of the tests."""
-    block = YAML.findall(_text(COPY_GUIDE))[0]
+    block = YAML.findall(_text(guide))[0]
     store, copy = yaml.safe_load_all(re.sub(r"tcp://\S+", tenant.store.uri, block))
     return store, copy
 
@@ -169,6 +191,16 @@ def _like(copy: dict[str, Any], name: str) -> dict[str, Any]:
     """The same copy for another stream, and slow."""
     sides = {side: copy["spec"][side] | {"stream": name} for side in ("source", "target")}
     return copy | {"metadata": {"name": name}, "spec": sides | {"limits": SLOW}}
+
+
+def _of_backup(market: dict[str, Any]) -> dict[str, Any]:
+    """A ScopeCopy of what the other copies make, of which only one is whole."""
+    sides = {
+        "source": market["spec"]["source"] | {"scope": "backup"},
+        "target": market["spec"]["target"] | {"scope": "backup-copy"},
+    }
+    streams = {"include": [{"type": "Exact", "value": name} for name in EVENTS]}
+    return market | {"metadata": {"name": "backup"}, "spec": sides | {"streams": streams}}
 
 
 def _apply_ephemerals(tenant: Tenant) -> None:

@@ -74,7 +74,8 @@ def test_the_api_server_takes_the_examples(
     text = path.read_text().replace("  namespace: demo\n", "")
     words = ("apply", "--dry-run=server", f"--namespace={system}", "--filename=-", "--output=name")
     applied = kube.kubectl(*words, stdin=text)
-    assert "streamcopy.sluice.dev/" in applied or "ephemeralstream.sluice.dev/" in applied
+    kinds = ("streamcopy", "scopecopy", "ephemeralstream")
+    assert any(f"{kind}.sluice.dev/" in applied for kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def test_an_uninstall_leaves_resources(kube: Cluster, release: Release) -> None:
 
     notes = release.helm("install")
     assert "helm uninstall" in notes
-    assert "kubectl delete scopy --all" in notes
+    assert "kubectl delete scopy,sccp --all" in notes
     after = kube.kubectl(where, "get", resource, "mine", "--output=jsonpath={.metadata.uid}")
     assert after == uid
 

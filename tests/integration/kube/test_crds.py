@@ -1,7 +1,6 @@
 """The definitions on a real API server: what it takes, stores, explains and shows."""
 
 import json
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from sluice.api.status import Condition, Progress, StreamCopyStatus, StreamStore
 from sluice.core.text import rate
 from sluice.errors import InvalidSpec, SluiceError
 from support.apply import Applier
+from support.largest import largest
 from support.resources import COPY, STORE, changed, text
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -276,23 +276,3 @@ def errors(root: type[SluiceError]) -> Iterator[type[SluiceError]]:
     for found in root.__subclasses__():
         yield found
         yield from errors(found)
-
-
-def largest(schema: dict[str, Any]) -> Any:
-    """The largest value that a schema takes."""
-    match schema["type"]:
-        case "object":
-            return {name: largest(value) for name, value in schema["properties"].items()}
-        case "array":
-            rows = [largest(schema["items"]) for _ in range(schema["maxItems"])]
-            for number, row in enumerate(rows):
-                row.update({"type": "T" + str(number).rjust(63, "0")} if "type" in row else {})
-            return rows
-        case "integer":
-            return schema["maximum"]
-        case _ if "enum" in schema:
-            return schema["enum"][-1]
-        case _ if schema.get("format") == "date-time":
-            return time.strftime("%Y-%m-%dT%H:%M:%SZ")
-        case _:
-            return "x" * schema["maxLength"]

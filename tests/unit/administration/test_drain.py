@@ -11,7 +11,7 @@ from sluice.administration import drain
 from sluice.administration.drain import Drain, Policy
 from sluice.errors import ApiUnavailable
 from sluice.kube.client import Refused
-from sluice.kube.kinds import EPHEMERAL_STREAM, SECRET, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, SCOPE_COPY, SECRET, STREAM_COPY, STREAM_STORE
 from sluice.kube.objects import (
     FORCE_ORPHAN,
     HELD_SECRET,
@@ -64,6 +64,7 @@ def put(server: FinalizingServer, kind: Kind, name: str, *finalizers: str, **mor
     templates = {
         EPHEMERAL_STREAM: resources.EPHEMERAL,
         STREAM_COPY: resources.COPY,
+        SCOPE_COPY: resources.SCOPE,
         STREAM_STORE: resources.STORE,
     }
     body = resources.changed(templates.get(kind, {"kind": kind.name}), "metadata.name", name)
@@ -89,6 +90,7 @@ def operator(server: FinalizingServer) -> None:
         for kind, finalizer in (
             (EPHEMERAL_STREAM, STREAMS_FINALIZER),
             (STREAM_COPY, STAGING_FINALIZER),
+            (SCOPE_COPY, STAGING_FINALIZER),
         ):
             for own, namespace, name in list(server.objects):
                 if own == kind.name and finalizer in (server.finalizers(kind, name) or []):
@@ -115,6 +117,21 @@ def test_refusing_tells_what_is_held_and_touches_nothing(server: FinalizingServe
     assert left[1].where == "StreamStore local, scope out: what is staged for orders"
     assert left[1].says == ""
     assert (said, server.changes) == ([], [])
+
+
+def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:
+    """One that is over and has failed streams holds what they have staged, and goes with it."""
+    put(server, SCOPE_COPY, "half", STAGING_FINALIZER, status=DONE)
+    put(server, SCOPE_COPY, "fresh")
+    put(server, SCOPE_COPY, "whole", status=DONE)
+    left, _ = run(server, Policy.REFUSE)
+    (half,) = [one for one in left if one.kind == SCOPE_COPY]
+    assert half.title == "ScopeCopy default/half"
+    assert half.where == "StreamStore local, scope out: what is staged for its streams"
+    operator(server)
+    assert run(server, Policy.DELETE)[0] == []
+    kept = [server.body(SCOPE_COPY, name) is not None for name in ("half", "fresh", "whole")]
+    assert kept == [False, False, True]
 
 
 def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:

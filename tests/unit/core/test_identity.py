@@ -111,3 +111,10 @@ def test_a_reader_groups_identity_is_new_each_time_and_tells_who_made_it() -> No
     assert identity.same_maker(one, identity.group_identity(copy, "s", "g", 2))
     assert not identity.same_maker(one, identity.group_identity(copy, "s", "h", 1))
     assert not identity.same_maker(one, identity.group_identity(other, "s", "g", 1))
+
+
+def test_a_streams_copy_id_never_changes() -> None:
+    """Of a scope's copy; it follows from the whole's identity and the stream's name alone."""
+    assert identity.stream_copy_id(COPY, "s") == "67927783bbf1a886ec0cd705c90e5c51"
+    ids = {identity.stream_copy_id(copy, name) for copy in (COPY, "cd" * 16) for name in ("s", "t")}
+    assert len(ids) == 4

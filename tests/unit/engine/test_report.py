@@ -1,8 +1,9 @@
+from sluice.core.progress import Progress
 from sluice.core.steps import Step
 from sluice.core.trouble import Trouble
-from sluice.engine.copy import Silent
 from sluice.engine.progress import Watch
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
+from sluice.engine.run import Silent
 from sluice.engine.stream import StreamCopy
 from sluice.errors import SegmentTruncated, TargetExists
 from support.model import ModelStore, World
@@ -78,9 +79,9 @@ def test_progress_is_read_from_the_target() -> None:
     looking = Looking()
     copy_all(store, plan, listener=looking)
     before = dict(reversed(readings))
-    assert before["Claim"] == (0, 113, False)
-    assert before["Stitch"] == (113, 113, False)
-    assert before["Publish"] == (113, 113, False)
-    assert before["Done"] == (113, 113, True)
+    assert before["Claim"] == Progress(0, 113, published=False)
+    assert before["Stitch"] == Progress(113, 113, published=False)
+    assert before["Publish"] == Progress(113, 113, published=False)
+    assert before["Done"] == Progress(113, 113, published=True)
     counts = [progress.bytes for _, progress in readings]
     assert counts == sorted(counts)

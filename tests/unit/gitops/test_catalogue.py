@@ -135,7 +135,7 @@ def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
     assert (found["Ready"]["status"] == "False") == ("Stalled" in found)
     aside = {"Verified", "Drifted"}
     assert len({one["reason"] for name, one in found.items() if name not in aside}) == 1
-    assert ("Succeeded" in found) == (situation.kind == "StreamCopy")
+    assert ("Succeeded" in found) == (situation.kind in {"StreamCopy", "ScopeCopy"})
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,8 @@ def test_failures_are_warnings_and_states_are_not() -> None:
         "OwnerOrphaned",
         "StreamMissing",
         "Conflict",
+        "PartiallySucceeded",
+        "Failed",
     }
 
 

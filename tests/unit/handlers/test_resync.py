@@ -1,15 +1,16 @@
-"""What a watch has not shown counts only if it is there still."""
+"""What the slow look at everything counts; what a watch has not shown."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.handlers.resync import Resync
-from sluice.kube.kinds import EPHEMERAL_STREAM
+from sluice.kube.kinds import EPHEMERAL_STREAM, SCOPE_COPY, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.queue import WorkQueue
 from sluice.metrics import Metrics
@@ -28,11 +29,12 @@ class Bench:
             self.server.put(EPHEMERAL_STREAM, {"metadata": {"name": f"n{number}"}})
         self.listed: list[Object] = copy.deepcopy(list(self.server.objects.values()))
         self.server.meanwhile = self._count
+        self.metrics = Metrics()
         self.resync = Resync(
             self.server.api,
             queue=WorkQueue(),
             mirror=Mirror(),
-            metrics=Metrics(),
+            metrics=self.metrics,
             namespaces=[],
             seconds=60,
         )
@@ -60,3 +62,38 @@ def test_what_was_deleted_meanwhile_is_asked_for_once() -> None:
     bench.server.objects.clear()
     assert not bench.behind()
     assert bench.asked == 1
+
+
+def said(**conditions: str) -> Object:
+    """A resource with these conditions."""
+    found = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    return {"metadata": {}, "status": {"conditions": found}}
+
+
+def test_copies_of_both_kinds_are_counted_by_what_they_say() -> None:
+    """Each kind by itself; a state that none is in counts as well."""
+    bench = Bench(0)
+    done, stalled = said(Succeeded="True"), said(Succeeded="False", Stalled="True")
+    bench.resync._count(
+        {
+            STREAM_COPY: [done, done, stalled],
+            SCOPE_COPY: [stalled, said(Suspended="True"), {"metadata": {}}],
+            EPHEMERAL_STREAM: [],
+            STREAM_STORE: [],
+        }
+    )
+    found = re.findall(
+        r'^sluice_copies{kind="(\w+)",state="(\w+)"} (\d)',
+        bench.metrics.text().decode(),
+        re.MULTILINE,
+    )
+    assert {(kind, state): int(count) for kind, state, count in found} == {
+        ("StreamCopy", "Succeeded"): 2,
+        ("StreamCopy", "Failed"): 1,
+        ("StreamCopy", "Suspended"): 0,
+        ("StreamCopy", "Active"): 0,
+        ("ScopeCopy", "Succeeded"): 0,
+        ("ScopeCopy", "Failed"): 1,
+        ("ScopeCopy", "Suspended"): 1,
+        ("ScopeCopy", "Active"): 1,
+    }

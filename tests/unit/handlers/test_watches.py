@@ -6,16 +6,17 @@ import pytest
 from kopf import Resource
 
 from sluice.handlers.watches import Watches, registry, settings
-from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.queue import Key, Lane, WorkQueue
-from support.resources import COPY, EPHEMERAL, STORE
+from support.resources import COPY, EPHEMERAL, SCOPE, STORE
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object
 
 ORDERS = Key("StreamCopy", "team", "orders")
+SHOP = Key("ScopeCopy", "team", "shop")
 LOCAL = Key("StreamStore", "team", "local")
 
 
@@ -31,7 +32,7 @@ class Bench:
         for lane in Lane:
             self.queue._lanes[lane].at.clear()
             self.queue._lanes[lane].due.clear()
-        if kind in {STREAM_COPY, STREAM_STORE}:
+        if kind in {STREAM_COPY, SCOPE_COPY, STREAM_STORE}:
             self.watches.resource(kind, body, gone=gone)
         else:
             self.watches.child(kind, body, gone=gone)
@@ -42,6 +43,12 @@ def copy(**meta: Any) -> Object:
     """A StreamCopy; metadata may be set."""
     own = {"name": "orders", "namespace": "team", "uid": "u", "generation": 1} | meta
     return COPY | {"metadata": own}
+
+
+def scope(**meta: Any) -> Object:
+    """A ScopeCopy; metadata may be set."""
+    own = {"name": "shop", "namespace": "team", "uid": "v", "generation": 1} | meta
+    return SCOPE | {"metadata": own}
 
 
 def store() -> Object:
@@ -144,12 +151,27 @@ def test_a_job_or_a_pod_wakes_its_copy() -> None:
         assert bench.see(kind, child(None)) == {}
 
 
+def test_a_copy_of_a_scope_is_looked_at_as_any_other() -> None:
+    """With its stores; by what its own Job and pods do, and by what is written on it."""
+    bench = Bench()
+    bench.see(STREAM_COPY, copy())
+    assert bench.see(SCOPE_COPY, scope()) == {SHOP: Lane.NORMAL, LOCAL: Lane.NORMAL}
+    for kind in (JOB, POD):
+        assert bench.see(kind, child("v")) == {SHOP: Lane.NORMAL}
+        assert bench.see(kind, child("u")) == {ORDERS: Lane.NORMAL}
+    asked = scope(annotations={"sluice.dev/requestedAt": "now"})
+    assert SHOP in bench.see(SCOPE_COPY, asked)
+    leaving = scope(deletionTimestamp="2026-01-02T03:04:05Z")
+    assert bench.see(SCOPE_COPY, leaving)[SHOP] is Lane.DELETION
+
+
 def test_the_watches_write_nothing() -> None:
     """No finalizers, no annotations, no events: that is all ours to do."""
     handlers = registry(Bench().watches)
     selectors = [handler.selector for handler in handlers._watching.get_all_handlers()]
     watched = {str(selector.any_name) for selector in selectors if selector is not None}
-    assert watched == {"ephemeralstreams", "streamcopies", "streamstores", "jobs", "pods"}
+    ours = {"ephemeralstreams", "scopecopies", "streamcopies", "streamstores"}
+    assert watched == {*ours, "jobs", "pods"}
     assert not [*handlers._changing.get_all_handlers(), *handlers._spawning.get_all_handlers()]
     found = settings()
     assert found.posting.enabled is False

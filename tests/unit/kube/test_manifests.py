@@ -16,6 +16,7 @@ from sluice.core.plan import Plan, SourceStream
 from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.copy_status import job_name
 from sluice.kube import manifests
+from sluice.kube.kinds import STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest
 from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
@@ -45,7 +46,7 @@ def test_a_job_is_one_attempt() -> None:
 
 def test_the_map_of_positions_reads_back() -> None:
     """It belongs to the copy, so it goes with it; what is no map counts as none."""
-    child = Child(namespace="team", name="orders", uid=UID)
+    child = Child(kind=STREAM_COPY, namespace="team", name="orders", uid=UID)
     body = manifests.positions_config_map(child, MAPPED)
     assert manifests.positions_of(body) == MAPPED
     assert [owner["uid"] for owner in body["metadata"]["ownerReferences"]] == [UID]

@@ -3,6 +3,8 @@ from typing import Any
 
 import pytest
 
+from sluice.api.scope_status import ScopeCopyStatus
+from sluice.api.scopecopy import ScopeCopySpec
 from sluice.api.status import MOST_TOKEN, ConditionType, StreamCopyStatus
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.errors import InvalidSpec
@@ -13,12 +15,15 @@ from sluice.kube.objects import (
     copy_seen,
     has_finalizer,
     is_deleting,
+    origins_of,
     parse_copy,
+    parse_either,
+    parse_scope,
     parse_store,
 )
 from sluice.kube.status import of_invalid
 from sluice.kube.users import stores_of
-from support.resources import COPY, STORE, changed
+from support.resources import COPY, SCOPE, STORE, changed
 
 
 def body(status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
@@ -42,6 +47,22 @@ def test_a_copy_is_seen_as_it_is_written() -> None:
     assert [found.asked, found.done, found.finalizer, found.force_orphan] == [False] * 4
     assert found.deleted is None
     assert seen({"observedGeneration": 4}).changed is False
+
+
+def test_a_copy_of_a_scope_is_seen_as_one() -> None:
+    """With a spec and a status of its kind."""
+    own = {"name": "shop", "namespace": "team", "uid": "u", "generation": 4}
+    status = {"run": 2, "streams": {"total": 3, "summary": "1/3"}, "attempts": 5}
+    found = SCOPE | {"metadata": own, "status": status}
+    resource = parse_either(found)
+    assert resource == parse_scope(found)
+    assert [field for field, _ in origins_of(resource)] == ["spec.source"]
+    scope = copy_seen(found, resource, "id")
+    assert (scope.name, scope.uid, scope.generation, scope.copy_id) == ("shop", "u", 4, "id")
+    assert isinstance(scope.spec, ScopeCopySpec)
+    assert isinstance(scope.status, ScopeCopyStatus)
+    assert (scope.status.run, scope.status.attempts) == (2, 5)
+    assert parse_either(body()) == parse_copy(body())
 
 
 def test_a_status_of_another_version_is_read_as_far_as_it_goes() -> None:

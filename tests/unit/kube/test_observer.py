@@ -155,7 +155,7 @@ def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> 
 def test_a_config_map_with_a_plan_is_read() -> None:
     """As it was written."""
     server = cluster()
-    child = Child(namespace="default", name="orders", uid=UID)
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
     server.put(CONFIG_MAP, plan_config_map(child, PLAN))
     world = look(server).world
     assert (world.plan, world.damaged) == (plan_seen(), False)
@@ -177,7 +177,7 @@ def test_the_map_of_a_whole_target_is_looked_for() -> None:
     assert isinstance(found.answer, Complete)
     assert found.answer.positions is not None
     assert found.positions is None
-    child = Child(namespace="default", name="orders", uid=UID)
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
     server.put(CONFIG_MAP, positions_config_map(child, found.answer.positions))
     found = look(server, Here(store)).world
     assert isinstance(found.answer, Complete)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sluice.core.reconcile.world import DeleteJob, WritePositions
 from sluice.kube import manifests
-from sluice.kube.kinds import CONFIG_MAP, JOB
-from sluice.kube.names import run_name
+from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_COPY
+from sluice.kube.names import Child, run_name
 from sluice.kube.performer import Performer
 from support.api_server import ApiServer
-from support.copies import MAPPED, copy
+from support.copies import MAPPED, UID, copy
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.world import Action
@@ -23,7 +23,8 @@ UNUSED = cast("Any", None)
 
 def perform(server: ApiServer, action: Action) -> None:
     """Do one thing for the copy."""
-    situation = SimpleNamespace(namespace="default", seen=copy())
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
+    situation = SimpleNamespace(namespace="default", seen=copy(), kind=STREAM_COPY, child=child)
     performer = Performer(server.api, UNUSED, UNUSED, UNUSED, UNUSED)
     asyncio.run(performer.perform(cast("Situation", situation), action))
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.errors import Category
-from sluice.kube.objects import parse_copy
+from sluice.kube.objects import parse_either
 from sluice.kube.profiles import profile_trouble
 from sluice.kube.settings import OperatorSettings
-from support.resources import COPY, changed
+from support.resources import COPY, SCOPE, changed
 
 if TYPE_CHECKING:
     from sluice.core.trouble import Trouble
 
 
-def trouble(**runtime: Any) -> Trouble | None:
+def trouble(resource: dict[str, Any] = COPY, **runtime: Any) -> Trouble | None:
     """Why the runtime that a copy asks for is not to be had."""
     settings = OperatorSettings.model_validate(
         {
@@ -28,8 +28,8 @@ def trouble(**runtime: Any) -> Trouble | None:
             },
         }
     )
-    copy = parse_copy(
-        changed(changed(COPY, "spec.runtime", runtime), "metadata.namespace", "default")
+    copy = parse_either(
+        changed(changed(resource, "spec.runtime", runtime), "metadata.namespace", "default")
     )
     return profile_trouble(copy, settings.profiles.get(copy.spec.runtime.profile), settings)
 
@@ -79,3 +79,11 @@ def test_more_than_the_profile_allows_is_refused_by_the_field(
     assert found is not None
     assert (found.field, found.category) == (field, Category.SPEC)
     assert words in found.message
+
+
+def test_a_copy_of_a_scope_gets_no_more() -> None:
+    """The bounds are those of a profile, whatever runs on it."""
+    assert trouble(SCOPE, executors=3) is None
+    found = trouble(SCOPE, executors=4)
+    assert found is not None
+    assert found.field == "spec.runtime.executors"

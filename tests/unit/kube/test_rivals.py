@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from sluice.kube import rivals
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.objects import STAGING_FINALIZER
-from support.resources import COPY, STORE, changed
+from support.resources import COPY, SCOPE, STORE, changed
 
 
 def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:
@@ -38,8 +38,7 @@ def _mirror(*bodies: dict[str, Any]) -> Mirror:
     far = changed(far, "spec.pravega.controllerURI", "tcp://elsewhere:9090")
     mirror.see(STREAM_STORE, far, gone=False)
     for body in bodies:
-        kind = STREAM_COPY if body["kind"] == "StreamCopy" else EPHEMERAL_STREAM
-        mirror.see(kind, body, gone=False)
+        mirror.see(COPIES.get(body["kind"], EPHEMERAL_STREAM), body, gone=False)
     return mirror
 
 
@@ -125,5 +124,34 @@ def test_copies_that_are_not_done_read_their_source(
     copy = changed(
         copy, "spec.source", {"storeRef": {"name": "same"}, "scope": "in", "stream": "s"}
     )
+    body = _body("helper", 1, **spec)
+    assert rivals.readers(_mirror(copy, body), body) == expected
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "scope", "ephemeral", "expected"),
+    [
+        ([STAGING_FINALIZER], "in", True, ("ScopeCopy team/shop",)),
+        ([STAGING_FINALIZER], "in", False, ()),
+        ([STAGING_FINALIZER], "in", None, ()),
+        ([STAGING_FINALIZER], "other", True, ()),
+        ([], "in", True, ()),
+    ],
+)
+@pytest.mark.parametrize("spec", [{"stream": "s"}, {"streamPrefix": "s"}])
+def test_a_copy_of_a_scope_reads_what_is_ephemeral_if_it_is_to(
+    finalizers: list[str],
+    scope: str,
+    *,
+    ephemeral: bool | None,
+    expected: tuple[str, ...],
+    spec: dict[str, Any],
+) -> None:
+    """Any stream of the scope then; where it leaves them out, nobody waits for it."""
+    copy = changed(SCOPE, "metadata", {"name": "shop", "namespace": "team", "uid": "u"})
+    copy["metadata"]["finalizers"] = finalizers
+    copy = changed(copy, "spec.source", {"storeRef": {"name": "same"}, "scope": scope})
+    if ephemeral is not None:
+        copy = changed(copy, "spec.streams", {"includeEphemeral": ephemeral})
     body = _body("helper", 1, **spec)
     assert rivals.readers(_mirror(copy, body), body) == expected

@@ -65,8 +65,8 @@ def test_examples_can_be_applied(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COPIES, ids=lambda path: path.name)
 def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
-    """Each has a copy for the command line."""
-    assert load(path.read_text()).copies
+    """Each has a copy of a stream or a scope for the command line."""
+    assert load(path.read_text()).order
 
 
 @pytest.mark.parametrize("name", ["ephemeralstream.yaml", APPLICATION])

@@ -68,3 +68,13 @@ def test_keys_of_a_newer_operator_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "controls.json"
     file.write_text('{"bytesPerSecond": 7, "colour": "blue"}')
     assert Controls(file)().bytes_per_second == 7
+
+
+def test_a_scopes_copy_is_told_how_many_streams_and_when_to_stop(tmp_path: Path) -> None:
+    """Both may change while it runs; null means the default."""
+    file = tmp_path / "controls.json"
+    controls = Controls(file)
+    file.write_text('{"parallelism": 3, "stopAtFailure": true}')
+    assert (controls().parallelism, controls().stop_at_failure) == (3, True)
+    file.write_text('{"parallelism": null, "stopAtFailure": false}')
+    assert (controls().parallelism, controls().stop_at_failure) == (DEFAULT.parallelism, False)

@@ -157,7 +157,7 @@ def test_a_store_that_is_busy_is_left_to_the_run(
     def busy(*_: object) -> bool:
         raise StoreBusy("later")
 
-    monkeypatch.setattr(driver, "finish_abort", busy)
+    monkeypatch.setattr(driver, "arrive", busy)
     assert drive(options, Settings()) is None
 
 

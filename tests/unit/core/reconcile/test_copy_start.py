@@ -4,7 +4,8 @@ import pytest
 
 from sluice.api.status import StreamCopyStatus
 from sluice.core.model import StoreAddress
-from sluice.core.reconcile.copy import MOST_PLAN_BYTES, questions, reconcile
+from sluice.core.reconcile.copy import questions, reconcile
+from sluice.core.reconcile.copy_plan import MOST_PLAN_BYTES
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import (
     AddFinalizer,

@@ -35,6 +35,18 @@ def test_a_scope_with_anything_in_it_stays(world: World, store: ModelStore, stre
     assert world.refusals == 0
 
 
+def test_a_scope_with_a_key_value_table_stays(world: World, store: ModelStore) -> None:
+    """Until the table is gone; it is no stream, and nobody asks the store to delete the scope."""
+    claims.make(OWN, store, NOW)
+    world.tables.add(StreamName(scope="new", stream="table"))
+    claims.release(OWN, store, delete=True)
+    assert store.list_streams("new", internal=True) == [SCOPE_MARKER]
+    assert world.refusals == 0
+    world.tables.clear()
+    claims.release(OWN, store, delete=True)
+    assert "new" not in world.scopes
+
+
 def test_a_scope_that_others_made_stays(world: World, store: ModelStore) -> None:
     """An empty one, one made by hand, and one of another cluster."""
     claims.make(replace(ONE, make_scope=True), store, NOW)

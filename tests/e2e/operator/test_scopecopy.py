@@ -1,0 +1,221 @@
+"""A scope of 30 streams, no two alike, copied, moved and disturbed on real pods."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from sluice.core.scope import StreamState
+from sluice.kube.manifests import plan_of
+from support.kstatus import kstatus
+from support.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from e2e.operator.conftest import Operator
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+    from sluice.core.plan import Plan
+    from support.tenant import Tenant
+
+Object = dict[str, Any]
+
+SLOW: Final = {"bytesPerSecond": "3Mi"}
+LITTLE: Final = "event-0"
+"""One event: what is large comes first, so this is among the last."""
+
+
+class Shop(NamedTuple):
+    """A scope, and what witnesses found in it."""
+
+    scope: str
+    streams: Mapping[str, Seen]
+
+
+@pytest.fixture(scope="module")
+def shop(store: ClusterStore, java: ForeignClient) -> Shop:
+    """Gives a scope that no test changes."""
+    scope = f"shop-{uuid4().hex[:8]}"
+    fill(java, scope)
+    return Shop(scope, seen(store.segment_store, java, scope, NAMES))
+
+
+@pytest.fixture
+def scopes(tenant: Tenant) -> Tenant:
+    """Gives a namespace, as whoever copies scopes sees it."""
+    return tenant.of_scopes
+
+
+def copy_of(tenant: Tenant, name: str, shop: str, **spec: Any) -> Object:
+    """A copy of a scope to the one that has the namespace's name, which is made."""
+    return tenant.scope_resource(
+        name, shop, tenant.namespace, scope_policy="CreateIfAbsent", **spec
+    )
+
+
+def results(tenant: Tenant, name: str) -> dict[str, Object]:
+    """What the ConfigMaps that the status names say, by stream."""
+    found: list[Object] = []
+    for ref in tenant.status(name)["resultRefs"]:
+        body = tenant.get("configmap", ref["name"])
+        assert body is not None
+        found += json.loads(body["data"]["streams.json"])
+    return {one["stream"]: one for one in found}
+
+
+def plan_for(tenant: Tenant, name: str) -> Plan:
+    """The plan that is written down for a copy."""
+    plan = plan_of(tenant.get("configmap", tenant.status(name)["planRef"]["name"]) or {})
+    assert plan is not None
+    return plan
+
+
+def until_copied(tenant: Tenant, name: str, *, least: int = 1) -> int:
+    """Wait until some streams of a scope are copied, and not all; how many."""
+    copied = tenant.until(
+        f"{least} streams of {name} are copied",
+        lambda: n if (n := tenant.status(name).get("streams", {}).get("copied", 0)) >= least else 0,
+        seconds=120,
+        about=name,
+    )
+    tenant.say(f"  {name}: {copied} streams copied")
+    assert copied < len(NAMES), "too late to disturb"
+    return copied
+
+
+def test_scope_is_copied_and_exact(
+    scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
+) -> None:
+    """Bytes, digests, epochs, configuration and tags; and `kubectl get` tells how many it were.
+
+    Applied again it finds all of them whole, and starts no driver.
+    """
+    before = scopes.objects()
+    copy = copy_of(scopes, "shop", shop.scope)
+    scopes.apply(copy)
+    status = scopes.until_ready("shop")
+    plan = plan_for(scopes, "shop")
+    assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))
+    row = scopes.run("get", "sccp", "shop").splitlines()[-1].split()
+    assert row[:5] == ["shop", "True", "Succeeded", "30/30", "100%"]
+    assert (status["attempts"], status["run"]) == (1, 1)
+    assert status["bounds"]["spreadMilliseconds"] < 60_000
+    conditions = {c["type"]: c["status"] for c in status["conditions"]}
+    assert conditions == {"Ready": "True", "Succeeded": "True", "Verified": "True"}
+    found = results(scopes, "shop")
+    assert sorted(found) == list(NAMES)
+    assert {one["state"] for one in found.values()} == {StreamState.COPIED}
+    assert all(re.fullmatch("[0-9a-f]{64}", one["digest"]) for one in found.values())
+    resource = scopes.get("sccp", "shop") or {}
+    assert kstatus([resource]) == {"ScopeCopy/shop": "Current"}
+    assert "finalizers" not in resource["metadata"]
+    assert scopes.left_of(plan) == []
+
+    scopes.run("delete", "sccp", "shop", "--timeout=30s")
+    scopes.until("the children are gone", lambda: scopes.objects() == before)
+    scopes.apply(copy)
+    assert scopes.until_ready("shop", seconds=60)["attempts"] == 0
+    assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))
+
+
+def test_scope_is_planned_while_it_is_suspended(
+    scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
+) -> None:
+    """Each stream is told of before a byte is moved, or the scope is made; then it is copied."""
+    scopes.apply(copy_of(scopes, "planned", shop.scope, suspend=True))
+    scopes.until_reason("planned", "Suspended")
+    found = scopes.until("the plan is published", lambda: results(scopes, "planned"))
+    assert {name: one["bytes"] for name, one in found.items()} == {
+        name: stream.bytes for name, stream in shop.streams.items()
+    }
+    assert {one["state"] for one in found.values()} == {StreamState.PLANNED}
+    assert scopes.status("planned")["streams"]["summary"] == "0/30"
+    assert java.streams(scopes.namespace) is None
+    assert scopes.list("jobs") == []
+    scopes.patch("sccp", "planned", {"spec": {"suspend": False}})
+    scopes.until_ready("planned")
+    assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))
+
+
+def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient) -> None:
+    """The source is gone with its scope, and the target is what it was."""
+    source = f"{scopes.namespace}-leaving"
+    fill(java, source)
+    before = seen(store.segment_store, java, source, NAMES)
+    scopes.apply(copy_of(scopes, "moved", source, sourceOnComplete="Delete"))
+    scopes.until_ready("moved", seconds=240)
+    assert java.streams(source) is None
+    assert_equal(before, seen(store.segment_store, java, scopes.namespace))
+    assert scopes.left_of(plan_for(scopes, "moved")) == []
+
+
+def test_scope_copy_that_is_deleted_midway_leaves_nothing(
+    scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
+) -> None:
+    """What is whole stays; nothing else is there, neither streams nor what was staged."""
+    scopes.apply(copy_of(scopes, "gone", shop.scope, limits=SLOW, parallelism=4))
+    until_copied(scopes, "gone")
+    plan = plan_for(scopes, "gone")
+    assert scopes.left_of(plan) != []
+    scopes.run("delete", "sccp", "gone", "--timeout=90s", timeout=100)
+    assert scopes.left_of(plan) == []
+    left = seen(store.segment_store, java, scopes.namespace)
+    assert 0 < len(left) < len(NAMES)
+    assert_equal({name: shop.streams[name] for name in left}, left)
+
+
+@pytest.mark.crash
+def test_scope_copy_is_disturbed_and_loses_a_stream(
+    scopes: Tenant, store: ClusterStore, java: ForeignClient, sluice: Operator
+) -> None:
+    """Operator and driver are killed, and somebody deletes a stream: that one fails, by name.
+
+    Made again and asked for, it is copied, and no other one is touched.
+    """
+    source = f"{scopes.namespace}-losing"
+    fill(java, source)
+    scopes.apply(copy_of(scopes, "lost", source, limits=SLOW, parallelism=4))
+    scopes.until("the copy runs", lambda: scopes.reason("lost") == "Copying", about="lost")
+    java.delete(source, LITTLE)
+    sluice.kill()
+    until_copied(scopes, "lost")
+    (pod,) = scopes.pods()
+    scopes.run("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
+    scopes.until("a second attempt", lambda: scopes.status("lost").get("attempts") == 2)
+    scopes.patch("sccp", "lost", {"spec": {"limits": None}})
+    said = scopes.until_reason("lost", "PartiallySucceeded", seconds=120)
+    assert LITTLE in said["message"]
+    status = scopes.status("lost")
+    assert status["streams"] | {"leftOut": 0} == {
+        "total": 30,
+        "copied": 29,
+        "failed": 1,
+        "stopped": 0,
+        "leftOut": 0,
+        "summary": "29/30",
+    }
+    (failed,) = status["failedStreams"]
+    assert (failed["stream"], failed["reason"]) == (LITTLE, "SourceNotFound")
+    found = results(scopes, "lost")
+    assert [name for name, one in found.items() if one["state"] != "Copied"] == [LITTLE]
+    assert kstatus([scopes.get("sccp", "lost") or {}]) == {"ScopeCopy/lost": "Failed"}
+    whole = seen(store.segment_store, java, scopes.namespace)
+    others = [name for name in NAMES if name != LITTLE]
+    assert_equal(seen(store.segment_store, java, source, others), whole)
+
+    (sketch,) = (one for one in STREAMS if one.name == LITTLE)
+    fill(java, source, [sketch])
+    scopes.annotate("lost", "sluice.dev/requestedAt=again")
+    again = scopes.until_ready("lost")
+    assert (again["run"], again["attempts"]) == (2, status["attempts"] + 1)
+    assert again["streams"]["summary"] == "30/30"
+    assert "failedStreams" not in again or again["failedStreams"] == []
+    targets = seen(store.segment_store, java, scopes.namespace)
+    assert_equal(seen(store.segment_store, java, source, NAMES), targets)
+    assert {name: targets[name] for name in others} == whole
+    assert scopes.left_of(plan_for(scopes, "lost")) == []

@@ -1,0 +1,139 @@
+"""ScopeCopies on a real API server: what it takes, refuses, keeps, and shows."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.api.load import load
+from sluice.api.schema import KINDS, structural
+from sluice.api.scope_status import ScopeCopyStatus, StreamCounts
+from sluice.api.status import Condition, Progress
+from sluice.core.text import rate
+from sluice.errors import InvalidSpec
+from support.largest import largest
+from support.resources import SCOPE, changed, label, text
+from support.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy
+
+if TYPE_CHECKING:
+    from support.apply import Applier
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("values", GOOD, ids=label)
+def test_a_good_one_is_taken(applier: Applier, values: dict[str, object]) -> None:
+    """What the model accepts, the API server accepts as well."""
+    assert not applier.refusal(scope_copy(values))
+
+
+@pytest.mark.parametrize(("path", "values", "said"), [*WRONG, *UNKNOWN], ids=label)
+def test_a_wrong_one_is_refused(
+    applier: Applier, path: str, values: dict[str, object], said: str
+) -> None:
+    """The API server names the field and says what to do; the model refuses it as well."""
+    wrong = scope_copy(values)
+    refusal = applier.refusal(wrong)
+    assert path in refusal
+    assert said in refusal
+    with pytest.raises(InvalidSpec) as caught:
+        load(text(wrong))
+    assert path in str(caught.value)
+    assert said in str(caught.value) or (path, values, said) not in BROKEN
+
+
+@pytest.mark.parametrize(("path", "values", "said"), CHANGED, ids=label)
+def test_a_copy_stays_the_same(
+    applier: Applier, path: str, values: dict[str, object], said: str
+) -> None:
+    """What is copied where cannot be changed; the refusal says what to do instead."""
+    applier.apply(SCOPE)
+    refusal = applier.refusal(scope_copy(values))
+    assert f"{path}: Forbidden: {said}" in refusal
+    assert "make another copy, under another name" in refusal
+
+
+@pytest.mark.parametrize("field", ["streams", "rename"])
+def test_what_is_selected_cannot_be_left_out_later(applier: Applier, field: str) -> None:
+    """A list that is removed is a change as well."""
+    rows = {
+        "streams": {"include": [{"type": "Prefix", "value": "a"}]},
+        "rename": [{"fromPrefix": "", "toPrefix": "old-"}],
+    }
+    wanted = changed(SCOPE, "metadata.name", f"whole-{field}")
+    applier.apply(changed(wanted, f"spec.{field}", rows[field]))
+    refusal = applier.refusal(wanted)
+    assert f"spec.{field}: Forbidden: {field} cannot be changed" in refusal
+
+
+@pytest.mark.parametrize("values", CHANGEABLE, ids=label)
+def test_all_else_can_be_changed(applier: Applier, values: dict[str, object]) -> None:
+    """What a copy may use, and whether it runs, can be changed while it is there."""
+    applier.apply(SCOPE)
+    assert not applier.refusal(scope_copy(values))
+
+
+def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
+    """A resource is stored as it was written, but for what later defaults must not change."""
+    wanted = scope_copy({"metadata.name": "defaults", "spec.streams": {}})
+    stored = applier.apply(wanted)
+    frozen = {"onExists": "Fail", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
+    target = wanted["spec"]["target"] | {"scopePolicy": "MustExist"}
+    streams = {"includeEphemeral": False}
+    assert stored["spec"] == wanted["spec"] | frozen | {"target": target, "streams": streams}
+    assert stored["status"] == {"observedGeneration": -1}
+    assert load(text(stored)).scopes[0].spec == load(text(wanted)).scopes[0].spec
+
+
+def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
+    """What the operator writes is stored as it is, even if every text has its full length."""
+    unwatched.apply(changed(SCOPE, "metadata.name", "status"))
+    schema = structural(next(kind for kind in KINDS if kind.name == "ScopeCopy"))
+    wanted = ScopeCopyStatus.read(largest(schema["properties"]["status"]))
+    assert len(wanted.failed_streams) == 50
+    assert len(wanted.key_value_tables) == 50
+    assert len(wanted.result_refs) == 64
+    assert unwatched.write_status("scopecopies", "status", wanted.dump()) == wanted.dump()
+
+
+def test_columns_tell_the_story(unwatched: Applier) -> None:
+    """`kubectl get` fits into 80 characters while a copy runs; `-o wide` shows whence and where."""
+    name = "everything"
+    unwatched.apply(changed(SCOPE, "metadata.name", name))
+    condition = Condition(
+        type="Ready", status="False", reason="PartiallySucceeded", last_transition_time=NOW
+    )
+    status = ScopeCopyStatus(
+        conditions=(condition,),
+        progress=Progress(summary="99%", rate=rate(123e6), eta_seconds=86_000),
+        streams=StreamCounts(total=5000, copied=4990, failed=10, summary="4990/5000"),
+        attempts=3,
+        source="in",
+    )
+    unwatched.write_status("scopecopies", name, status.dump())
+    head, row = unwatched.get("scopecopies", name).splitlines()
+    assert head.split() == ["NAME", "READY", "REASON", "STREAMS", "PROGRESS", "RATE", "AGE"]
+    assert len(row.rstrip()) <= 80
+    for cell in (name, "False", "PartiallySucceeded", "4990/5000", "99%", "123 MB/s"):
+        assert cell in row
+    head, row = unwatched.get("scopecopies", name, "--output=wide").splitlines()
+    assert head.split("AGE")[1].split() == ["SOURCE", "TARGET", "FAILED", "ETA", "S", "ATTEMPTS"]
+    assert row.split()[-5:] == ["in", "out", "10", "86000", "3"]
+
+
+def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
+    """`kubectl get -o yaml` of a resource, with all that Kubernetes added, is a file for us.
+
+    The category and the short name find it.
+    """
+    applier.apply(changed(SCOPE, "metadata.name", "printed"))
+    listed = applier.run("get", "streams", "--output=name").split()
+    assert "scopecopy.sluice.dev/printed" in listed
+    printed = applier.run("get", "sccp", "printed", "--output=yaml")
+    assert load(printed).scopes[0].spec == load(text(SCOPE)).scopes[0].spec
+    assert json.loads(applier.get("scopecopies", "printed", "--output=json"))["status"] == {
+        "observedGeneration": -1
+    }

@@ -1,0 +1,171 @@
+"""Scopes that are copied from one store with logins to another one: what is selected of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pytest
+
+from localstore import Standalone, User
+from sluice.core.claim import Claim, Claimant
+from sluice.engine import claims
+from sluice.pipelines.program import Stores
+from support.inline import SETTINGS
+from support.scope_command import ScopeCopy, selectors
+from support.scopes import STREAMS, assert_equal, fill, seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from localstore import ForeignClient
+    from support.command import Finished
+
+KEEPER: Final = User("keeper", "3333_cccc", "prn::*,READ_UPDATE")
+EXPORTER: Final = User("exporter", "4444_dddd", "prn::*,READ_UPDATE")
+HERE: Final = {f"orders-{number}" for number in range(6)} | {
+    *(f"clicks-{number}" for number in range(3)),
+    *("audit-1", "event-0", "event-1", "payments-2"),
+}
+OWNED: Final = "state"
+PREFIX: Final = "tmp-"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Standalone]:
+    """Gives a store that knows other users than the second one."""
+    server = Standalone(users=[KEEPER, EXPORTER], heap="1g")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def keeper(guarded: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
+    """Gives the Java client in that store."""
+    return foreign_for(guarded.controller_uri, KEEPER)
+
+
+@pytest.fixture(scope="module")
+def admin(standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
+    """Gives the Java client in the second store."""
+    return foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
+
+
+@pytest.fixture(scope="module")
+def scope(keeper: ForeignClient) -> str:
+    """Gives a scope of 13 streams, a key-value table and a reader group."""
+    name = f"shop-{uuid4().hex[:8]}"
+    fill(keeper, name, [sketch for sketch in STREAMS if sketch.name in HERE])
+    keeper.create_table(name, "prices")
+    keeper.create_group(name, "billing", "orders-0")
+    return name
+
+
+@pytest.fixture
+def copy(tmp_path: Path, guarded: Standalone, standalone_auth: Standalone, scope: str) -> ScopeCopy:
+    """Gives a copy of that scope to the second store."""
+    users = (EXPORTER, standalone_auth.users[0])
+    target = f"copy-{uuid4().hex[:8]}"
+    uri, to = guarded.controller_uri, standalone_auth.controller_uri
+    made = ScopeCopy(tmp_path, uri, scope, target, to, users=users)
+    made.spec["target"] = {"scopePolicy": "CreateIfAbsent"}
+    return made
+
+
+@pytest.fixture
+def ephemeral(copy: ScopeCopy, keeper: ForeignClient) -> Iterator[None]:
+    """Gives the scope streams that EphemeralStreams own: one by name, one under a prefix."""
+    claimant = Claimant(
+        cluster="tests",
+        namespace="team",
+        name="app",
+        uid=str(uuid4()),
+        created=round(time.time() * 1000),
+    )
+    one = Claim(claimant=claimant, scope=copy.source, stream=OWNED)
+    under = replace(one, claimant=replace(claimant, uid=str(uuid4())), stream=None, prefix=PREFIX)
+    folder = copy.folder / "credentials"
+    assert copy.login == ["--credentials-dir", str(folder)]
+    with Stores(replace(SETTINGS, credentials_dir=folder)) as stores:
+        store = stores[copy.job.source]
+        for claim in (one, under):
+            claims.make(claim, store, round(time.time() * 1000))
+        keeper.create(copy.source, f"{PREFIX}1")
+        yield
+        for claim in (one, under):
+            claims.release(claim, store, delete=True)
+    for name in {OWNED, f"{PREFIX}1"} & set(keeper.streams(copy.source) or ()):
+        keeper.delete(copy.source, name)
+
+
+def only(finished: Finished) -> dict[str, Any]:
+    """What a command's JSON says of the only copy of its file."""
+    assert finished.code == 0, finished.err
+    (found,) = finished.json
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_is_selected_of_a_scope_is_copied_to_another_store(
+    copy: ScopeCopy,
+    guarded: Standalone,
+    standalone_auth: Standalone,
+    keeper: ForeignClient,
+    admin: ForeignClient,
+    ephemeral: None,
+) -> None:
+    """By names, beginnings of names and tags; what is excluded, internal or ephemeral is left out.
+
+    The stores know other users. A key-value table is named as not copied.
+    """
+    assert ephemeral is None
+    copy.spec["streams"] = {
+        "include": selectors(
+            Exact=["event-1", "payments-2"], Prefix=["orders-", OWNED, PREFIX], Tag=["team=web"]
+        ),
+        "exclude": selectors(Exact=["orders-5"], Prefix=["clicks-2"], Tag=["pii-no-stream-has-it"]),
+    }
+    expected = HERE - {"audit-1", "event-0", "orders-5", "clicks-2"}
+    ended = copy.run("run", "-o", "json", *copy.login)
+    report = only(ended)
+    assert {one["stream"] for one in report["streams"]} == expected
+    left = {one["why"]: one["streams"] for one in report["left_out"]}
+    assert left["NotSelected"] == ["audit-1", "clicks-2", "event-0", "orders-5"]
+    assert left["Ephemeral"] == [OWNED, f"{PREFIX}1"]
+    assert "_RGbilling" in left["Internal"]
+    assert report["key_value_tables"] == ["prices"]
+    assert "prices" in ended.err
+    source = seen(guarded.segment_store, keeper, copy.source, expected, login=True)
+    assert_equal(source, seen(standalone_auth.segment_store, admin, copy.target, login=True))
+    for name in ("orders-4", "event-1"):
+        first, second = keeper.read(copy.source, name), admin.read(copy.target, name)
+        assert (second.events, second.digest) == (first.events, first.digest)
+    assert not {user.password for user in copy.users or ()} & set((ended.out + ended.err).split())
+
+
+def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
+    copy: ScopeCopy, ephemeral: None
+) -> None:
+    """By a name that begins with _, and by includeEphemeral; Sluice's own marks never."""
+    assert ephemeral is None
+    chosen = {"include": selectors(Prefix=["_", OWNED, PREFIX]), "includeEphemeral": True}
+    copy.spec["streams"] = chosen
+    planned = only(copy.run("plan", "-o", "json", *copy.login))
+    names = {one["stream"] for one in planned["streams"]}
+    assert {OWNED, f"{PREFIX}1", "_RGbilling"} <= names
+    assert not [name for name in names if name.startswith("_sluice")]
+
+
+def test_a_user_that_the_store_does_not_know_is_said(copy: ScopeCopy, admin: ForeignClient) -> None:
+    """With the code of a store's trouble; the target's scope is not made."""
+    assert copy.users is not None
+    copy.users = (replace(copy.users[0], password="not-this-one"), copy.users[1])  # noqa: S106
+    ended = copy.run("run", "-o", "json", "--patience", "1", *copy.login)
+    assert ended.code == 3
+    (found,) = ended.json
+    assert found["error"]["reason"] == "AuthenticationFailed"
+    assert admin.streams(copy.target) is None

@@ -1,0 +1,54 @@
+"""Deleting a ScopeCopy: what is unfinished goes, whatever became of the rest."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.core.reconcile.copy import after_failure, questions, reconcile
+from sluice.core.reconcile.copy_seen import CopySeen
+from sluice.core.reconcile.world import Abandon, DeleteJob, Orphan, RemoveFinalizer
+from sluice.errors import StoreNotFound, StoreUnavailable
+from support.copies import WORKING, job, message, plan_seen, reason, said, trouble, world
+from support.scope_copies import FAILED, PARTLY, PLAN, SUCCEEDED, WHOLE, begun, over
+
+AROUND = world(plan=plan_seen(PLAN))
+
+
+@pytest.mark.parametrize("seen", [begun(), over(PARTLY), over(FAILED)])
+def test_what_is_unfinished_goes_with_the_copy(seen: CopySeen) -> None:
+    """Also that of streams which failed; those that are copied are copied."""
+    deleted = replace(seen, deleted=0.0)
+    assert questions(deleted, AROUND) == set()
+    decision = reconcile(deleted, AROUND)
+    assert (said(decision), reason(decision)) == (WORKING, "Deleting")
+    assert decision.actions == (Abandon(), RemoveFinalizer())
+
+
+def test_a_driver_is_stopped_before_anything_is_dropped() -> None:
+    """As long as its pod is there, it may write."""
+    deleted = replace(begun(), deleted=0.0)
+    decision = reconcile(deleted, world(jobs=(job(),), pods=1))
+    assert decision.actions == (DeleteJob(job().name),)
+    decision = reconcile(deleted, world(pods=1))
+    assert decision.actions == ()
+    assert message(decision) == "The driver is being stopped."
+
+
+def test_a_scope_that_is_done_goes_at_once() -> None:
+    """Nothing of it is left in a store."""
+    seen = over(WHOLE)
+    assert not seen.finalizer
+    decision = reconcile(replace(seen, deleted=0.0), world(jobs=(SUCCEEDED,)))
+    assert decision.actions == ()
+
+
+def test_a_store_that_is_away_holds_the_copy_and_one_that_is_gone_does_not() -> None:
+    """What is staged must not leak; but nobody can drop it in a store that does not exist."""
+    deleted = replace(over(PARTLY), deleted=400.0)
+    decision = after_failure(deleted, AROUND, trouble(StoreUnavailable("no connection")))
+    assert decision.actions == ()
+    assert decision.again is not None
+    assert "sluice.dev/force-orphan=true" in message(decision)
+    gone = trouble(StoreNotFound("there is no StreamStore 'local'"))
+    decision = after_failure(deleted, AROUND, gone)
+    assert [type(action) for action in decision.actions] == [Orphan, RemoveFinalizer]

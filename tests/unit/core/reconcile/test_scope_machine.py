@@ -1,0 +1,56 @@
+"""`reconcile` of a scope's copy against the same adversary, whose streams come and go as well."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from support.copy_machine import walk
+from support.scope_machine import ScopeMachine
+
+EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
+WALKS = 8 * EXAMPLES
+
+
+def test_a_scope_comes_to_its_end_whatever_happens() -> None:
+    """Under crashes, lost calls and streams that fail, nothing is lost, left or lied about."""
+    run_state_machine_as_test(
+        ScopeMachine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=50,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.parametrize("first", range(0, WALKS, 50))
+def test_a_scope_comes_to_its_end_by_any_way(first: int) -> None:
+    """As above, along many ways that are the same in each run; a failure's number is its seed."""
+    for seed in range(first, first + 50):
+        machine = walk(ScopeMachine(), seed)
+        machine.teardown()
+
+
+def test_a_scope_without_an_adversary_is_done() -> None:
+    """The simulation itself comes to a success, in a few looks."""
+    machine = ScopeMachine()
+    machine.teardown()
+    assert machine.status.attempts == 1
+    assert [entry.outcome for entry in machine.status.history] == ["Succeeded"]
+    assert machine.status.streams is not None
+    assert machine.status.streams.summary == "3/3"
+
+
+def test_streams_that_fail_are_copied_in_another_run() -> None:
+    """The simulation comes to a success in part, and from there on to a whole one."""
+    machine = ScopeMachine()
+    for _ in range(6):
+        machine.go_on(3, 2)
+    assert machine.status.condition("Ready").reason == "PartiallySucceeded"
+    machine.teardown()
+    assert machine.status.attempts == 2
+    assert machine.status.run == 2

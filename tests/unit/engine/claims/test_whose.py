@@ -1,0 +1,50 @@
+"""Which streams of a scope EphemeralStreams have, for those who copy it."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.core.claim import is_ephemeral, scope_tags
+from sluice.core.identity import owner_tags
+from sluice.core.model import StreamConfig
+from sluice.engine import claims
+from sluice.engine.whose import claimed_prefixes
+from sluice.errors import ScopeNotFound
+from support.claims import BOB, NOW, PREFIX, put
+from support.model import ModelStore, World
+
+
+def test_prefixes_are_told_by_their_markers(world: World, store: ModelStore) -> None:
+    """Those of every cluster's EphemeralStreams, until they are let go."""
+    assert claimed_prefixes(store, "in") == ()
+    there = replace(PREFIX, claimant=replace(BOB, cluster="there"), prefix="Z")
+    claims.make(there, store, NOW)
+    claims.make(PREFIX, store, NOW)
+    assert claimed_prefixes(store, "in") == ("Z", "app-")
+    assert claimed_prefixes(store, "out") == ()
+    put(world, "app-new")
+    claims.release(PREFIX, store, delete=False)
+    assert claimed_prefixes(store, "in") == ("Z",)
+
+
+def test_what_is_no_marker_claims_no_prefix(world: World, store: ModelStore) -> None:
+    """Neither a scope's own mark, nor a stream that only looks like a marker or has its tags."""
+    put(world, "_sluice-scope", tags=scope_tags("here"))
+    put(world, PREFIX.marker.stream)
+    put(world, "_sluice-copy", tags=PREFIX.marker_tags(NOW))
+    put(world, "copy", tags=PREFIX.marker_tags(NOW))
+    assert claimed_prefixes(store, "in") == ()
+
+
+def test_a_missing_scope_has_no_prefixes_to_tell(store: ModelStore) -> None:
+    """It is not taken for one without claims."""
+    with pytest.raises(ScopeNotFound):
+        claimed_prefixes(store, "nowhere")
+
+
+def test_a_stream_of_an_ephemeral_stream_is_known_by_its_tags() -> None:
+    """Those of any cluster; a copy's tags, a scope's and a user's are others."""
+    assert is_ephemeral((*BOB.tags(), "user"))
+    assert is_ephemeral(replace(BOB, cluster="there").tags())
+    for tags in ((), ("ephemeral",), owner_tags("ab" * 16), scope_tags("here")):
+        assert not is_ephemeral(StreamConfig(tags=tags).tags)

@@ -1,0 +1,29 @@
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from support.model import World
+from support.scope_drivers import MANY, SharedStore, put_scope
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with many small streams."""
+    made = World()
+    put_scope(made, *([[9, number], [number]] for number in range(MANY)))
+    return made
+
+
+@pytest.fixture
+def store(world: World) -> SharedStore:
+    """Gives its store."""
+    return SharedStore(world)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """Sees to it that workers end with their runner."""
+    before = set(threading.enumerate())
+    yield
+    assert {one for one in threading.enumerate() if one.name.startswith("stream-")} <= before

@@ -1,0 +1,185 @@
+import pytest
+
+from sluice.core.scope import StreamState
+from sluice.engine.stream import Limits
+from sluice.errors import JournalDamaged
+from support.model import Fate, World
+from support.scope_drivers import (
+    MANY,
+    InWork,
+    SharedStore,
+    copy_scope,
+    damage,
+    log,
+    scope_plan,
+    source_name,
+    states,
+    target_name,
+)
+
+COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
+
+
+def test_one_that_fails_stops_nothing(world: World, store: SharedStore) -> None:
+    """Its result names the reason, its target is gone, and it is written down once."""
+    plan = scope_plan(store, range(6))
+    damage(world, 2)
+    listener = InWork()
+    report = copy_scope(plan, store, listener=listener)
+    assert report.is_over
+    assert states(report.results) == {COPIED: 5, FAILED: 1}
+    failed = report.results[2]
+    assert failed.trouble is not None
+    assert (failed.stream, failed.trouble.reason) == ("s002", "SourceReplaced")
+    assert (failed.bytes, failed.digest) == (plan.streams[2].bytes, None)
+    assert target_name(2) not in world.streams
+    assert sorted(listener.results, key=lambda one: one.stream) == list(report.results)
+    state = log(store).load()
+    assert state is not None
+    assert state.streams == report.results
+
+
+def test_a_stream_deleted_meanwhile_is_a_named_failure(world: World, store: SharedStore) -> None:
+    """The rest goes on."""
+    plan = scope_plan(store, range(4))
+    del world.streams[source_name(1)]
+    for name in [name for name in world.segments if name.startswith("in/s001")]:
+        del world.segments[name]
+    report = copy_scope(plan, store)
+    assert [str(result.state) for result in report.results] == [COPIED, FAILED, COPIED, COPIED]
+    assert report.results[1].trouble is not None
+    assert report.results[1].trouble.reason == "SourceNotFound"
+
+
+def test_after_a_failure_none_is_begun_if_that_is_asked_for(
+    world: World, store: SharedStore
+) -> None:
+    """What was not begun is stopped, and a further driver begins none either."""
+    plan = scope_plan(store, range(6))
+    damage(world, 2)
+    limits = Limits(parallelism=1, stop_at_failure=True)
+    report = copy_scope(plan, store, limits=limits)
+    wanted = [COPIED, COPIED, FAILED] + [StreamState.STOPPED] * 3
+    assert [result.state for result in report.results] == wanted
+    assert report.is_over
+    state = log(store).load()
+    assert state is not None
+    assert state.stopped
+    again = copy_scope(plan, store, limits=limits)
+    assert again.results == report.results
+    assert target_name(3) not in world.streams
+
+
+def test_those_in_work_go_on_when_others_are_stopped(world: World, store: SharedStore) -> None:
+    """They come to their end."""
+    plan = scope_plan(store, range(MANY))
+    damage(world, 0)
+    listener = InWork(0.002)
+    report = copy_scope(
+        plan, store, listener=listener, limits=Limits(parallelism=4, stop_at_failure=True)
+    )
+    assert report.counts.failed == 1
+    assert report.counts.stopped >= MANY - 8
+    assert report.counts.copied == len(listener.begun) - 1
+    assert len(world.staging()) == 1
+
+
+def test_a_stream_that_may_pass_is_left_to_the_next_driver(
+    world: World, store: SharedStore
+) -> None:
+    """The others are copied; the report says why it is not over; another driver goes on."""
+    plan = scope_plan(store, range(5))
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if "in/s003" in what else Fate.DONE
+
+    listener = InWork()
+    report = copy_scope(plan, SharedStore(world, gate), target=store, listener=listener)
+    assert not report.is_over
+    assert report.trouble is not None
+    assert (report.trouble.reason, report.trouble.retryable) == ("StoreUnavailable", True)
+    assert states(report.results) == {COPIED: 4, StreamState.PLANNED: 1}
+    assert report.results[3].trouble == report.trouble
+    assert {result.stream for result in listener.results if result.trouble} == {"s003"}
+    state = log(store).load()
+    assert state is not None
+    assert len(state.results) == 4
+    again = copy_scope(plan, store)
+    assert again.is_over
+    assert again.counts.copied == 5
+
+
+def test_a_store_that_is_away_does_not_try_the_patience_of_all(
+    world: World, store: SharedStore
+) -> None:
+    """After as many streams as may be in work were given up in a row, none is begun."""
+    plan = scope_plan(store, range(MANY))
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if "in/s" in what else Fate.DONE
+
+    listener = InWork()
+    report = copy_scope(
+        plan,
+        SharedStore(world, gate),
+        target=store,
+        listener=listener,
+        limits=Limits(parallelism=3),
+        patience=0.05,
+    )
+    assert report.trouble is not None
+    assert report.counts.left == MANY
+    assert 3 <= len(listener.results) <= 6
+
+
+def test_a_target_that_is_away_is_the_trouble_of_all(world: World, store: SharedStore) -> None:
+    """Nothing is begun; the plan is as it was given."""
+    plan = scope_plan(store, range(3))
+
+    def gate(_what: str) -> Fate:
+        return Fate.REQUEST_LOST
+
+    report = copy_scope(plan, store, target=SharedStore(world, gate))
+    assert report.trouble is not None
+    assert report.trouble.retryable
+    assert report.plan == plan
+    assert report.counts.left == 3
+
+
+def test_a_bug_in_a_worker_is_raised(world: World, store: SharedStore) -> None:
+    """In the calling thread, as the bug that it is."""
+
+    def gate(what: str) -> Fate:
+        if what.startswith("create_stream"):
+            raise ZeroDivisionError
+        return Fate.DONE
+
+    with pytest.raises(ZeroDivisionError):
+        copy_scope(scope_plan(store, range(3)), store, target=SharedStore(world, gate))
+
+
+def test_the_log_is_waited_for(world: World, store: SharedStore) -> None:
+    """Results that cannot be written down for the moment are, later."""
+    plan = scope_plan(store, range(3))
+    lost = iter([Fate.DONE, *[Fate.REQUEST_LOST] * 2, Fate.REPLY_LOST])
+
+    def gate(what: str) -> Fate:
+        is_log = what.startswith("append_at out/_sluice-copies")
+        return next(lost, Fate.DONE) if is_log else Fate.DONE
+
+    report = copy_scope(plan, store, target=SharedStore(world, gate), patience=None)
+    assert report.is_over
+    state = log(store).load()
+    assert state is not None
+    assert len(state.results) == 3
+
+
+def test_a_log_that_cannot_be_read_is_the_trouble_of_all(store: SharedStore) -> None:
+    """Nothing is begun by guess."""
+    plan = scope_plan(store, range(2))
+    there = log(store)
+    store.create(there.name)
+    store.append_at(there.name, 0, b"garbage!" * 4)
+    report = copy_scope(plan, store)
+    assert report.trouble is not None
+    assert report.trouble.reason == JournalDamaged.__name__

@@ -1,0 +1,223 @@
+import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from sluice.core.scope import StreamResult, StreamState
+from sluice.engine import scope_run
+from sluice.engine.stream import Limits
+from support.model import Fate, World
+from support.scope_drivers import (
+    MANY,
+    InWork,
+    SharedStore,
+    copy_scope,
+    damage,
+    log,
+    put_scope,
+    scope_plan,
+    source_name,
+    target_name,
+)
+from support.sources import CHUNK
+
+COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
+
+
+class Killed(BaseException):
+    """The driver's end."""
+
+
+def test_a_driver_that_was_killed_before_it_said_stopped_begins_none(
+    world: World, store: SharedStore
+) -> None:
+    """The failure that is written down stops the next one, too."""
+    plan = scope_plan(store, range(3))
+    damage(world, 0)
+
+    def gate(what: str) -> Fate:
+        if what.startswith("append_at out/_sluice-copies") and len(results) == 1:
+            raise Killed
+        return Fate.DONE
+
+    listener = InWork()
+    results = listener.results
+    limits = Limits(parallelism=1, stop_at_failure=True)
+    with pytest.raises(Killed):
+        copy_scope(plan, store, target=SharedStore(world, gate), listener=listener, limits=limits)
+    report = copy_scope(plan, store, limits=limits)
+    assert report.counts.failed == 1
+    assert report.counts.stopped == 2
+
+
+@pytest.mark.parametrize("at", range(0, 400, 37))
+def test_a_driver_that_is_killed_is_gone_on_with(world: World, store: SharedStore, at: int) -> None:
+    """Wherever it is; no stream is copied twice, and no thread of it lives on."""
+    plan = scope_plan(store, range(6))
+    contents = {n: world.bytes_of(source_name(n)) for n in range(6)}
+    calls = iter(range(at))
+
+    def gate(_what: str) -> Fate:
+        if next(calls, None) is None:
+            raise Killed
+        return Fate.DONE
+
+    with pytest.raises(Killed):
+        copy_scope(plan, store, target=SharedStore(world, gate), limits=Limits(parallelism=3))
+    before = set(world.streams)
+    report = copy_scope(plan, store, limits=Limits(parallelism=3))
+    assert report.counts.copied == 6
+    assert {n: world.bytes_of(target_name(n)) for n in range(6)} == contents
+    assert before <= set(world.streams)
+    assert len(world.staging()) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drivers_that_are_killed_over_and_over_copy_all(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small streams and large ones, with lost calls, with moves: what is whole in the end is right.
+
+    What was written down of a stream is never taken back by a later driver.
+    """
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 100)
+    chance = random.Random(seed)  # noqa: S311 - a test's
+    world = World()
+    shapes = [
+        [[chance.randrange(90) for _ in range(chance.randrange(4))] for _ in range(1 + n % 3)]
+        for n in range(7)
+    ]
+    contents = dict(enumerate(put_scope(world, *shapes)))
+    store = SharedStore(world)
+    plan = scope_plan(store, range(7), move=seed % 2 == 1)
+    limits = Limits(slice_bytes=2 * CHUNK, parallelism=1 + seed % 4)
+    known: dict[int, StreamResult] = {}
+    for _ in range(5):
+        left = chance.randrange(20, 250)
+
+        def gate(_what: str) -> Fate:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return chance.choices(list(Fate), [98, 1, 1])[0]
+
+        with suppress(Killed):
+            copy_scope(plan, store, target=SharedStore(world, gate), limits=limits)
+        state = log(store).load()
+        if state is not None:
+            assert known.items() <= state.results.items()
+            known = dict(state.results)
+    report = copy_scope(plan, store, limits=limits)
+    assert report.is_over
+    assert report.counts.copied == 7
+    assert {n: world.bytes_of(target_name(n)) for n in contents} == contents
+    assert len(world.staging()) == 1
+    assert ("in" in world.scopes) == (seed % 2 == 0)
+
+
+def test_two_drivers_at_once_copy_each_stream_once(world: World, store: SharedStore) -> None:
+    """Both come to the same end; the log has one result of each."""
+    plan = scope_plan(store, range(MANY))
+    contents = {n: world.bytes_of(source_name(n)) for n in range(MANY)}
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(copy_scope, plan, SharedStore(world), patience=None) for _ in range(2)]
+    reports = [run.result() for run in runs]
+    assert [report.counts.copied for report in reports] == [MANY, MANY]
+    assert {n: world.bytes_of(target_name(n)) for n in range(MANY)} == contents
+    assert len(world.staging()) == 1
+    state = log(store).load()
+    assert state is not None
+    assert all(report.results == state.streams for report in reports)
+
+
+def test_a_stop_reaches_the_calling_thread_and_ends_the_workers(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is raised where limits are asked for; the next driver goes on."""
+    monkeypatch.setattr(scope_run, "POLL", 0.02)
+    plan = scope_plan(store, range(MANY))
+    listener = InWork(0.02)
+
+    def limits() -> Limits:
+        if len(listener.results) > 2:
+            raise Killed
+        return Limits(parallelism=4)
+
+    with pytest.raises(Killed):
+        copy_scope(plan, store, listener=listener, limits=limits)
+    assert len(listener.results) < MANY
+    assert copy_scope(plan, store).counts.copied == MANY
+
+
+def test_a_second_run_copies_what_failed(world: World, store: SharedStore) -> None:
+    """Its plan takes the place of the first one's, and both runs' streams are in the report."""
+    plan = scope_plan(store, range(3))
+    damage(world, 1)
+    first = copy_scope(plan, store)
+    assert first.counts.failed == 1
+    copied = tuple(result for result in first.results if result.state is COPIED)
+    second = copy_scope(scope_plan(store, [1], run=2, settled=copied), store)
+    assert second.counts.copied == second.counts.total == 3
+    assert [result.stream for result in second.results] == ["s001", "s000", "s002"]
+    late = copy_scope(plan, store)
+    assert late.results == second.results
+
+
+def test_a_driver_that_comes_late_does_nothing(world: World, store: SharedStore) -> None:
+    """All is written down already."""
+    plan = scope_plan(store, range(4))
+    first = copy_scope(plan, store)
+    calls: list[str] = []
+
+    def gate(what: str) -> Fate:
+        calls.append(what)
+        return Fate.DONE
+
+    again = copy_scope(plan, store, target=SharedStore(world, gate))
+    assert again.results == first.results
+    assert not [call for call in calls if "s00" in call]
+
+
+def test_results_that_were_not_written_down_are_found_again(
+    world: World, store: SharedStore
+) -> None:
+    """A driver that was killed before it did leaves whole targets, which count as copied."""
+    plan = scope_plan(store, range(3))
+
+    def gate(what: str) -> Fate:
+        if what.startswith("append_at out/_sluice-copies"):
+            records.append(what)
+            if len(records) > 1:
+                raise Killed
+        return Fate.DONE
+
+    records: list[str] = []
+    with pytest.raises(Killed):
+        copy_scope(plan, store, target=SharedStore(world, gate), limits=Limits(parallelism=1))
+    assert world.streams.keys() >= {target_name(0)}
+    report = copy_scope(plan, store)
+    assert report.counts.copied == 3
+    assert report.results[0].bytes == plan.streams[0].bytes
+    assert report.results[0].digest is not None
+
+
+def test_a_copy_that_another_driver_ends_comes_to_its_end(store: SharedStore) -> None:
+    """The log is gone then; each stream is found whole by itself."""
+    plan = scope_plan(store, range(3))
+    other = log(store)
+
+    class Ending(InWork):
+        """Ends the copy whenever a stream has ended."""
+
+        def ended(self, result: StreamResult) -> None:
+            """See ScopeListener."""
+            super().ended(result)
+            other.load()
+            other.delete()
+
+    report = copy_scope(plan, store, listener=Ending(), limits=Limits(parallelism=1))
+    assert report.is_over
+    assert report.counts.copied == 3
+    assert log(store).load() is None

@@ -1,0 +1,168 @@
+import threading
+
+import pytest
+
+from sluice.core.scope import StreamState
+from sluice.engine import scope_run
+from sluice.engine.stream import Limits
+from sluice.errors import InfrastructureError
+from support.model import World
+from support.scope_drivers import (
+    MANY,
+    InWork,
+    Rounds,
+    SharedStore,
+    copy_scope,
+    log,
+    put_scope,
+    scope_plan,
+    source_name,
+    states,
+    target_name,
+)
+
+COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
+
+
+def test_many_streams_are_copied_at_once(world: World, store: SharedStore) -> None:
+    """Each target has its source's bytes, nothing is left staged but the log, which is over."""
+    listener = InWork(0.001)
+    contents = {n: world.bytes_of(source_name(n)) for n in range(MANY)}
+    plan = scope_plan(store, range(MANY))
+    report = copy_scope(plan, store, listener=listener, limits=Limits(parallelism=8))
+    assert report.is_over
+    assert report.trouble is None
+    assert states(report.results) == {COPIED: MANY}
+    assert [result.stream for result in report.results] == [
+        stream.target.stream for stream in plan.streams
+    ]
+    assert [result.bytes for result in report.results] == [s.bytes for s in plan.streams]
+    assert [result.events for result in report.results] == [3] * MANY
+    assert all(result.digest for result in report.results)
+    for number in range(MANY):
+        assert world.bytes_of(target_name(number)) == contents[number]
+    assert 1 < listener.most <= 8
+    assert len(world.staging()) == 1
+    state = log(store).load()
+    assert state is not None
+    assert state.is_over
+    assert state.streams == report.results
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_no_more_streams_are_in_work_than_allowed(store: SharedStore, parallelism: int) -> None:
+    """However many threads and streams there are, and in the plan's order with one."""
+    listener = InWork(0.001)
+    plan = scope_plan(store, range(9))
+    report = copy_scope(plan, store, listener=listener, limits=Limits(parallelism=parallelism))
+    assert report.counts.copied == 9
+    assert listener.most == parallelism
+    if parallelism == 1:
+        assert listener.begun == list(range(9))
+
+
+def test_parallelism_may_change_while_it_runs(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for later holds from then on."""
+    monkeypatch.setattr(scope_run, "POLL", 0.01)
+    asked = iter([1] * 5)
+    listener = InWork(0.01)
+    report = copy_scope(
+        scope_plan(store, range(MANY)),
+        store,
+        listener=listener,
+        limits=lambda: Limits(parallelism=next(asked, 4)),
+    )
+    assert report.counts.copied == MANY
+    assert listener.most == 4
+
+
+def test_small_streams_never_reach_the_executor(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is larger is copied in rounds, which the calling thread runs; both side by side."""
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 60)
+    world = store._world
+    contents = put_scope(world, [[100], [200]], [[300]], *([[9]] for _ in range(5)))
+    executor = Rounds(store)
+    report = copy_scope(scope_plan(store, range(7)), store, executor=executor)
+    assert report.counts.copied == 7
+    assert executor.streams == {0, 1}
+    assert executor.threads == {threading.current_thread().name}
+    for number in range(7):
+        assert world.bytes_of(target_name(number)) == contents[number]
+
+
+def test_large_streams_share_rounds(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of several streams run in one round."""
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 0)
+    put_scope(store._world, *([[100]] for _ in range(4)))
+    executor = Rounds(store)
+    report = copy_scope(scope_plan(store, range(4)), store, executor=executor)
+    assert report.counts.copied == 4
+    assert max(len({work.stream for work in done}) for done in executor.rounds) > 1
+
+
+def test_a_round_takes_only_so_much(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams that do not fit into a round are in the next one."""
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 0)
+    put_scope(store._world, *([[100]] for _ in range(9)))
+    executor = Rounds(store)
+    report = copy_scope(
+        scope_plan(store, range(9)),
+        store,
+        executor=executor,
+        limits=Limits(slice_bytes=32, parallelism=9),
+    )
+    assert report.counts.copied == 9
+    assert all(sum(work.size for work in done) <= 2 * 2 * 32 for done in executor.rounds[1:])
+
+
+def test_a_rate_holds_for_small_streams_as_well(store: SharedStore) -> None:
+    """Where it is limited all bytes go through the executor, whose slices know of it."""
+    executor = Rounds(store)
+    report = copy_scope(
+        scope_plan(store, range(3)),
+        store,
+        executor=executor,
+        limits=Limits(bytes_per_second=10_000_000),
+    )
+    assert report.counts.copied == 3
+    assert executor.streams == {0, 1, 2}
+
+
+def test_a_round_that_breaks_is_tried_again(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its streams wait, and go on."""
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 0)
+    executor = Rounds(store, [InfrastructureError("worker lost")])
+    report = copy_scope(scope_plan(store, range(2)), store, executor=executor, patience=None)
+    assert report.counts.copied == 2
+
+
+def test_the_scope_is_made_first(world: World, store: SharedStore) -> None:
+    """Where the plan says so."""
+    plan = scope_plan(store, range(2), make_scope=True)
+    world.scopes.remove("out")
+    assert copy_scope(plan, store).counts.copied == 2
+    assert "out" in world.scopes
+
+
+def test_a_scope_is_deleted_when_all_of_it_was_moved(world: World, store: SharedStore) -> None:
+    """Sources and scope are gone, the targets are there."""
+    contents = {n: world.bytes_of(source_name(n)) for n in range(MANY)}
+    report = copy_scope(scope_plan(store, range(MANY), move=True), store)
+    assert report.counts.copied == MANY
+    assert report.kept is None
+    assert "in" not in world.scopes
+    assert {n: world.bytes_of(target_name(n)) for n in range(MANY)} == contents
+
+
+def test_a_scope_in_which_something_is_left_is_kept(world: World, store: SharedStore) -> None:
+    """The report says why; with failures, it is not asked for at all."""
+    report = copy_scope(scope_plan(store, range(MANY - 1), move=True), store)
+    assert report.counts.copied == MANY - 1
+    assert report.kept is not None
+    assert "in" in world.scopes

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.core.progress import Progress
+from sluice.core.reconcile.scope_results import planned_results
+from sluice.core.scope import Counts, StreamState
+from sluice.core.steps import Configure, Verify
+from sluice.engine import scope_watch
+from sluice.engine.scope_watch import ScopeWatch
+from sluice.engine.stream import StreamCopy
+from support.model import Fate, ModelStore, World
+from support.plans import stream_plan, whole_plan
+from support.scope_drivers import SharedStore, copy_scope
+from support.scope_requests import drop, in_source, log_of, plan_of, put
+from support.sources import go
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+
+EACH = 13
+"""Bytes of a stream."""
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with four streams in scope `in`."""
+    made = World()
+    put(made, "a", "b", "c", "d")
+    return made
+
+
+@pytest.fixture
+def plan(world: World) -> Plan:
+    """Gives the plan of them."""
+    return plan_of(world)
+
+
+def begin(world: World, plan: Plan, place: int) -> StreamCopy:
+    """A driver that has begun with a stream of the plan."""
+    store = ModelStore(world)
+    driver = StreamCopy(plan.streams[place], place, [store], store)
+    driver.plan = driver.ledger.begin(driver.plan)
+    return driver
+
+
+def write_ended(world: World, plan: Plan, place: int, state: StreamState) -> None:
+    """Write down what came of a stream."""
+    log = log_of(world)
+    log.load()
+    log.ended({place: planned_results(plan)[place].model_copy(update={"state": state})})
+
+
+def test_nothing_is_done_at_first(world: World, plan: Plan) -> None:
+    """Before a driver has written the plan down, and after."""
+    watch = ScopeWatch(plan, SharedStore(world))
+    expected = Progress(bytes=0, total=4 * EACH, published=False, streams=Counts(total=4))
+    assert watch.measure() == expected
+    log_of(world).begin(plan)
+    assert watch.measure() == expected
+
+
+def test_what_is_staged_and_what_has_ended_counts(world: World, plan: Plan) -> None:
+    """One stream that has ended, one that is staged, one that has failed, one that waits."""
+    log_of(world).begin(plan)
+    watch = ScopeWatch(plan, SharedStore(world))
+    go(begin(world, plan, 0), world)
+    write_ended(world, plan, 0, StreamState.COPIED)
+    go(begin(world, plan, 1), world, Verify)
+    write_ended(world, plan, 2, StreamState.FAILED)
+    assert watch.measure() == Progress(
+        bytes=2 * EACH,
+        total=4 * EACH,
+        published=False,
+        streams=Counts(total=4, copied=1, failed=1),
+    )
+
+
+def test_what_is_done_and_not_written_down_yet_still_counts(world: World, plan: Plan) -> None:
+    """A stream whose journal is gone has ended; progress does not go back in between."""
+    log_of(world).begin(plan)
+    watch = ScopeWatch(plan, SharedStore(world))
+    driver = begin(world, plan, 0)
+    go(driver, world, Configure)
+    assert watch.measure().bytes == EACH
+    go(driver, world)
+    found = watch.measure()
+    assert (found.bytes, found.streams) == (EACH, Counts(total=4))
+
+
+def test_all_is_published_at_the_end(world: World, plan: Plan) -> None:
+    """Every byte and every stream."""
+    copy_scope(plan, SharedStore(world))
+    assert ScopeWatch(plan, SharedStore(world)).measure() == Progress(
+        bytes=4 * EACH, total=4 * EACH, published=True, streams=Counts(total=4, copied=4)
+    )
+
+
+def test_the_recorded_plan_is_measured(world: World, plan: Plan) -> None:
+    """That of the run that drivers work on, with the streams that were settled before."""
+    drop(world, in_source("b"))
+    copy_scope(plan, SharedStore(world))
+    put(world, "b", sizes=(7,))
+    again = plan_of(world, again=True)
+    log_of(world).begin(again)
+    assert ScopeWatch(plan, SharedStore(world)).measure() == Progress(
+        bytes=0, total=15, published=False, streams=Counts(total=4, copied=3)
+    )
+
+
+def test_only_the_first_streams_are_looked_at(
+    world: World, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are; those that have ended make room for others."""
+    monkeypatch.setattr(scope_watch, "LOOKED_AT", 2)
+    log_of(world).begin(plan)
+    calls = Counter[str]()
+
+    def gate(what: str) -> Fate:
+        calls[what.split(maxsplit=1)[0]] += 1
+        return Fate.DONE
+
+    for place in range(4):
+        go(begin(world, plan, place), world, Verify)
+    watch = ScopeWatch(plan, SharedStore(world, gate))
+    assert watch.measure().bytes == 2 * EACH
+    assert calls["describe"] == 0
+    assert calls["attributes"] == 2
+    write_ended(world, plan, 0, StreamState.COPIED)
+    assert watch.measure().bytes == 3 * EACH
+
+
+def test_a_plan_of_single_streams_is_not_watched_as_a_scope(world: World) -> None:
+    """It has no log."""
+    with pytest.raises(ValueError, match="none of a scope"):
+        ScopeWatch(whole_plan(stream_plan()), SharedStore(world))

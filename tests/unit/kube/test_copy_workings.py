@@ -1,0 +1,92 @@
+"""What is counted when a copy's status is written."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.api.scope_status import ScopeCopyStatus
+from sluice.api.status import Attempt, StreamCopyStatus
+from sluice.kube.copy_workings import CopyWorkings
+from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
+from sluice.metrics import Metrics
+
+if TYPE_CHECKING:
+    from sluice.api.status import CopyingStatus
+    from sluice.kube.kinds import Kind
+
+UNUSED = cast("Any", None)
+THEN, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:04:25Z"
+
+
+def succeeded(status: str) -> dict[str, Any]:
+    """A status with this condition Succeeded."""
+    one = {"type": "Succeeded", "status": status, "reason": "R", "lastTransitionTime": THEN}
+    return {"conditions": [one]}
+
+
+def counted(kind: Kind, *statuses: dict[str, Any]) -> dict[str, float]:
+    """The counters above zero after these statuses were written, one after the other."""
+    metrics = Metrics()
+    workings = CopyWorkings(kind, UNUSED, UNUSED, metrics)
+    before: CopyingStatus = workings.status()
+    for written in statuses:
+        after = workings.status.read(written)
+        workings.written(before, after)
+        before = after
+    found = re.findall(
+        r"^(sluice_\S+_(?:total|count)\S*) (\S+)$", metrics.text().decode(), re.MULTILINE
+    )
+    return {name: float(value) for name, value in found if float(value) > 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [(STREAM_COPY, StreamCopyStatus), (SCOPE_COPY, ScopeCopyStatus)]
+)
+def test_a_kind_has_its_status(kind: Kind, status: type[CopyingStatus]) -> None:
+    """One model for each."""
+    workings = CopyWorkings(kind, UNUSED, UNUSED, Metrics())
+    assert (workings.kind, workings.status) == (kind, status)
+    assert workings.bounded
+
+
+@pytest.mark.parametrize("kind", [STREAM_COPY, SCOPE_COPY])
+def test_a_copy_counts_once_when_it_succeeds(kind: Kind) -> None:
+    """However often its status is written afterwards."""
+    progress = {"progress": {"bytes": 40, "totalBytes": 40, "events": 3}}
+    done = succeeded("True") | progress | {"startTime": THEN, "completionTime": LATER}
+    assert counted(kind, succeeded("Unknown") | progress) == {}
+    found = counted(kind, succeeded("Unknown") | progress, done, done | {"attempts": 2})
+    assert found == {
+        "sluice_copied_bytes_total": 40.0,
+        "sluice_copied_events_total": 3.0,
+        "sluice_copy_seconds_count": 1.0,
+    }
+
+
+def test_an_attempt_counts_once_when_it_ends() -> None:
+    """By how it ended, and why."""
+    begun = Attempt(attempt=1, job="j").dump()
+    ended = begun | {"outcome": "Failed", "reason": "DriverLost"}
+    found = counted(SCOPE_COPY, {"history": [begun]}, {"history": [ended]}, {"history": [ended]})
+    assert found == {'sluice_attempts_total{outcome="Failed",reason="DriverLost"}': 1.0}
+
+
+def test_streams_of_a_scope_count_as_they_end() -> None:
+    """Once each; those that are tried again count again when they end again."""
+    states = [
+        {"total": 9},
+        {"total": 9, "copied": 5},
+        {"total": 9, "copied": 5},
+        {"total": 9, "copied": 6, "failed": 2, "stopped": 1},
+        {"total": 9, "copied": 6},
+        {"total": 9, "copied": 8, "failed": 1},
+    ]
+    found = counted(SCOPE_COPY, {}, *({"streams": state} for state in states))
+    assert found == {
+        'sluice_scope_streams_total{state="Copied"}': 8.0,
+        'sluice_scope_streams_total{state="Failed"}': 3.0,
+        'sluice_scope_streams_total{state="Stopped"}': 1.0,
+    }

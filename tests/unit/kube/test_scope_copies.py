@@ -1,0 +1,354 @@
+"""A ScopeCopy looked at and acted on, at an API server in memory and a model store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from sluice.api.status import ConditionType
+from sluice.core.model import Health
+from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.reconcile.scope_results import results_hash, results_name
+from sluice.core.reconcile.world import (
+    Abandon,
+    DropPlan,
+    Orphan,
+    Planned,
+    ScopeEnded,
+    StartJob,
+    WriteResults,
+)
+from sluice.core.scope import Counts
+from sluice.core.steps import Verify
+from sluice.core.trouble import Trouble
+from sluice.engine.scope_log import ScopeLog
+from sluice.engine.stream import StreamCopy
+from sluice.errors import StoreNotReady
+from sluice.kube.copies import CopyObserver
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, STREAM_STORE
+from sluice.kube.manifests import plan_of
+from sluice.kube.mirror import Mirror
+from sluice.kube.names import ATTEMPT_LABEL, child_labels, controls_name, run_name
+from sluice.kube.performer import Performer
+from sluice.kube.probes import Probed
+from sluice.kube.settings import OperatorSettings
+from sluice.kube.storeview import StoreView
+from sluice.metrics import Metrics
+from support.copies import UID, message, reason
+from support.finalizing import FinalizingServer
+from support.model import World
+from support.resources import SCOPE, STORE, changed
+from support.scope_drivers import SharedStore, copy_scope, put_scope
+from support.sources import copy_all, go
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.core.reconcile.conditions import Saying
+    from sluice.core.reconcile.world import Action, Decision
+    from sluice.kube.copies import Situation
+    from sluice.kube.events import Recorder
+    from sluice.kube.kinds import Object
+    from sluice.kube.probes import Probes
+    from sluice.kube.stores import Connections
+    from sluice.stores.base import Store
+
+SHAPES = ([[40, 40], [9]], [[400]], [[]])
+"""Events of each segment of the streams s000, s001 and s002."""
+
+
+class Bench:
+    """An operator of one ScopeCopy, a store, and what was said of the copy.
+
+    Attributes:
+        server: the API server.
+        world: what the store holds.
+        store: its only store.
+        said: events.
+        metrics: what was counted.
+    """
+
+    def __init__(self, threads: ThreadPoolExecutor, **spec: Any) -> None:
+        self.server, self.world = FinalizingServer(), World()
+        self.world.scopes |= {"in", "out"}
+        put_scope(self.world, *SHAPES)
+        self.store = SharedStore(self.world)
+        self.said: list[tuple[str, str]] = []
+        self.metrics = Metrics()
+        self.server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
+        body = changed(SCOPE, "metadata", {"name": "shop", "uid": UID, "generation": 1})
+        self.server.put(SCOPE_COPY, body | {"spec": body["spec"] | spec})
+        self._threads = threads
+        self._probes = SimpleNamespace(look=self._probed)
+        self.begin()
+
+    def begin(self) -> None:
+        """Another operator takes the place of the former; it remembers nothing."""
+        settings, mirror = OperatorSettings(image="i"), Mirror()
+        self.observer = CopyObserver(
+            self.server.api,
+            mirror,
+            cast("Connections", self),
+            StoreView(self.server.api, mirror, cast("Probes", self._probes)),
+            settings=settings,
+            cluster="c",
+            threads=self._threads,
+        )
+        self.performer = Performer(
+            self.server.api, self.observer, cast("Recorder", self), self.metrics, settings
+        )
+
+    # -- what it stands for
+
+    async def _probed(self, *_: object, **__: object) -> Probed:
+        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+
+    async def get(self, *_: object) -> Store:
+        """As Connections.get."""
+        return self.store
+
+    async def say(self, _: Object, saying: Saying, **__: object) -> None:
+        """As Recorder.say."""
+        self.said.append((saying.reason, saying.message))
+
+    # -- what it does
+
+    @property
+    def body(self) -> Object:
+        """The resource."""
+        return self.server.objects[SCOPE_COPY.name, "default", "shop"]
+
+    def config_map(self, name: str) -> Object | None:
+        """A ConfigMap."""
+        return self.server.objects.get((CONFIG_MAP.name, "default", name))
+
+    def look(self) -> Situation:
+        """What is seen."""
+
+        async def at_once() -> Situation:
+            body = await self.server.get(SCOPE_COPY, "default", "shop")
+            assert body is not None
+            return await self.observer.look(body)
+
+        return asyncio.run(at_once())
+
+    def perform(self, situation: Situation, *actions: Action) -> None:
+        """Do something for it."""
+
+        async def each() -> None:
+            for action in actions:
+                await self.performer.perform(situation, action)
+
+        asyncio.run(each())
+
+    def step(self) -> Decision:
+        """Look, decide, write the status and act, as the operator does; what it decided."""
+        situation = self.look()
+        decision = reconcile(situation.seen, situation.world)
+        self.body["status"] = decision.status.dump()
+        self.perform(situation, *decision.actions)
+        for (kind, *_), one in self.server.objects.items():
+            if kind == JOB.name:  # which a real server does
+                one["metadata"].setdefault("creationTimestamp", "2026-01-02T03:04:05Z")
+        return decision
+
+    def end_job(self, attempt: int = 1) -> None:
+        """The driver of an attempt ends well."""
+        job = self.server.objects[JOB.name, "default", job_name(UID, attempt)]
+        ended = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-02T03:05:05Z"}
+        job["status"] = {"conditions": [ended]}
+
+    def results(self) -> list[dict[str, Any]]:
+        """What is published of each stream."""
+        body = self.config_map(results_name("shop", UID, 0))
+        assert body is not None
+        found: list[dict[str, Any]] = json.loads(body["data"]["streams.json"])
+        return found
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    """Gives threads for the calls to stores."""
+    with ThreadPoolExecutor(4) as found:
+        yield found
+
+
+@pytest.fixture
+def bench(threads: ThreadPoolExecutor) -> Bench:
+    """Gives a copy of three streams that somebody has just made."""
+    return Bench(threads)
+
+
+def test_the_first_look_is_a_plan(bench: Bench) -> None:
+    """Of all streams, written down for people, for the driver, and stream by stream."""
+    decision = bench.step()
+    assert StartJob in [type(action) for action in decision.actions]
+    for name in (plan_name("shop", UID), run_name(job_name(UID, 1))):
+        plan = plan_of(bench.config_map(name) or {})
+        assert plan is not None
+        assert len(plan.streams) == 3
+    assert [(one["stream"], one["state"]) for one in bench.results()] == [
+        ("s001", "Planned"),
+        ("s000", "Planned"),
+        ("s002", "Planned"),
+    ]
+    job = bench.server.objects[JOB.name, "default", job_name(UID, 1)]
+    assert job["metadata"]["ownerReferences"][0]["kind"] == "ScopeCopy"
+    bench.begin()
+    bench.server.objects.pop((JOB.name, "default", job_name(UID, 1)))
+    world = bench.look().world
+    assert isinstance(world.answer, Planned)
+    assert world.plan is not None
+    assert world.plan.plan.scope is not None
+    assert world.results is not None
+
+
+def test_a_copy_is_followed_to_its_end(bench: Bench) -> None:
+    """What came of each stream is published first, then it is said, and nothing is left."""
+    bench.step()
+    plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
+    assert plan is not None
+    assert copy_scope(plan, bench.store).is_over
+    bench.end_job()
+    situation = bench.look()
+    assert isinstance(situation.world.answer, ScopeEnded)
+    decision = bench.step()
+    assert [type(action) for action in decision.actions] == [WriteResults]
+    assert {one["state"] for one in bench.results()} == {"Copied"}
+    assert all(one["digest"] for one in bench.results())
+    bench.begin()
+    decision = bench.step()
+    assert reason(decision) == "Succeeded"
+    assert Abandon() in decision.actions
+    assert bench.body["metadata"]["finalizers"] == []
+    assert not [name for name in bench.world.segments if "#" in name]
+    assert bench.step().actions == ()
+
+
+def test_results_belong_to_the_answer(bench: Bench) -> None:
+    """Those of a plan are not those of what was copied."""
+    bench.step()
+    situation = bench.look()
+    before = situation.world.results
+    bench.perform(situation, WriteResults(()))
+    assert bench.results() == []
+    bench.server.objects.pop((JOB.name, "default", job_name(UID, 1)))
+    assert bench.look().world.results == results_hash(())
+    assert before != results_hash(())
+
+
+def test_a_plan_that_somebody_spoiled_is_made_anew(bench: Bench) -> None:
+    """It counts as none, and stands in the way of another."""
+    name = plan_name("shop", UID)
+    bench.server.put(CONFIG_MAP, {"metadata": {"name": name}, "binaryData": {"plan.json.gz": ""}})
+    assert bench.look().world.damaged
+    decision = bench.step()
+    assert DropPlan() in decision.actions
+    assert plan_of(bench.config_map(name) or {}) is not None
+
+
+@pytest.mark.parametrize("change", [{"parallelism": 2}, {"failurePolicy": "Stop"}])
+def test_what_may_be_changed_reaches_the_driver(bench: Bench, change: dict[str, Any]) -> None:
+    """The operator knows what it was told last; one that has just begun tells it again."""
+    bench.step()
+    assert bench.look().world.controls
+    bench.body["spec"] |= change
+    assert not bench.look().world.controls
+    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
+    owner = {"uid": bench.server.objects[JOB.name, "default", job_name(UID, 1)]["metadata"]["uid"]}
+    pod = {"name": "driver", "labels": labels, "ownerReferences": [owner]}
+    bench.server.put(POD, {"metadata": pod, "status": {"phase": "Running"}})
+    decision = bench.step()
+    assert reason(decision) == "Copying"
+    written = bench.config_map(controls_name("shop", UID)) or {}
+    told = json.loads(written["data"]["controls.json"])
+    assert (told["parallelism"], told["stopAtFailure"]) == (
+        change.get("parallelism"),
+        "failurePolicy" in change,
+    )
+    found = bench.look().world
+    assert found.controls
+    assert found.reading is not None
+    assert found.reading.progress.streams == Counts(total=3)
+    bench.begin()
+    assert not bench.look().world.controls
+
+
+def test_a_copy_that_is_deleted_leaves_nothing(bench: Bench) -> None:
+    """What is whole stays; the log that tells of it goes, and so does what was begun."""
+    bench.step()
+    plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
+    assert plan is not None
+    situation = bench.look()
+    log = ScopeLog(bench.store, situation.seen.copy_id, "out")
+    log.begin(plan)
+    copy_all(bench.store, plan.streams[0])
+    driver = StreamCopy(plan.streams[1], 0, [bench.store], bench.store)
+    driver.plan = driver.ledger.begin(driver.plan)
+    go(driver, bench.world, Verify)
+    assert [name for name in bench.world.segments if "#" in name]
+    bench.perform(situation, Abandon())
+    assert not [name for name in bench.world.segments if "#" in name]
+    assert bench.store.list_streams("out") == [plan.streams[0].target.stream]
+
+
+@pytest.mark.parametrize(
+    ("access", "spec", "field", "words"),
+    [
+        ({"scopes": ["out*"]}, {}, "spec.source.scope", "out*"),
+        ({"scopes": ["in"]}, {}, "spec.target.scope", "in"),
+        ({"operations": ["Create", "Append"]}, {}, "spec.source.storeRef.name", "Read"),
+        ({"operations": ["Read", "Append"]}, {}, "spec.target.storeRef.name", "Create"),
+        (
+            {"operations": ["Read", "Create", "Append"]},
+            {"sourceOnComplete": "Delete"},
+            "spec.source.storeRef.name",
+            "Delete",
+        ),
+    ],
+)
+def test_a_scope_is_used_as_its_store_allows(
+    threads: ThreadPoolExecutor,
+    access: dict[str, Any],
+    spec: dict[str, Any],
+    field: str,
+    words: str,
+) -> None:
+    """Else nothing begins, and the field that has to change is named."""
+    bench = Bench(threads, **spec)
+    bench.server.put(STREAM_STORE, changed(STORE, "spec.access", access))
+    decision = bench.step()
+    assert reason(decision) == "AccessDenied"
+    assert message(decision).startswith(f"{field}: ")
+    assert words in message(decision)
+    assert StartJob not in [type(action) for action in decision.actions]
+
+
+def test_what_is_left_behind_is_said(bench: Bench) -> None:
+    """Where nobody can overlook it: in an event, and in a metric of its kind."""
+    situation = bench.look()
+    bench.perform(situation, Orphan("no way"))
+    ((word, said),) = bench.said
+    assert word == "Orphaned"
+    assert said == (
+        "the scope out in StreamStore 'local' may hold staging segments or unpublished streams of "
+        f"the copy {situation.seen.copy_id}: no way"
+    )
+    assert 'sluice_orphaned_total{kind="ScopeCopy"} 1.0' in bench.metrics.text().decode()
+
+
+def test_a_store_that_is_spoiled_is_waited_for(bench: Bench) -> None:
+    """As for any copy: it is there, and what is the matter with it is named."""
+    bench.server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
+    found = bench.look()
+    assert isinstance(found.world.target, Trouble)
+    assert found.seen.status.condition(ConditionType.READY) is None
+    with pytest.raises(StoreNotReady, match="is invalid"):
+        asyncio.run(bench.observer.stores(found))

@@ -1,0 +1,198 @@
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+from structlog.testing import capture_logs
+
+from sluice.config import Settings
+from sluice.core.plan import Plan, compressed
+from sluice.engine import scope_run
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.slices import Slice, SliceResult
+from sluice.errors import InvalidSpec, WaitingForExecutors
+from sluice.pipelines import driver, scopes
+from sluice.pipelines.driver import DriverOptions, drive, read_plan
+from sluice.pipelines.stopping import Terminated
+from support.model import CREATION_TIME, Fate, World, segment_name
+from support.scope_drivers import SharedStore, put_scope, scope_plan, source_name, target_name
+
+STREAMS = 5
+
+
+@pytest.fixture
+def world() -> World:
+    """Gives a world with small sources."""
+    made = World()
+    put_scope(made, *([[40], [number]] for number in range(STREAMS)))
+    return made
+
+
+@pytest.fixture
+def plan(world: World) -> Plan:
+    """Gives the plan of all of them."""
+    return scope_plan(SharedStore(world), range(STREAMS))
+
+
+@pytest.fixture
+def options(tmp_path: Path, plan: Plan) -> DriverOptions:
+    """Gives what their driver is started with."""
+    file = tmp_path / "plan.json.gz"
+    file.write_bytes(compressed(plan))
+    return DriverOptions(plan=file, termination_log=tmp_path / "termination", patience=0.1)
+
+
+@pytest.fixture
+def gate() -> list[Any]:
+    """Gives what decides about calls to the source, if it is put in there."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> list[str]:
+    """Lets drivers work on the model store, in this process; gives what of Spark was started."""
+    log: list[str] = []
+    store = SharedStore(world, lambda what: gate[0](what) if gate else Fate.DONE)
+
+    class Stores(dict[Any, SharedStore]):
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            log.append("stores closed")
+
+        def __missing__(self, _address: object) -> SharedStore:
+            return store
+
+    @contextmanager
+    def application(_configuration: object) -> Iterator[Any]:
+        log.append("jvm")
+        yield SimpleNamespace(start=start)
+        log.append("stopped")
+
+    def start() -> Any:
+        log.append(f"spark in {threading.current_thread().name}")
+        return SimpleNamespace(cancelAllJobs=lambda: None)
+
+    class Spark(InlineExecutor):
+        """Stands for the executor: it enters the block of each round."""
+
+        def __init__(self, _context: object, *, slots: Any, around: Any, **_: object) -> None:
+            super().__init__([store], store, slots=slots())
+            object.__setattr__(self, "_around", around)
+
+        _around: Any
+
+        def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+            """See Executor."""
+            with self._around():
+                return super().run(tasks)
+
+    monkeypatch.setattr(scopes, "Stores", lambda _settings: Stores())
+    monkeypatch.setattr(scopes, "SparkExecutor", Spark)
+    monkeypatch.setattr(driver, "Application", application)
+    return log
+
+
+def said(options: DriverOptions) -> dict[str, Any]:
+    """The termination message."""
+    assert options.termination_log is not None
+    return dict(json.loads(options.termination_log.read_bytes()))
+
+
+def test_a_compressed_plan_is_read(options: DriverOptions, plan: Plan) -> None:
+    """As it is mounted where a plan has a scope."""
+    assert read_plan(options.plan) == plan
+
+
+@pytest.mark.parametrize("cut", [2, 30, -1])
+def test_a_damaged_compressed_plan_is_named(options: DriverOptions, cut: int) -> None:
+    """As any other."""
+    options.plan.write_bytes(options.plan.read_bytes()[:cut])
+    with pytest.raises(InvalidSpec, match=r"plan\.json\.gz is no plan"):
+        read_plan(options.plan)
+
+
+def test_small_streams_need_no_spark(
+    options: DriverOptions, world: World, started: list[str]
+) -> None:
+    """All are copied in this process; each is told of once, and no step of any."""
+    with capture_logs() as logs:
+        assert drive(options, Settings()) is None
+    assert said(options) == {"outcome": "Succeeded"}
+    assert started == ["stores closed"]
+    told = [log for log in logs if log["log_level"] == "info"]
+    done = [log["target"] for log in told if log["event"] == "stream done"]
+    assert sorted(done) == [target_name(number).stream for number in range(STREAMS)]
+    assert len(told) == STREAMS + 3
+    assert all(
+        world.bytes_of(target_name(n)) == world.bytes_of(source_name(n)) for n in range(STREAMS)
+    )
+
+
+def test_large_streams_start_spark_once(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the main thread; its JVM begins to start at once."""
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 10)
+    assert drive(options, Settings()) is None
+    main = threading.current_thread().name
+    assert started == ["jvm", f"spark in {main}", "stores closed", "stopped"]
+
+
+def test_a_scope_with_failures_is_done(options: DriverOptions, world: World) -> None:
+    """The driver succeeds: what failed stands in the log, for the operator to read."""
+    world.segments[segment_name(source_name(1), 0)].attributes[CREATION_TIME] = 5
+    with capture_logs() as logs:
+        assert drive(options, Settings()) is None
+    assert said(options) == {"outcome": "Succeeded"}
+    (failed,) = [log for log in logs if log["event"] == "stream failed"]
+    assert (failed["stream"], failed["reason"]) == ("s001", "SourceReplaced")
+    (done,) = [log for log in logs if log["event"] == "scope done"]
+    assert (done["copied"], done["failed"]) == (STREAMS - 1, 1)
+
+
+def test_a_scope_that_is_not_done_fails_with_the_first_reason(
+    options: DriverOptions, gate: list[Any]
+) -> None:
+    """The next attempt goes on."""
+    gate.append(lambda what: Fate.REQUEST_LOST if "in/s003" in what else Fate.DONE)
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert trouble.retryable
+    assert said(options)["reason"] == "StoreUnavailable"
+    del gate[:]
+    assert drive(options, Settings()) is None
+
+
+def test_executors_that_do_not_come_are_the_drivers_failure(
+    options: DriverOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one of the streams that wait for them."""
+    monkeypatch.setattr(scope_run, "INLINE_BYTES", 10)
+
+    def start(_self: object) -> None:
+        raise WaitingForExecutors("nobody came")
+
+    monkeypatch.setattr(driver._Tasks, "start", start)
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert trouble.reason == said(options)["reason"] == "WaitingForExecutors"
+
+
+def test_sigterm_ends_the_driver(options: DriverOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is seen when limits are asked for; what was begun is gone on with later."""
+
+    def check(_self: object) -> None:
+        raise Terminated
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.Stop, "check", check)
+        with pytest.raises(Terminated):
+            drive(options, Settings())
+    assert said(options)["reason"] == "Interrupted"
+    assert drive(options, Settings()) is None

@@ -1,0 +1,294 @@
+"""`sluice status`: which copies are shown, what is said of them and of their streams."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice import cli
+from sluice.core.scope import StreamResult, StreamState
+from sluice.core.trouble import Trouble
+from sluice.errors import SourceNotFound
+from sluice.kube import context, results
+from sluice.kube.client import Api
+from sluice.kube.kinds import CONFIG_MAP, SCOPE_COPY, STREAM_COPY
+from sluice.kube.names import Child
+from support import resources
+from support.finalizing import FinalizingServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sluice.kube.kinds import Object
+
+    Sluice = Callable[..., tuple[int, str, str]]
+
+TIME = "2026-01-01T00:00:00Z"
+RUNNING: dict[str, Any] = {
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "Unknown",
+            "reason": "Copying",
+            "message": "12 of 30 streams are copied.",
+            "lastTransitionTime": TIME,
+        },
+        {
+            "type": "Reconciling",
+            "status": "True",
+            "reason": "Copying",
+            "lastTransitionTime": TIME,
+        },
+    ],
+    "progress": {
+        "bytes": 42 << 20,
+        "totalBytes": 100 << 20,
+        "percent": 42,
+        "bytesPerSecond": 5 << 20,
+        "etaSeconds": 12,
+    },
+    "attempts": 2,
+    "failures": 1,
+    "retryTime": TIME,
+}
+PARTLY: dict[str, Any] = {
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "False",
+            "reason": "PartiallySucceeded",
+            "message": "1 stream failed.",
+            "lastTransitionTime": TIME,
+        }
+    ],
+    "progress": {"bytes": 1024, "totalBytes": 1024, "percent": 100, "bytesPerSecond": 9},
+    "streams": {"total": 3, "copied": 1, "failed": 1, "stopped": 1, "leftOut": 7},
+    "leftOut": [{"reason": "NotSelected", "count": 5}, {"reason": "Internal", "count": 2}],
+    "keyValueTables": ["prices", "stock"],
+    "attempts": 1,
+    "completionTime": TIME,
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FinalizingServer:
+    """Gives the API server that the command finds; people work in the namespace team."""
+    made = FinalizingServer()
+
+    async def connect() -> FinalizingServer:
+        return made
+
+    monkeypatch.setattr(Api, "connect", connect)
+    monkeypatch.setattr(context, "current_namespace", lambda: "team")
+    return made
+
+
+@pytest.fixture
+def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sluice:
+    """Gives the program: arguments in; exit code, standard output and standard error out."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["sluice", "status", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+def put(
+    server: FinalizingServer,
+    like: Object,
+    name: str,
+    *,
+    namespace: str = "team",
+    status: Object | None = None,
+) -> Object:
+    """A copy in the cluster."""
+    body = resources.changed(like, "metadata", {"name": name, "namespace": namespace})
+    kind = STREAM_COPY if like is resources.COPY else SCOPE_COPY
+    return server.put(kind, body | ({} if status is None else {"status": status}))
+
+
+def publish(server: FinalizingServer, body: Object, *found: StreamResult) -> None:
+    """The operator writes what came of each stream."""
+    meta = body["metadata"]
+    child = Child(kind=SCOPE_COPY, namespace="team", name=meta["name"], uid=meta["uid"])
+    for config_map in results.config_maps(child, found):
+        server.put(CONFIG_MAP, config_map)
+
+
+def copied(stream: str) -> StreamResult:
+    """A stream that is copied."""
+    return StreamResult(stream=stream, target=f"old-{stream}", state=StreamState.COPIED, bytes=1536)
+
+
+FAILED = StreamResult(
+    stream="gone",
+    target="old-gone",
+    state=StreamState.FAILED,
+    bytes=7,
+    trouble=Trouble.of(SourceNotFound("there is no stream in/gone")),
+)
+
+
+def test_the_copies_of_the_current_namespace_are_shown(
+    server: FinalizingServer, sluice: Sluice
+) -> None:
+    """As kubectl does: by namespace, kind and name, those of others only if asked for."""
+    put(server, resources.COPY, "orders")
+    put(server, resources.SCOPE, "shop")
+    put(server, resources.SCOPE, "far", namespace="far")
+
+    def heads(*arguments: str) -> list[str]:
+        code, out, err = sluice(*arguments)
+        assert (code, err) == (0, "")
+        return [line.split(":")[0] for line in out.splitlines() if line.startswith("S")]
+
+    assert heads() == ["ScopeCopy team/shop", "StreamCopy team/orders"]
+    assert heads("-n", "far") == ["ScopeCopy far/far"]
+    assert heads("-A") == ["ScopeCopy far/far", "ScopeCopy team/shop", "StreamCopy team/orders"]
+    assert heads("orders") == ["StreamCopy team/orders"]
+    assert heads("far", "-A") == ["ScopeCopy far/far"]
+
+
+def test_a_copy_that_is_not_there_is_wrong_input(server: FinalizingServer, sluice: Sluice) -> None:
+    """Only where one was named; and two ways to name namespaces are one too many."""
+    assert sluice() == (0, "", "There are no copies.\n")
+    code, out, err = sluice("shop")
+    assert (code, out) == (2, "")
+    assert "there is no ScopeCopy and no StreamCopy 'shop' in namespace 'team'" in err
+    assert "kubectl get sccp,scopy --all-namespaces" in err
+    assert "in any namespace" in sluice("shop", "-A")[2]
+    assert sluice("-A", "-n", "team")[0] == 2
+
+
+def test_a_running_copy_tells_how_far_it_is(server: FinalizingServer, sluice: Sluice) -> None:
+    """Condition, reason, message, progress, rate, time left, attempts."""
+    put(server, resources.COPY, "orders", status=RUNNING)
+    assert sluice()[1] == (
+        "StreamCopy team/orders: local:in/orders -> local:out/orders\n"
+        "  Ready Unknown (Reconciling), Copying: 12 of 30 streams are copied.\n"
+        "  42% of 100.0 MiB  5.0 MiB/s  ETA 12s  2 attempts  1 failed in a row  "
+        "next at 2026-01-01T00:00:00Z\n"
+    )
+
+
+def test_a_scope_shows_its_streams_and_failed_ones_first(
+    server: FinalizingServer, sluice: Sluice
+) -> None:
+    """With state, size, target and reason; what is over has no rate and no time left."""
+    stopped = StreamResult(stream="late", target="old-late", state=StreamState.STOPPED)
+    body = put(server, resources.SCOPE, "shop", status=PARTLY)
+    publish(server, body, copied("a"), stopped, FAILED)
+    assert sluice()[1] == (
+        "ScopeCopy team/shop: local:in -> local:out\n"
+        "  Ready False, PartiallySucceeded: 1 stream failed.\n"
+        "  1/3 streams  1 failed  1 stopped  100% of 1.0 KiB  1 attempt\n"
+        "  left out: 5 NotSelected, 2 Internal\n"
+        "  key-value tables, not copied: prices, stock\n"
+        "  STATE    STREAM  TARGET    BYTES    REASON\n"
+        "  Failed   gone    old-gone  7 B      SourceNotFound: there is no stream in/gone. "
+        "Check the scope and the stream's name; nothing was made.\n"
+        "  Stopped  late    old-late  0 B\n"
+        "  Copied   a       old-a     1.5 KiB\n"
+    )
+
+
+def test_many_streams_are_counted(server: FinalizingServer, sluice: Sluice) -> None:
+    """Fifty are shown without --all; --failed shows no other; several ConfigMaps are read."""
+    body = put(server, resources.SCOPE, "shop", status=PARTLY)
+    publish(server, body, *(copied(f"s{number:04}") for number in range(1200)), FAILED)
+    out = sluice()[1]
+    assert (out.count("Copied "), out.count("Failed ")) == (49, 1)
+    assert out.endswith("\n  ... and 1,151 more: --all\n")
+    out = sluice("--all")[1]
+    assert (out.count("Copied "), out.count("more")) == (1200, 0)
+    out = sluice("--failed")[1]
+    assert (out.count("Copied "), out.count("Failed "), out.count("more")) == (0, 1, 0)
+
+
+def test_results_that_are_not_whole_are_not_shown(server: FinalizingServer, sluice: Sluice) -> None:
+    """One of the ConfigMaps is gone: nothing is better than a part that looks like all."""
+    body = put(server, resources.SCOPE, "shop", status=PARTLY)
+    publish(server, body, *(copied(f"s{number:04}") for number in range(1200)))
+    names = [name for kind, _, name in server.objects if kind == "ConfigMap"]
+    del server.objects["ConfigMap", "team", names[-1]]
+    assert "Copied " not in sluice()[1]
+
+
+def test_what_the_operator_has_not_looked_at_is_said(
+    server: FinalizingServer, sluice: Sluice
+) -> None:
+    """And what is being deleted."""
+    body = put(server, resources.SCOPE, "shop")
+    body["metadata"]["deletionTimestamp"] = TIME
+    assert sluice()[1] == (
+        "ScopeCopy team/shop (being deleted): local:in -> local:out\n"
+        "  the operator has not looked at it yet\n"
+    )
+
+
+def test_programs_get_all_of_it(server: FinalizingServer, sluice: Sluice) -> None:
+    """The whole status, and every stream whatever their number; with --failed, only those."""
+    body = put(server, resources.SCOPE, "shop", status=PARTLY)
+    publish(server, body, *(copied(f"s{number:04}") for number in range(60)), FAILED)
+    put(server, resources.COPY, "orders", status=RUNNING)
+    code, out, err = sluice("-o", "json")
+    assert (code, err) == (0, "")
+    shop, orders = json.loads(out)
+    assert (shop["kind"], shop["namespace"], shop["name"]) == ("ScopeCopy", "team", "shop")
+    assert shop["status"]["streams"]["failed"] == 1
+    assert [one["state"] for one in shop["streams"]] == ["Failed"] + ["Copied"] * 60
+    assert shop["streams"][0]["trouble"]["reason"] == "SourceNotFound"
+    assert (orders["source"], orders["streams"]) == ("local:in/orders", None)
+    (shop,) = json.loads(sluice("shop", "--failed", "-o", "json")[1])
+    assert [one["stream"] for one in shop["streams"]] == ["gone"]
+
+
+def test_several_sources_are_counted(server: FinalizingServer, sluice: Sluice) -> None:
+    """The first one is named."""
+    body = put(server, resources.COPY, "week")
+    first = body["spec"].pop("source")
+    body["spec"]["sources"] = [first, first | {"stream": "late"}]
+    assert "local:in/orders and 1 more -> local:out/orders" in sluice()[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("contexts: [{name: a, context: {cluster: c, user: u, namespace: team}}]", "team"),
+        ("contexts: [{name: a, context: {cluster: c, user: u}}]", "default"),
+        (None, "default"),
+    ],
+    ids=["named", "not named", "no file"],
+)
+def test_the_namespace_is_that_of_the_context(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, expected: str
+) -> None:
+    """Of KUBECONFIG, or default."""
+    file = tmp_path / "config"
+    if text is not None:
+        clusters = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]"
+        file.write_text(f"current-context: a\n{clusters}\n{text}\n")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    monkeypatch.setattr("kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    assert context.current_namespace() == expected
+
+
+def test_a_pod_works_in_its_own_namespace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Which its service account tells."""
+    file = tmp_path / "namespace"
+    file.write_text("sluice-system")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(context, "POD_NAMESPACE", file)
+    assert context.current_namespace() == "sluice-system"
