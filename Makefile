@@ -43,7 +43,7 @@ classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh
 	@$(BIN)/python hack/classes.py
 
-bench: ## Measure against the official Java client, and the operator (ONLY=operator, ONLY=engine)
+bench: ## Measure against the official Java client, and the operator (ONLY=operator, scopes or engine)
 	@hack/bootstrap.sh
 	@PYTHONPATH=hack:tests $(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 
