@@ -31,6 +31,7 @@ WORKDIR /src
 COPY pyproject.toml uv.lock docker/unused-jars ./
 # The lock says what and with which hashes, pip fetches it by its own configuration. PySpark comes
 # as a source package of ready-made parts; all others as wheels, so no compiler is needed.
+# Of Arrow, archives need what reads and writes Parquet; each of its wheels has some files three times.
 # Compiled files are not checked against their source: the image does not change.
 RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requirements.txt \
  && cd /opt/sluice/lib/python3.11/site-packages \
@@ -39,7 +40,10 @@ RUN /opt/tools/bin/uv export -q --frozen --no-dev --no-emit-project -o requireme
       --target . -r /src/requirements.txt \
  && grep -v '^#' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
  && rm -rf bin pyspark/data pyspark/examples pyspark/jars/connect-repl pyspark/python pyspark/sbin \
- && find . -name '*.pyi' -delete \
+ && rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests zstandard/_cffi* \
+      pyarrow/_flight* pyarrow/libarrow_flight* pyarrow/libarrow_python_flight* \
+      pyarrow/_s3fs* pyarrow/libarrow_s3* pyarrow/lib*.so.*.*.* \
+ && find . \( -name '*.pyi' -o -name '*.px[di]' -o -name '*.pyx' \) -delete \
  && echo /opt/sluice/app >sluice.pth \
  && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash .
 

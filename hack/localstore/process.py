@@ -64,7 +64,15 @@ class Process:
         self._child = child
 
     @classmethod
-    def spawn(cls, name: str, command: Sequence[str], *, log: Path, tethered: bool) -> Self:
+    def spawn(
+        cls,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        tethered: bool,
+        environment: Mapping[str, str] | None = None,
+    ) -> Self:
         """Starts a process.
 
         Args:
@@ -72,11 +80,12 @@ class Process:
             command: Program and arguments.
             log: File that its output is appended to.
             tethered: Whether it must not outlive this interpreter, however that ends.
+            environment: Variables to add to ours.
 
         Returns:
             The process.
         """
-        child = spawn(command, log=log, tethered=tethered)
+        child = spawn(command, log=log, tethered=tethered, environment=environment)
         if not tethered:
             _left_running[child.pid] = child
         return cls(name=name, pid=child.pid, started=_start(child.pid) or 0, log=log, child=child)

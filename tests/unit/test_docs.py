@@ -27,15 +27,16 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert anchor in slugs, f"{document.name}: no place {anchor} in {path.name}"
 
 
-def test_claims_of_the_protocol_name_tests_that_exist() -> None:
-    """Each function that docs/protocol.md names beside a file is defined in that file."""
-    document = ROOT / "docs" / "protocol.md"
+@pytest.mark.parametrize("name", ["protocol.md", "archive-format.md"])
+def test_claims_name_tests_that_exist(name: str) -> None:
+    """Each function that a page of claims names beside a file is defined in that file."""
+    document = ROOT / "docs" / name
     claims = [
-        (name, target)
+        (claim, target)
         for text, target, _ in LINK.findall(document.read_text())
-        if (name := text.strip("`")) != text
+        if (claim := text.strip("`")) != text
     ]
     assert len(claims) > 15
-    for name, target in claims:
+    for claim, target in claims:
         path = (document.parent / target).resolve()
-        assert f"def {name}(" in path.read_text() or path.stem == name, f"{name} in {target}"
+        assert f"def {claim}(" in path.read_text() or path.stem == claim, f"{claim} in {target}"

@@ -26,7 +26,10 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── AbortRefused              publishing has begun, the copy can only be finished
     │   ├── ReaderGroupNotFound       no such reader group, or not one of the source
     │   ├── ReaderGroupBusy           readers of the group are online
-    │   └── ReaderGroupExists         the reader group is there and began somewhere else
+    │   ├── ReaderGroupExists         the reader group is there and began somewhere else
+    │   ├── ArchiveNotFound           no archive there, or no such run of it
+    │   ├── ArchiveUnsupported        a later version wrote it
+    │   └── TooManyEvents             more events than may become objects
     ├── BackendError              the store answered, and the answer was no
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
     │   │   └── StoreTimeout          no answer before the deadline                 (retryable)
@@ -38,6 +41,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── StoreRejected             a status that the caller did not expect
     │   ├── ProtocolError             bytes that are not the store's protocol
     │   ├── ScopeNotFound, StreamNotFound, StreamNotSealed, ScopeNotEmpty
+    │   ├── ArchiveMoved              another run was recorded in the archive      (retryable)
     │   └── SegmentError              about one segment
     │       ├── NoSuchSegment, SegmentExists, SegmentSealed, SegmentTruncated
     │       ├── WrongHost             another server owns the segment               (retryable)
@@ -65,11 +69,13 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── SourceKept                a moved stream was not deleted, as it is not as it was copied
     │   ├── JournalDamaged            what drivers wrote down of the copy cannot be read
     │   ├── EventsDamaged             a segment's bytes are no events
-    │   └── DigestMismatch            staged bytes differ from the source's
+    │   ├── DigestMismatch            staged bytes differ from the source's
+    │   └── ArchiveDamaged            an archive is not what its manifest says
     └── CopyAborted               somebody aborted this copy while it ran
 """
 
 from sluice.errors.backend import (
+    ArchiveMoved,
     AuthenticationFailed,
     BackendError,
     ConditionFailed,
@@ -106,6 +112,7 @@ from sluice.errors.infrastructure import (
 )
 from sluice.errors.integrity import (
     UNDECIDED,
+    ArchiveDamaged,
     DigestMismatch,
     EventsDamaged,
     IntegrityError,
@@ -128,6 +135,8 @@ from sluice.errors.scheduling import (
 from sluice.errors.spec import (
     AbortRefused,
     AccessDenied,
+    ArchiveNotFound,
+    ArchiveUnsupported,
     CutInsideEvent,
     InvalidSpec,
     OwnerForbidden,
@@ -146,6 +155,7 @@ from sluice.errors.spec import (
     TargetExists,
     TargetScopeNotFound,
     TargetSealed,
+    TooManyEvents,
 )
 
 __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md has them
@@ -171,6 +181,9 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "ReaderGroupNotFound",
     "ReaderGroupBusy",
     "ReaderGroupExists",
+    "ArchiveNotFound",
+    "ArchiveUnsupported",
+    "TooManyEvents",
     "BackendError",
     "StoreUnavailable",
     "StoreTimeout",
@@ -185,6 +198,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "StreamNotFound",
     "StreamNotSealed",
     "ScopeNotEmpty",
+    "ArchiveMoved",
     "SegmentError",
     "NoSuchSegment",
     "SegmentExists",
@@ -216,6 +230,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "JournalDamaged",
     "EventsDamaged",
     "DigestMismatch",
+    "ArchiveDamaged",
     "CopyAborted",
     "UNDECIDED",
 ]

@@ -88,6 +88,12 @@ class ScopeNotEmpty(BackendError):
     """Only an empty scope can be deleted."""
 
 
+class ArchiveMoved(BackendError):
+    """Somebody else recorded something in the archive meanwhile."""
+
+    retryable = True
+
+
 class SegmentError(BackendError):
     """The store refused something about one segment.
 

@@ -68,3 +68,21 @@ class DigestMismatch(IntegrityError):
     """Staged bytes differ from the source's; nothing was published."""
 
     default_remedy = "Run again to copy anew; if it happens twice, check the store's disks."
+
+
+class ArchiveDamaged(IntegrityError):
+    """An archive's bytes are not what its manifest says, or are not there.
+
+    Args:
+        message: what is wrong.
+        name: of the object that is damaged or missing.
+    """
+
+    default_remedy = (
+        "Put the objects back as they were, from a copy of the archive; a run that does not list "
+        "them is not concerned and can be restored."
+    )
+
+    def __init__(self, message: str, *, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name

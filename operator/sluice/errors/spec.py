@@ -130,3 +130,21 @@ class ReaderGroupExists(SpecError):
     default_remedy = (
         "Give it another name with --as, or delete that group if nobody needs it; it is untouched."
     )
+
+
+class ArchiveNotFound(SpecError):
+    """There is no archive at the path, or it has no such run."""
+
+    default_remedy = "Check the store, the path and the run."
+
+
+class ArchiveUnsupported(SpecError):
+    """The archive was written by a later version of Sluice, in a way that this one cannot read."""
+
+    default_remedy = "Use a version of Sluice that is as new as the one that wrote the archive."
+
+
+class TooManyEvents(SpecError):
+    """The stream has more events than may become objects of their own."""
+
+    default_remedy = "Raise spec.maxEvents, or take the format Segments or Parquet."

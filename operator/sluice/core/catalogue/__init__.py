@@ -7,6 +7,7 @@ from both.
 
 from sluice.core.catalogue.failures import (
     ABSTRACT,
+    OF_ARCHIVES,
     OF_COMMANDS,
     PAGE,
     Failure,
@@ -21,6 +22,7 @@ __all__ = [
     "ABSTRACT",
     "METRICS",
     "NORMAL",
+    "OF_ARCHIVES",
     "OF_COMMANDS",
     "OUTCOMES",
     "PAGE",

@@ -61,6 +61,17 @@ ABSTRACT: Final = frozenset(
 OF_COMMANDS: Final = frozenset({"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists"})
 """What only the command line comes to, so no condition says it either."""
 
+OF_ARCHIVES: Final = frozenset(
+    {
+        "ArchiveNotFound",
+        "ArchiveUnsupported",
+        "TooManyEvents",
+        "ArchiveMoved",
+        "ArchiveDamaged",
+    }
+)
+"""What only an archive comes to. No kind of resource makes or reads archives."""
+
 _SAID_BY_STORES: Final = frozenset(
     {
         "InvalidSpec",
@@ -135,7 +146,7 @@ def failures() -> tuple[Failure, ...]:
                 waits=name in _WAITED_FOR,
             )
             for name, cls in _ERRORS.items()
-            if name not in ABSTRACT | OF_COMMANDS
+            if name not in ABSTRACT | OF_COMMANDS | OF_ARCHIVES
         ),
         *_DRIVERS_OWN,
     )

@@ -1,0 +1,1 @@
+"""Archives of streams: object stores, formats, what is recorded, and whether it is still so."""

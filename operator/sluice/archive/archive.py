@@ -1,0 +1,182 @@
+"""An archive: the runs that its head lists, and how one more is recorded.
+
+Nothing of a run can be seen before a head lists it, and a head is made in one step, under a number
+that nobody has taken. So an archive is whole after a crash anywhere, of anybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from sluice.core.archive.documents import MOST_BYTES, decode, encode
+from sluice.core.archive.head import Head, RunEntry
+from sluice.core.archive.manifest import Manifest, Parent
+from sluice.core.archive.names import HEADS, RunName, head_name, head_number
+from sluice.errors import ArchiveDamaged, ArchiveMoved, ArchiveNotFound, InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.archive.objects import Objects
+
+
+class Archive:
+    """An archive in an object store.
+
+    Args:
+        objects: where all that is in it lies.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+
+    def head(self) -> Head | None:
+        """The head that counts; None where there is no archive yet.
+
+        Raises:
+            ArchiveDamaged: it cannot be read.
+            ArchiveUnsupported: a later version wrote it.
+        """
+        numbers = [
+            number
+            for one in self.objects.list(HEADS)
+            if (number := head_number(one.name)) is not None
+        ]
+        if not numbers:
+            return None
+        name = head_name(numbers[-1])
+        data = self.objects.get(name, 0, MOST_BYTES + 1)
+        if data is None:
+            raise ArchiveDamaged(f"{name} is missing", name=name)
+        head = decode(Head, data[:MOST_BYTES], name=name)
+        if head.number != numbers[-1]:
+            raise ArchiveDamaged(f"{name} is head {head.number}", name=name)
+        return head
+
+    def manifest(self, entry: RunEntry) -> Manifest:
+        """A run's manifest, if it is the one that the head lists.
+
+        Raises:
+            ArchiveDamaged: it is missing, another one, or contradicts itself.
+            ArchiveUnsupported: a later version wrote it.
+        """
+        name = entry.name
+        data = self.objects.get(name, 0, entry.size + 1)
+        if data is None:
+            raise ArchiveDamaged(f"{name} is missing", name=name)
+        if len(data) != entry.size or hashlib.sha256(data).hexdigest() != entry.sha256:
+            raise ArchiveDamaged(f"{name} holds other bytes than the head says", name=name)
+        manifest = decode(Manifest, _unpacked(data, name), name=name)
+        if _entry(manifest, data, verified=entry.verified) != entry:
+            raise ArchiveDamaged(f"{name} is of another run than the head says", name=name)
+        return manifest
+
+    def record(self, manifest: Manifest, on: Head | None, *, verified: bool) -> Head:
+        """Record a run, whose objects are all there. It can be restored from then on.
+
+        Recording the same run on the same head once more changes nothing.
+
+        Args:
+            manifest: of the run, made with the `place` that it has after this head.
+            on: the head that it follows.
+            verified: whether all that it adds was read back.
+
+        Raises:
+            ArchiveMoved: another run was recorded meanwhile; nothing changed.
+        """
+        if (manifest.run, manifest.parent) != place(on):
+            raise ArchiveMoved(f"run {manifest.run} does not follow the head that was looked at")
+        data = zstandard.ZstdCompressor(write_checksum=True).compress(encode(manifest))
+        entry = _entry(manifest, data, verified=verified)
+        self.objects.put(entry.name, data)
+        return self._move(on, (*(on.runs if on else ()), entry), entry)
+
+    def forget(self, runs: Sequence[int], on: Head) -> Head:
+        """Let go of runs, which cannot be restored from then on. Their objects stay until swept.
+
+        Args:
+            runs: by number; the last one of the head cannot be among them.
+            on: the head that lists them.
+
+        Raises:
+            ArchiveMoved: something was recorded meanwhile; nothing changed.
+            InvalidSpec: the last run is among them.
+        """
+        kept = tuple(one for one in on.runs if one.run not in runs)
+        if kept[-1:] != on.runs[-1:]:
+            raise InvalidSpec("the last run of an archive is never let go", field="run")
+        return self._move(on, kept, on.runs[-1])
+
+    def _move(self, on: Head | None, runs: tuple[RunEntry, ...], mine: RunEntry) -> Head:
+        """Make the next head."""
+        head = Head(number=(on.number if on else 0) + 1, runs=runs)
+        name, data = head_name(head.number), encode(head)
+        # Where an answer was lost, ours may be there already.
+        if not self.objects.put_new(name, data) and self.objects.get(name) != data:
+            raise ArchiveMoved(f"{name} was made by somebody else meanwhile")
+        # Heads are swept long after they count. Whoever was stopped for as long makes an old one
+        # again: then it is not among those that the last one knows of.
+        last = self.head()
+        if last is None or (last.number > head.number and mine not in last.runs):
+            raise ArchiveMoved(f"{name} was made too late: the archive has gone on")
+        return head
+
+
+def place(on: Head | None) -> tuple[int, Parent | None]:
+    """The number and the parent of a run that follows a head."""
+    if on is None:
+        return 1, None
+    last = on.runs[-1]
+    return on.number + 1, Parent(run=last.run, sha256=last.sha256)
+
+
+def find_run(head: Head, *, run: int | None = None, until: int | None = None) -> RunEntry:
+    """The run to read.
+
+    Args:
+        head: of the archive.
+        run: its number; None for the last one.
+        until: the last one of those that hold the stream up to this time, in ms, or an earlier one.
+
+    Raises:
+        ArchiveNotFound: there is none.
+    """
+    entries = [
+        one
+        for one in head.runs
+        if (run is None or one.run == run) and (until is None or one.time <= until)
+    ]
+    if entries:
+        return entries[-1]
+    there = ", ".join(str(one.run) for one in head.runs[-10:])
+    raise ArchiveNotFound(
+        f"there is no such run; the archive has {'...' if len(head.runs) > 10 else ''}{there}"  # noqa: PLR2004 - for people
+    )
+
+
+def _entry(manifest: Manifest, data: bytes, *, verified: bool) -> RunEntry:
+    """A run as a head lists it."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    return RunEntry(
+        run=manifest.run,
+        name=str(RunName(manifest.run, sha256)),
+        size=len(data),
+        sha256=sha256,
+        time=manifest.end.time,
+        bytes=manifest.bytes,
+        events=manifest.events,
+        verified=verified,
+    )
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    """A manifest's JSON. What would be longer than any manifest is not unpacked."""
+    try:
+        if not 0 <= zstandard.frame_content_size(data) <= MOST_BYTES:
+            raise ArchiveDamaged(f"{name} is no manifest: it would be too long", name=name)
+        return zstandard.ZstdDecompressor().decompress(data)
+    except zstandard.ZstdError as error:
+        raise ArchiveDamaged(f"{name} is damaged: {error}", name=name) from None

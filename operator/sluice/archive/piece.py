@@ -1,0 +1,85 @@
+"""What a writer of any format is given, and how it cuts it into objects."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.archive.manifest import StoredObject
+from sluice.core.archive.names import DataName
+from sluice.core.digest import CHUNK
+from sluice.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sluice.archive.objects import Buffer, Objects
+    from sluice.core.archive.events import Tally
+    from sluice.core.archive.names import Format
+
+OBJECT: Final = 8 * CHUNK
+"""Bytes of a segment in an object. Objects end at multiples of it, or with the event there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Bytes of a segment that are written by one task, one after the other: [start, end).
+
+    Attributes:
+        epoch: of the segment, as the archive counts.
+        segment: its id.
+        start: first offset.
+        end: offset after the last one.
+        whole: whether it begins with an event. Only the format Segments can do without; it does
+            not count events then.
+        source: the segment's full name, as event pointers of the source have it.
+    """
+
+    epoch: int
+    segment: int
+    start: int
+    end: int
+    whole: bool = True
+    source: str = ""
+
+    def checked(self, blocks: Iterable[memoryview]) -> Iterator[memoryview]:
+        """The blocks, which have to be as many bytes as the piece has."""
+        at = self.start
+        for block in blocks:
+            at += len(block)
+            if at > self.end:
+                break
+            yield block
+        if at != self.end:
+            raise ProtocolError(
+                f"segment {self.segment} gave {at - self.start} bytes and more from offset "
+                f"{self.start} on, and {self.end - self.start} were asked for"
+            )
+
+    def put(
+        self, objects: Objects, form: Format, data: Buffer, *, start: int, end: int, tally: Tally
+    ) -> StoredObject:
+        """Put an object under its name.
+
+        Args:
+            objects: where.
+            form: what it is.
+            data: its bytes.
+            start: the first offset of the segment in it.
+            end: the offset after the last one.
+            tally: its events.
+        """
+        sha256 = hashlib.sha256(data).hexdigest()
+        name = str(DataName(self.epoch, self.segment, start, end, sha256, form))
+        objects.put(name, data)
+        return StoredObject(
+            name=name,
+            size=len(data),
+            sha256=sha256,
+            start=start,
+            end=end,
+            events=tally.events,
+            first=tally.first,
+            last=tally.last,
+        )

@@ -1,0 +1,294 @@
+"""A bucket as an object store, through obstore.
+
+Requests are bounded in bytes, so each has a deadline as a whole. Objects are put in one request:
+a multipart upload that somebody is killed in would stay, and cost, where no listing shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import S3Store
+
+from sluice.archive.objects import Found
+from sluice.errors import (
+    AuthenticationFailed,
+    PermissionDenied,
+    SluiceError,
+    StoreBusy,
+    StoreRejected,
+    StoreTimeout,
+    StoreUnavailable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from obstore import GetOptions
+    from obstore.store import ClientConfig, S3Config
+
+    from sluice.archive.objects import Buffer
+    from sluice.config import StoreTimeouts
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+_SLOWEST: Final = 1 << 20
+"""Bytes per second below which a transfer of the largest object comes to its deadline."""
+
+_LARGEST: Final = 192 << 20
+"""Bytes in the largest objects."""
+
+_AT_ONCE: Final = 32
+"""Small objects that are on their way at a time."""
+
+_BATCH: Final = 512
+"""Small objects that are taken from an iterator at a time."""
+
+_TRIES: Final = 2
+"""How often a request is repeated at once; after that the caller decides."""
+
+_NO_USER: Final = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "XAdminUserNotFound",
+}
+_KINDS: Final[dict[int, type[SluiceError]]] = {
+    401: AuthenticationFailed,
+    403: PermissionDenied,
+    409: StoreBusy,
+    429: StoreBusy,
+    503: StoreBusy,
+}
+_REMEDIES: Final[dict[type[SluiceError], str]] = {
+    PermissionDenied: "Let the user list, read, write and delete objects of this bucket."
+}
+_NO_RANGE: Final = 416
+_SERVER: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """Where objects are.
+
+    Attributes:
+        name: of the bucket.
+        prefix: before all names, without a slash at its end; empty for none.
+        endpoint: the URL of a store that is not Amazon's.
+        region: the bucket's.
+        ca: certificates in PEM that the store's is trusted by, besides the system's.
+    """
+
+    name: str
+    prefix: str = ""
+    endpoint: str | None = None
+    region: str = "us-east-1"
+    ca: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Keys:
+    """Who we are. Neither part appears in a repr, so neither does in logs."""
+
+    access: str = field(repr=False)
+    secret: str = field(repr=False)
+
+
+class S3Objects:
+    """`Objects` in a bucket, below a prefix.
+
+    Args:
+        bucket: where.
+        keys: as whom; None for what the environment of the process offers.
+        timeouts: of requests: `connect`, and `call` for a small one.
+    """
+
+    def __init__(self, bucket: Bucket, *, keys: S3Keys | None, timeouts: StoreTimeouts) -> None:
+        self._bucket = bucket
+        self._store = S3Store(
+            bucket.name,
+            prefix=bucket.prefix or None,
+            config=_config(bucket, keys),
+            client_options=_options(bucket, timeouts),
+            retry_config={
+                "max_retries": _TRIES,
+                "retry_timeout": timedelta(seconds=timeouts.call),
+            },
+        )
+
+    def __repr__(self) -> str:
+        """The class and the place; never a key."""
+        place = f"{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
+        return f"{type(self).__name__}({f's3://{place}'!r})"
+
+    def put(self, name: str, data: Buffer) -> None:
+        """Make an object, or replace it."""
+        with self._told(name):
+            obstore.put(self._store, name, data, use_multipart=False)
+
+    def put_new(self, name: str, data: Buffer) -> bool:
+        """Make an object; False when there is one of that name."""
+        with self._told(name):
+            try:
+                obstore.put(self._store, name, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+        return True
+
+    def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
+        """Make or replace many small objects."""
+        for _ in self._side_by_side(lambda item: self.put(*item), items):
+            pass
+
+    def look(self, name: str) -> Found | None:
+        """What is known of an object; None when there is none."""
+        with self._told(name):
+            try:
+                found = obstore.head(self._store, name)
+            except FileNotFoundError as error:
+                _only_missing(error)
+                return None
+            return Found(name, found["size"], _ms(found["last_modified"].timestamp()))
+
+    def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
+        """The bytes [start, end) of an object; None when there is none."""
+        if end is not None and end <= start:
+            return b"" if self.look(name) else None
+        with self._told(name):
+            try:
+                if end is None and not start:
+                    return bytes(obstore.get(self._store, name).bytes())
+                if end is None:
+                    rest: GetOptions = {"range": {"offset": start}}
+                    return bytes(obstore.get(self._store, name, options=rest).bytes())
+                return bytes(obstore.get_range(self._store, name, start=start, end=end))
+            except FileNotFoundError as error:
+                _only_missing(error)
+                return None
+            except BaseError as error:
+                if _Answer.of(error).status == _NO_RANGE:
+                    return b""
+                raise
+
+    def get_many(self, names: Sequence[str]) -> list[bytes | None]:
+        """Many small objects at once, in the order of `names`."""
+        return list(self._side_by_side(self.get, names))
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+        """The objects in a folder and below it, in the order of their whole names."""
+        with self._told(prefix):
+            pages = obstore.list(
+                self._store, prefix.rstrip("/") or None, offset=after or None, chunk_size=1000
+            )
+            for page in pages:
+                for one in page:
+                    yield Found(one["path"], one["size"], _ms(one["last_modified"].timestamp()))
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete objects; those that are not there are fine."""
+        with self._told(names[0] if names else ""):
+            obstore.delete(self._store, list(names))
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """Raise what the library says as an error of the tree."""
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise _Answer.of(error).told(f"{self!r}, {name or 'listing'}") from None
+
+    @staticmethod
+    def _side_by_side(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+        """What comes of each item, in their order."""
+        source = iter(items)
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="objects") as pool:
+            while batch := list(islice(source, _BATCH)):
+                yield from pool.map(act, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an error of the library tells of the server's answer; it has a text only.
+
+    Attributes:
+        status: HTTP's; None without an answer.
+        code: the store's own word.
+        message: the store's own sentence, or the first line of the library's.
+        late: whether there was no answer in time.
+    """
+
+    status: int | None
+    code: str
+    message: str
+    late: bool
+
+    @classmethod
+    def of(cls, error: Exception) -> _Answer:
+        """Read it out of an error. The whole text is never passed on: it is a page long."""
+        text = str(error)
+        status = re.search(r"status code: (\d{3})", text)
+        code = re.search(r"<Code>(\w+)</Code>", text)
+        said = re.search(r"<Message>([^<]*)</Message>", text)
+        cause = re.findall(r'(?:message|error): "([^"]*)"', text)
+        first = text.partition("\n")[0].partition(": <?xml")[0]
+        return cls(
+            int(status[1]) if status else None,
+            code[1] if code else "",
+            said[1] if said else ": ".join([first, *cause[-1:]]),
+            "kind: Timeout" in text,
+        )
+
+    def told(self, what: str) -> SluiceError:
+        """The error of the tree."""
+        text = f"{what}: {self.code + ', ' if self.code else ''}{self.message}"
+        if self.status is None:
+            return (StoreTimeout if self.late else StoreUnavailable)(text)
+        if self.code in _NO_USER:
+            return AuthenticationFailed(text)
+        if self.code == "NoSuchBucket":
+            return StoreRejected(text, remedy="Make the bucket first, or correct its name.")
+        kind = _KINDS.get(self.status)
+        if kind is None:
+            kind = StoreUnavailable if self.status >= _SERVER else StoreRejected
+        return kind(text, remedy=_REMEDIES.get(kind))
+
+
+def _only_missing(error: FileNotFoundError) -> None:
+    """Raise the error where it is not an object that is missing, but the bucket or the user."""
+    if _Answer.of(error).code not in {"", "NoSuchKey"}:
+        raise error
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _config(bucket: Bucket, keys: S3Keys | None) -> S3Config:
+    config: S3Config = {"region": bucket.region}
+    if bucket.endpoint:
+        config["endpoint"] = bucket.endpoint
+    if keys:
+        config["access_key_id"] = keys.access
+        config["secret_access_key"] = keys.secret
+    return config
+
+
+def _options(bucket: Bucket, timeouts: StoreTimeouts) -> ClientConfig:
+    options: ClientConfig = {
+        "connect_timeout": timedelta(seconds=timeouts.connect),
+        "timeout": timedelta(seconds=timeouts.call + _LARGEST / _SLOWEST),
+        "allow_http": (bucket.endpoint or "").startswith("http://"),
+    }
+    if bucket.ca:
+        options["root_certificate"] = bucket.ca
+    return options

@@ -1,0 +1,161 @@
+"""Sweeping: deleting what no run needs.
+
+What the runs of the head list stays, and so does what a run lists that somebody reads. Of the rest
+only what is older than the grace time is deleted: it is left over from runs that were let go, or
+that were never recorded. Nobody writes meanwhile, so nothing that is deleted can be listed later.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from sluice.archive.directory import PARTIAL
+from sluice.archive.leases import Lease
+from sluice.core.archive.lease import GRACE, LEAST_GRACE, Work
+from sluice.core.archive.names import (
+    DATA,
+    EVENTS,
+    HEADS,
+    RUNS,
+    Format,
+    head_name,
+    head_number,
+    read_data,
+    read_event,
+    read_run,
+)
+from sluice.errors import ArchiveNotFound, InvalidSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sluice.archive.archive import Archive
+    from sluice.archive.objects import Found
+    from sluice.core.archive.head import Head, RunEntry
+
+_BATCH: Final = 500
+"""Objects that are deleted at a time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Swept:
+    """What was deleted, or would be.
+
+    Attributes:
+        objects: how many.
+        bytes: in them.
+        runs: the numbers of those that are gone for good.
+    """
+
+    objects: int = 0
+    bytes: int = 0
+    runs: set[int] = field(default_factory=set)
+
+
+def sweep(
+    archive: Archive,
+    *,
+    grace: float = GRACE,
+    dry: bool = False,
+    told: Callable[[Found], None] | None = None,
+) -> Swept:
+    """Delete what no run needs. It can be stopped anywhere, and done again.
+
+    Args:
+        archive: where.
+        grace: seconds that an object stays at least; the same for everybody.
+        dry: delete nothing, only tell.
+        told: of each object that is, or would be, deleted.
+
+    Raises:
+        ArchiveNotFound: there is no archive, so it is not known what is needed.
+        ArchiveDamaged: a manifest cannot be read, likewise.
+        StoreBusy: somebody writes, or this took so long that somebody may have begun to.
+        InvalidSpec: the grace time is too short to be safe.
+    """
+    if grace < LEAST_GRACE:
+        raise InvalidSpec(f"a grace time of {grace:.0f} s is too short", field="grace")
+    swept = Swept()
+    work = Work.READ if dry else Work.SWEEP
+    with Lease(archive.objects, uuid4().hex, work, grace=grace) as lease:
+        # The head before the leases: whoever reads a run took a lease before the head was asked
+        # whether it still lists the run.
+        head = archive.head()
+        if head is None:
+            raise ArchiveNotFound("there is no archive here")
+        leases = lease.look()
+        needed = _Needed(archive, head, {one.run for one in leases.held if one.run})
+        before = leases.now - round(grace * 1000)
+        batch: list[str] = []
+        for found in _all(archive):
+            if found.modified >= before or needed.has(found.name):
+                continue
+            swept.objects += 1
+            swept.bytes += found.size
+            if run := read_run(found.name):
+                swept.runs.add(run.run)
+            if told:
+                told(found)
+            batch.append(found.name)
+            if len(batch) == _BATCH:
+                _delete(archive, lease, batch, dry=dry)
+                batch = []
+        _delete(archive, lease, [*batch, *leases.over], dry=dry)
+    return swept
+
+
+def _all(archive: Archive) -> Iterator[Found]:
+    """Everything that can be swept. Manifests come after what they list, so a rest is known of."""
+    for folder in (EVENTS, DATA, RUNS, HEADS, PARTIAL):
+        yield from archive.objects.list(folder)
+
+
+def _delete(archive: Archive, lease: Lease, names: list[str], *, dry: bool) -> None:
+    lease.renew()
+    if not dry:
+        archive.objects.delete(names)
+
+
+class _Needed:
+    """What runs list.
+
+    Args:
+        archive: where they are.
+        head: whose runs are needed.
+        read: the runs that are needed besides.
+    """
+
+    def __init__(self, archive: Archive, head: Head, read: set[RunEntry]) -> None:
+        self._names = {head_name(head.number)}
+        self._indices: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for entry in {*head.runs, *read}:
+            self._add(archive, entry)
+        for indices in self._indices.values():
+            indices.sort()
+
+    def has(self, name: str) -> bool:
+        """Whether an object is needed, or is none of an archive's and so none of our business."""
+        if name in self._names:
+            return True
+        if event := read_event(name):
+            # An event is needed if a needed index has its place.
+            indices = self._indices.get((event.epoch, event.segment), [])
+            at = bisect_right(indices, (event.offset, 1 << 63)) - 1
+            return at >= 0 and event.offset < indices[at][1]
+        known = (read_data(name), read_run(name), head_number(name))
+        return known == (None, None, None) and not name.startswith(PARTIAL)
+
+    def _add(self, archive: Archive, entry: RunEntry) -> None:
+        self._names.add(entry.name)
+        manifest = archive.manifest(entry)
+        for segment in manifest.segments:
+            for stretch in segment.stretches:
+                for one in stretch.objects:
+                    if manifest.format is Format.EVENT_OBJECTS and one.name not in self._names:
+                        place = (segment.epoch, segment.id)
+                        self._indices[place].append((one.start, one.end))
+                    self._names.add(one.name)

@@ -1,0 +1,62 @@
+"""Heads: which runs an archive has. A change of that is a new head, made under the next number."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sluice.core.archive.documents import Document
+from sluice.core.archive.manifest import Count, Sha256
+from sluice.core.archive.names import RunName, read_run
+from sluice.core.model import Frozen
+
+
+class RunEntry(Frozen):
+    """A run that can be restored, as a head lists it.
+
+    Attributes:
+        run: its number.
+        name: of its manifest's object.
+        size: of that object.
+        sha256: of that object's bytes.
+        time: up to when it holds the stream, in ms.
+        bytes: of the source that it holds.
+        events: that it holds; None where some bytes are none.
+        verified: whether all that the run added was read back before it was recorded.
+    """
+
+    run: Annotated[int, Field(ge=1)]
+    name: str
+    size: Count
+    sha256: Sha256
+    time: Count
+    bytes: Count
+    events: Count | None = None
+    verified: bool = False
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if read_run(self.name) != RunName(self.run, self.sha256):
+            raise ValueError(f"{self.name} is not the name of run {self.run}")
+        return self
+
+
+class Head(Document):
+    """What an archive is: the runs that it has. The head with the highest number counts.
+
+    Attributes:
+        number: counts up with every change.
+        runs: by number; never none, since the last run is not let go.
+    """
+
+    kind: Literal["sluice.dev/archive-head"] = "sluice.dev/archive-head"
+    number: Annotated[int, Field(ge=1, lt=1 << 63)]
+    runs: tuple[RunEntry, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        numbers = [one.run for one in self.runs]
+        if numbers != sorted(set(numbers)) or numbers[-1] > self.number:
+            raise ValueError("the runs are not in order, each once, none later than the head")
+        return self

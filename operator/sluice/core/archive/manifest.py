@@ -1,0 +1,296 @@
+"""Manifests: what a run of an archive holds, as an immutable value that stands for itself.
+
+A manifest lists every object of its run with size and SHA-256, those of earlier runs too, so one
+run can be read, verified and restored with nothing but its manifest. It is JSON; who reads it
+checks that it is consistent before anything is done with it. `docs/archive-format.md` specifies it.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sluice.core.archive.documents import Document
+from sluice.core.archive.names import DataName, Format
+from sluice.core.digest import chunks
+from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Offset = Annotated[int, Field(ge=0, lt=1 << 63)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class StoredObject(Frozen):
+    """A data object: the bytes [start, end) of a segment.
+
+    Attributes:
+        name: in the archive.
+        size: of the object, in bytes.
+        sha256: of the object's bytes, in hexadecimal digits.
+        start: first offset of the segment in it.
+        end: offset after the last one.
+        events: how many begin in it; None where the segment's bytes are no events.
+        first: where the first one begins; None without any.
+        last: where the last one begins; None without any.
+    """
+
+    name: str
+    size: Count
+    sha256: Sha256
+    start: Offset
+    end: Offset
+    events: Count | None = None
+    first: Offset | None = None
+    last: Offset | None = None
+
+
+class Stretch(Frozen):
+    """Bytes of a segment that follow one another, [start, end), in objects that do so too.
+
+    Attributes:
+        start: first offset.
+        end: offset after the last one.
+        events: in it; None where its bytes are no events.
+        digests: SHA-256 of its chunks (`core.digest`), one after the other, in hexadecimal digits.
+        objects: that hold it, by offsets.
+    """
+
+    start: Offset
+    end: Offset
+    events: Count | None = None
+    digests: str = Field(pattern=r"^([0-9a-f]{64})+$")
+    objects: tuple[StoredObject, ...] = Field(min_length=1)
+
+    @property
+    def chunk_digests(self) -> dict[int, bytes]:
+        """SHA-256 of each chunk, by its number."""
+        raw = bytes.fromhex(self.digests)
+        numbers = chunks(self.start, self.end)
+        return {chunk: raw[i * 32 : i * 32 + 32] for i, chunk in enumerate(numbers)}
+
+
+class Gap(Frozen):
+    """Bytes of a segment that were to be archived and could not be, [start, end).
+
+    Attributes:
+        start: first offset.
+        end: offset after the last one.
+        reason: one CamelCase word, as `SourceTruncated`.
+        run: the run that found it.
+    """
+
+    start: Offset
+    end: Offset
+    reason: str = Field(pattern=r"^[A-Z][A-Za-z]{0,62}$")
+    run: Count
+
+
+class ArchivedSegment(Frozen):
+    """What is archived of a segment: the bytes [start, end), but for the gaps.
+
+    Attributes:
+        epoch: which scale event made it, counted from the first run's beginning on: 0 for those
+            that the archive begins with. A segment keeps it in all runs.
+        id: the segment's id in the source.
+        keys: the keys that it takes.
+        created: its creation time in ms; with the id it is the source's identity.
+        start: first offset that was asked for.
+        end: offset after the last one; `start` where it is empty.
+        sealed: whether it takes no more bytes.
+        stretches: what there is, by offsets.
+        gaps: what there is not, by offsets.
+    """
+
+    epoch: Annotated[int, Field(ge=0, lt=1 << 32)]
+    id: Offset
+    keys: KeyRange
+    created: Count
+    start: Offset
+    end: Offset
+    sealed: bool
+    stretches: tuple[Stretch, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes archived."""
+        return sum(one.end - one.start for one in self.stretches)
+
+    @property
+    def events(self) -> int | None:
+        """Events archived; None where some bytes are none."""
+        counts = [one.events for one in self.stretches]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+
+class CutOffset(Frozen):
+    """A segment's offset in a cut."""
+
+    segment: Offset
+    offset: Offset
+
+
+class RecordedCut(Frozen):
+    """A position of the source, and when it was that.
+
+    Attributes:
+        time: when it was taken, in ms.
+        offsets: by segment, sorted by id; the segments take all keys, each key once.
+        text: the cut as the store's clients read it.
+    """
+
+    time: Count
+    offsets: tuple[CutOffset, ...] = Field(min_length=1)
+    text: str | None = None
+
+
+class ArchiveSource(Frozen):
+    """What was archived.
+
+    Attributes:
+        stream: its name.
+        store: the store's address, for people: what it was is in the segments.
+    """
+
+    stream: StreamName
+    store: str
+
+
+class Parent(Frozen):
+    """The run that a run adds to, which cannot be changed without changing this."""
+
+    run: Annotated[int, Field(ge=1)]
+    sha256: Sha256
+
+
+class Manifest(Document):
+    """A run of an archive.
+
+    Attributes:
+        run: its number; a later run has a higher one.
+        format: how it holds events.
+        source: what was archived.
+        parent: the run before, if there was one.
+        begin: where the archive begins.
+        end: where it ends.
+        config: the stream's configuration, with its tags, at the end.
+        sealed: whether the stream is sealed.
+        segments: by epoch, then by id.
+    """
+
+    kind: Literal["sluice.dev/archive-run"] = "sluice.dev/archive-run"
+    run: Annotated[int, Field(ge=1, lt=1 << 63)]
+    format: Format
+    source: ArchiveSource
+    parent: Parent | None = None
+    begin: RecordedCut
+    end: RecordedCut
+    config: StreamConfig
+    sealed: bool = False
+    segments: tuple[ArchivedSegment, ...] = Field(min_length=1)
+
+    @property
+    def objects(self) -> Iterator[StoredObject]:
+        """All its objects, in the order of the stream."""
+        return (
+            one
+            for segment in self.segments
+            for stretch in segment.stretches
+            for one in stretch.objects
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the source."""
+        return sum(segment.bytes for segment in self.segments)
+
+    @property
+    def events(self) -> int | None:
+        """Events; None where some bytes are none."""
+        counts = [segment.events for segment in self.segments]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.parent is not None and self.parent.run >= self.run:
+            raise ValueError(f"run {self.run} has the later run {self.parent.run} as its parent")
+        if self.begin.time > self.end.time:
+            raise ValueError("it ends before it begins")
+        places = [(one.epoch, one.id) for one in self.segments]
+        if places != sorted(set(places)) or len({number for _, number in places}) < len(places):
+            raise ValueError("the segments are not in order, each once")
+        for one in self.segments:
+            _check_segment(one, self.format)
+        _check_epochs(self.segments)
+        for cut, edge in ((self.begin, "start"), (self.end, "end")):
+            _check_cut(cut, {one.id: one for one in self.segments}, edge)
+        return self
+
+
+def _check_segment(segment: ArchivedSegment, form: Format) -> None:
+    """Stretches and gaps, put together, are the segment."""
+    at = segment.start
+    rows: list[Stretch | Gap] = [*segment.stretches, *segment.gaps]
+    rows.sort(key=lambda one: one.start)
+    for row in rows:
+        if row.start != at or row.end <= row.start:
+            raise ValueError(f"segment {segment.id} has no bytes and no gap at offset {at}")
+        at = row.end
+    if at != segment.end:
+        raise ValueError(f"segment {segment.id} ends at {at}, and not at {segment.end}")
+    if any(
+        isinstance(one, Stretch) and isinstance(other, Stretch) for one, other in pairwise(rows)
+    ):
+        raise ValueError(f"segment {segment.id} has two stretches that are one")
+    for stretch in segment.stretches:
+        _check_stretch(segment, stretch, form)
+
+
+def _check_stretch(segment: ArchivedSegment, stretch: Stretch, form: Format) -> None:
+    """Objects follow one another, each under its own name, and have all digests and events."""
+    if len(stretch.digests) != 64 * len(chunks(stretch.start, stretch.end)):
+        raise ValueError(f"segment {segment.id} has not one digest for each chunk")
+    at = stretch.start
+    for one in stretch.objects:
+        name = DataName(segment.epoch, segment.id, one.start, one.end, one.sha256, form)
+        if one.name != str(name):
+            raise ValueError(f"{one.name} is in the place of {name}")
+        if one.start != at or one.end <= one.start:
+            raise ValueError(f"{one.name} does not begin at offset {at}")
+        if form is not Format.SEGMENTS and (not one.events or one.first != one.start):
+            raise ValueError(f"{one.name} does not begin with an event")
+        at = one.end
+    if at != stretch.end:
+        raise ValueError(f"segment {segment.id} has no object at offset {at}")
+    counts = [one.events for one in stretch.objects if one.events is not None]
+    if len(counts) == len(stretch.objects) and sum(counts) != stretch.events:
+        raise ValueError(f"segment {segment.id} has not the events of its objects")
+
+
+def _check_epochs(segments: Sequence[ArchivedSegment]) -> None:
+    """After each scale event the segments take all keys, each key once."""
+    if sorted({one.epoch for one in segments}) != list(range(segments[-1].epoch + 1)):
+        raise ValueError("an epoch is left out")
+    now: list[KeyRange] = []
+    for _, group in groupby(segments, key=lambda one: one.epoch):
+        made = [one.keys for one in group]
+        now = [keys for keys in now if not any(keys.overlaps(other) for other in made)]
+        now = sorted((*now, *made), key=lambda keys: keys.low)
+        if break_in(now) is not None:
+            raise ValueError("after a scale event the segments do not take all keys, each key once")
+
+
+def _check_cut(cut: RecordedCut, segments: Mapping[int, ArchivedSegment], edge: str) -> None:
+    """A cut is that edge of the segments that it names."""
+    for one in cut.offsets:
+        segment = segments.get(one.segment)
+        if segment is None or getattr(segment, edge) != one.offset:
+            raise ValueError(f"the cut at the {edge} is not that of segment {one.segment}")
+    keys = sorted((segments[one.segment].keys for one in cut.offsets), key=lambda one: one.low)
+    if break_in(keys) is not None:
+        raise ValueError(f"the cut at the {edge} does not take all keys, each key once")

@@ -1,0 +1,179 @@
+"""The names of what is in an archive; `docs/archive-format.md` says what each is.
+
+Numbers stand in names as hexadecimal digits of a fixed width. So a listing in the order of names,
+as object stores give it, is in the order of the stream: by scale events, segments and offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from sluice.errors import InvalidSpec
+
+DATA: Final = "data/"
+"""Before the names of objects that hold a segment's bytes, or an index of them."""
+
+EVENTS: Final = "events/"
+"""Before the names of objects that are one event each."""
+
+RUNS: Final = "runs/"
+"""Before the names of manifests."""
+
+HEADS: Final = "heads/"
+"""Before the names of heads; the last one counts."""
+
+LEASES: Final = "leases/"
+"""Before the names of leases, by which those that are at work keep others from sweeping."""
+
+_RUN: Final = re.compile(r"runs/([0-9a-f]{16})-([0-9a-f]{64})\.json\.zst")
+_HEAD: Final = re.compile(r"heads/([0-9a-f]{16})")
+_DATA: Final = re.compile(
+    r"data/([0-9a-f]{8})/([0-9a-f]{16})/([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{64})"
+    r"\.(zst|parquet|events)"
+)
+_EVENT: Final = re.compile(r"events/([0-9a-f]{8})/([0-9a-f]{16})/([0-9a-f]{16})-([0-9a-f]{8})")
+_PATH: Final = re.compile(r"[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*")
+_LONGEST_PATH: Final = 512
+
+
+class Format(StrEnum):
+    """How a run holds events."""
+
+    SEGMENTS = "Segments"
+    PARQUET = "Parquet"
+    EVENT_OBJECTS = "EventObjects"
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its data objects end with."""
+        return _SUFFIXES[self]
+
+
+_SUFFIXES: Final = {
+    Format.SEGMENTS: "zst",
+    Format.PARQUET: "parquet",
+    Format.EVENT_OBJECTS: "events",
+}
+
+
+class DataName(NamedTuple):
+    """What the name of a data object says.
+
+    Attributes:
+        epoch: which scale event made the segment, counted by the archive.
+        segment: the segment's id.
+        start: the first offset in the object.
+        end: the offset after the last one.
+        sha256: of the object's bytes.
+        format: what the object is.
+    """
+
+    epoch: int
+    segment: int
+    start: int
+    end: int
+    sha256: str
+    format: Format
+
+    def __str__(self) -> str:
+        """The name."""
+        return (
+            f"{DATA}{self.epoch:08x}/{self.segment:016x}/{self.start:016x}-{self.end:016x}"
+            f"-{self.sha256}.{self.format.suffix}"
+        )
+
+
+class EventName(NamedTuple):
+    """What the name of an event's object says.
+
+    Attributes:
+        epoch: as of DataName.
+        segment: the segment's id.
+        offset: where the event begins, with its header.
+        length: of the event's own bytes, which are those of the object.
+    """
+
+    epoch: int
+    segment: int
+    offset: int
+    length: int
+
+    def __str__(self) -> str:
+        """The name."""
+        return f"{EVENTS}{self.epoch:08x}/{self.segment:016x}/{self.offset:016x}-{self.length:08x}"
+
+
+class RunName(NamedTuple):
+    """What the name of a manifest says.
+
+    Attributes:
+        run: the run's number.
+        sha256: of the object's bytes.
+    """
+
+    run: int
+    sha256: str
+
+    def __str__(self) -> str:
+        """The name."""
+        return f"{RUNS}{self.run:016x}-{self.sha256}.json.zst"
+
+
+def head_name(number: int) -> str:
+    """The name of a head."""
+    return f"{HEADS}{number:016x}"
+
+
+def head_number(name: str) -> int | None:
+    """The number of the head of this name; None where it is no head's."""
+    found = _HEAD.fullmatch(name)
+    return int(found[1], 16) if found else None
+
+
+def read_run(name: str) -> RunName | None:
+    """What the name of a manifest says; None where it is none."""
+    found = _RUN.fullmatch(name)
+    return RunName(int(found[1], 16), found[2]) if found else None
+
+
+def read_data(name: str) -> DataName | None:
+    """What the name of a data object says; None where it is none."""
+    found = _DATA.fullmatch(name)
+    if found is None:
+        return None
+    epoch, segment, start, end = (int(text, 16) for text in found.groups()[:4])
+    form = next(one for one, suffix in _SUFFIXES.items() if suffix == found[6])
+    return DataName(epoch, segment, start, end, found[5], form)
+
+
+def read_event(name: str) -> EventName | None:
+    """What the name of an event's object says; None where it is none."""
+    found = _EVENT.fullmatch(name)
+    return EventName(*(int(text, 16) for text in found.groups())) if found else None
+
+
+def segment_prefix(folder: str, epoch: int, segment: int) -> str:
+    """Before the names of a segment's objects in one of the folders DATA and EVENTS."""
+    return f"{folder}{epoch:08x}/{segment:016x}/"
+
+
+def checked_path(path: str, *, field: str) -> str:
+    """The path of an archive in its store, if it can be one.
+
+    Raises:
+        InvalidSpec: it has characters that some store writes otherwise, or a part that means
+            something else.
+    """
+    plain = _PATH.fullmatch(path) and len(path) <= _LONGEST_PATH
+    folders = {folder.rstrip("/") for folder in (DATA, EVENTS, RUNS, HEADS, LEASES)}
+    if not plain or {".", "..", *folders} & set(path.split("/")):
+        raise InvalidSpec(
+            f"{path!r} is no path of an archive",
+            field=field,
+            remedy=f"Take letters, digits and ._=+@- between slashes, at most {_LONGEST_PATH} of "
+            "them, and no part that is a folder of an archive "
+            f"({', '.join(sorted(folders))}).",
+        )
+    return path

@@ -1,0 +1,67 @@
+"""Fixtures for archives: a real S3 gateway, and each kind of object store in turn."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from s3gateway import Gateway, versitygw
+from sluice.archive.directory import DirectoryObjects
+from sluice.archive.objects import Objects
+from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.config import StoreTimeouts
+from support.memory_objects import MemoryObjects
+
+TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
+_buckets = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def gateway(
+    announce: Callable[[str], AbstractContextManager[None]],
+) -> Iterator[Gateway]:
+    """Gives an S3 gateway that all tests share: make a bucket of your own."""
+    with announce("an S3 gateway"):
+        versitygw(lambda _: None)
+        server = Gateway()
+        server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def bucket(gateway: Gateway) -> str:
+    """Gives a bucket of its own to a test."""
+    return gateway.make_bucket(f"bucket-{next(_buckets)}")
+
+
+@pytest.fixture
+def in_bucket(gateway: Gateway, bucket: str) -> Callable[[str], S3Objects]:
+    """Gives the function that makes a client of that bucket, below a prefix."""
+
+    def client(prefix: str = "team/a") -> S3Objects:
+        place = Bucket(name=bucket, prefix=prefix, endpoint=gateway.endpoint)
+        keys = S3Keys(access=gateway.access, secret=gateway.secret)
+        return S3Objects(place, keys=keys, timeouts=TIMEOUTS)
+
+    return client
+
+
+@pytest.fixture(params=["memory", "directory", "s3"])
+def new_client(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Objects]:
+    """Gives the function that makes one more client of one place, of each kind in turn."""
+    if request.param == "memory":
+        model = MemoryObjects()
+        return lambda: model
+    if request.param == "directory":
+        return lambda: DirectoryObjects(tmp_path / "store" / "team" / "a")
+    make: Callable[[], Objects] = request.getfixturevalue("in_bucket")
+    return make
+
+
+@pytest.fixture
+def objects(new_client: Callable[[], Objects]) -> Objects:
+    """Gives a client of an empty place."""
+    return new_client()

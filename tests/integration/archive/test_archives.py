@@ -1,0 +1,41 @@
+"""Archives of each format in each store."""
+
+import pytest
+
+from sluice.archive.archive import Archive
+from sluice.archive.objects import Objects
+from sluice.archive.reading import read_segment
+from sluice.archive.sweep import sweep
+from sluice.archive.verify import verify_archive
+from sluice.core.archive.names import DATA, Format
+from support.archives import Source, take
+
+# The first one to need the gateway compiles it.
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_runs_are_recorded_verified_read_and_let_go(form: Format, objects: Objects) -> None:
+    """Three runs of a stream that is split, in a real store; an event is longer than a chunk."""
+    archive = Archive(objects)
+    source = Source()
+    few = form is Format.EVENT_OBJECTS
+    for _ in range(3):
+        source.write([1, 9_000_000, 0, *[300] * (50 if few else 5000), 9_000_000])
+        take(archive, form, source)
+        source.split()
+    found = verify_archive(archive)
+    assert found.problems == []
+    assert found.runs == (1, 2, 3)
+    head = archive.head()
+    assert head is not None
+    manifest = archive.manifest(head.runs[-1])
+    for segment, origin in zip(manifest.segments, source.segments, strict=False):
+        blocks = read_segment(objects, form, segment, segment.start, segment.end)
+        assert b"".join(map(bytes, blocks)) == origin.data
+    archive.forget([1], head)
+    assert verify_archive(archive).runs == (2, 3)
+    assert sweep(archive).objects == 0  # nothing is old enough
+    victim = max(one.name for one in objects.list(DATA))
+    objects.delete([victim])
+    assert [one.what for one in verify_archive(archive).problems] == [f"{victim} is missing"]

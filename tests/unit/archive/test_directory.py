@@ -1,0 +1,107 @@
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sluice.archive.directory import DirectoryObjects
+from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
+
+WRITER = """
+import sys
+from pathlib import Path
+from sluice.archive.directory import DirectoryObjects
+
+objects = DirectoryObjects(Path(sys.argv[1]))
+for number in range(10**9):
+    objects.put(f"data/{number % 50:04x}", bytes([number % 256]) * (1 << 20))
+    print(number, flush=True)
+"""
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> DirectoryObjects:
+    """Gives a directory that does not exist yet."""
+    return DirectoryObjects(tmp_path / "a" / "b")
+
+
+def test_a_killed_writer_leaves_whole_objects(tmp_path: Path) -> None:
+    """Under its name an object is whole; what was being written can be listed, to be swept."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    objects = DirectoryObjects(tmp_path)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for _ in range(30):
+            assert writer.stdout.readline()
+        writer.send_signal(signal.SIGKILL)
+    names = [one.name for one in objects.list("data/")]
+    assert len(names) >= 30
+    for name in names:
+        data = objects.get(name)
+        assert data is not None
+        assert data == data[:1] * (1 << 20)
+    left = [one.name for one in objects.list(".partial/")]
+    assert len(left) <= 1
+    objects.delete(left)
+    assert [one.name for one in objects.list()] == names
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (errno.ENOSPC, StoreRejected),
+        (errno.EDQUOT, StoreRejected),
+        (errno.EROFS, PermissionDenied),
+        (errno.EIO, StoreUnavailable),
+    ],
+)
+def test_what_the_file_system_says_is_told(
+    objects: DirectoryObjects, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
+) -> None:
+    """A full disk needs room, a read-only one rights; other trouble may pass. Nothing is left."""
+
+    def fails(_handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(error, match=os.strerror(number)):
+        objects.put("data/it", b"x")
+    monkeypatch.undo()
+    assert list(objects.list()) == []
+
+
+def test_a_file_system_without_links_is_told(
+    objects: DirectoryObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an object cannot be made only if there is none, there can be no archive."""
+
+    def fails(*_arguments: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", fails)
+    with pytest.raises(StoreRejected) as caught:
+        objects.put_new("heads/1", b"x")
+    assert "hard links" in caught.value.remedy
+
+
+def test_a_folder_that_is_swept_is_made_again(tmp_path: Path) -> None:
+    """One who deletes the last object of a folder does not keep another from putting one there."""
+    one, other = DirectoryObjects(tmp_path), DirectoryObjects(tmp_path)
+    for number in range(20):
+        one.put("data/00/it", b"%d" % number)
+        other.delete(["data/00/it"])
+        assert not (tmp_path / "data").exists()
+    assert one.put_new("data/00/it", b"last")
+    assert other.get("data/00/it") == b"last"
+
+
+def test_times_are_those_of_the_file_system(objects: DirectoryObjects) -> None:
+    """When an object was made is told in milliseconds."""
+    objects.put("leases/it", b"x")
+    found = objects.look("leases/it")
+    assert found is not None
+    assert abs(found.modified - time.time() * 1000) < 60_000

@@ -1,0 +1,107 @@
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.archive.names import (
+    DATA,
+    EVENTS,
+    DataName,
+    EventName,
+    Format,
+    RunName,
+    checked_path,
+    head_name,
+    head_number,
+    read_data,
+    read_event,
+    read_run,
+    segment_prefix,
+)
+from sluice.errors import InvalidSpec
+
+epochs = st.integers(0, (1 << 32) - 1)
+numbers = st.integers(0, (1 << 63) - 1)
+hashes = st.binary().map(lambda data: hashlib.sha256(data).hexdigest())
+data_names = st.builds(DataName, epochs, numbers, numbers, numbers, hashes, st.sampled_from(Format))
+event_names = st.builds(EventName, epochs, numbers, numbers, st.integers(0, (1 << 31) - 1))
+
+
+@given(st.lists(data_names))
+def test_data_names_sort_as_the_stream(names: list[DataName]) -> None:
+    """Sorted as text they are sorted by epoch, segment and offsets."""
+    places = sorted(name[:4] for name in names)
+    assert [_place(text) for text in sorted(map(str, names))] == places
+
+
+def _place(text: str) -> tuple[int, int, int, int]:
+    name = read_data(text)
+    assert name is not None
+    return name[:4]
+
+
+@given(st.lists(event_names))
+def test_event_names_sort_as_the_stream(names: list[EventName]) -> None:
+    """Sorted as text they are sorted by epoch, segment and offset."""
+    assert [read_event(text) for text in sorted(map(str, names))] == sorted(names)
+
+
+@given(st.lists(numbers))
+def test_heads_sort_by_number(several: list[int]) -> None:
+    """The last name is the latest head's."""
+    assert [head_number(text) for text in sorted(map(head_name, several))] == sorted(several)
+
+
+@given(data_names, event_names, numbers, hashes)
+def test_names_are_read_as_they_were_written(
+    data: DataName, event: EventName, number: int, sha256: str
+) -> None:
+    """Each name gives back what it was made of, and is of one kind only."""
+    assert read_data(str(data)) == data
+    assert read_event(str(event)) == event
+    run = RunName(number, sha256)
+    assert read_run(str(run)) == run
+    assert (read_data(str(event)), read_event(str(data)), read_run(str(data))) == (None, None, None)
+    assert head_number(str(run)) is None
+    assert str(data).startswith(segment_prefix(DATA, data.epoch, data.segment))
+    assert str(event).startswith(segment_prefix(EVENTS, event.epoch, event.segment))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "data/", "heads/1", "heads/000000000000000g", "runs/x.json.zst", ".partial/ab"]
+)
+def test_other_names_are_none(text: str) -> None:
+    """What is not a name of the format is none of its objects."""
+    assert {read_data(text), read_event(text), read_run(text), head_number(text)} == {None}
+
+
+@pytest.mark.parametrize("path", ["a", "team-a/orders", "x=1/y@2/z+3", "a" * 512])
+def test_paths_that_every_store_writes_alike_are_taken(path: str) -> None:
+    """Letters, digits and a few signs between slashes."""
+    assert checked_path(path, field="path") == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/a",
+        "a/",
+        "a//b",
+        "a/../b",
+        ".",
+        "ü",
+        "a b",
+        "a#b",
+        "a%20",
+        "a/heads",
+        "data/a",
+        "a" * 513,
+    ],
+)
+def test_other_paths_are_refused(path: str) -> None:
+    """What some store would write otherwise, or lies inside another archive, names its field."""
+    with pytest.raises(InvalidSpec) as caught:
+        checked_path(path, field="spec.destination.path")
+    assert caught.value.field == "spec.destination.path"
