@@ -292,3 +292,14 @@ def test_a_pod_works_in_its_own_namespace(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setattr(context, "POD_NAMESPACE", file)
     assert context.current_namespace() == "sluice-system"
+
+
+def test_what_a_tenant_wrote_does_nothing_to_a_terminal(
+    server: FinalizingServer, sluice: Sluice
+) -> None:
+    """A line stays a line, and nothing in it is a command."""
+    body = put(server, resources.SCOPE, "shop")
+    publish(server, body, copied("a\x1b]0;title\x07\x9b2J\nReady True"))
+    out = sluice()[1]
+    assert all(one.isprintable() for one in out.replace("\n", ""))
+    assert out.count("\n") == 4

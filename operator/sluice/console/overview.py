@@ -63,7 +63,10 @@ def by_state(streams: Sequence[StreamResult], *, failed: bool) -> list[StreamRes
 
 
 def _line(*parts: Text) -> None:
-    out.print(Text().join(parts))
+    """Print a line as it is. What tenants may have written does nothing to a terminal."""
+    line = Text().join(parts)
+    line.plain = "".join(one if one.isprintable() else " " for one in line.plain)
+    out.print(line)
 
 
 def _said(status: CopyingStatus) -> Iterator[Text]:

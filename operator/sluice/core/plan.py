@@ -258,7 +258,7 @@ class Plan(Frozen):
 
 
 MOST_EXPANDED: Final = 128 << 20
-"""The most bytes of a plan's JSON that is compressed; what a ConfigMap can hold makes fewer."""
+"""The most bytes of a plan's JSON that is compressed; what a log can hold makes fewer."""
 
 
 def compressed(plan: Plan) -> bytes:
@@ -266,17 +266,19 @@ def compressed(plan: Plan) -> bytes:
     return gzip.compress(plan.model_dump_json().encode(), mtime=0)
 
 
-def expanded(data: bytes) -> Plan:
+def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> Plan:
     """The plan that was compressed to these bytes.
 
-    They may be anybody's, so no more than MOST_EXPANDED bytes are made of them.
+    Args:
+        data: the bytes, which may be anybody's.
+        most: no more bytes of JSON than these are made of them.
 
     Raises:
         ValueError: they are those of no plan.
     """
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # gzip's format
     try:
-        whole = unpacking.decompress(data, MOST_EXPANDED)
+        whole = unpacking.decompress(data, most)
     except zlib.error as error:
         raise ValueError(f"these bytes are no plan: {error}") from error
     if not unpacking.eof:

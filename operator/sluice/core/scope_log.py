@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.plan import compressed, expanded
 from sluice.core.reconcile.scope_results import counts_of, planned_results
-from sluice.core.scope import StreamResult, StreamState
+from sluice.core.scope import Counts, StreamResult, StreamState
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sluice.core.plan import Plan
-    from sluice.core.scope import Counts
 
 FINAL = (StreamState.COPIED, StreamState.FAILED)
 """What is written down of a stream; all else follows from what is not."""
@@ -53,18 +52,29 @@ class ScopeState:
     @property
     def streams(self) -> tuple[StreamResult, ...]:
         """What is known of every stream: in the plan's order, then those that are in no plan."""
-        other = StreamState.STOPPED if self.stopped else StreamState.PLANNED
         return tuple(
-            self.results.get(place) or result.model_copy(update={"state": other})
-            if place < len(self.plan.streams)
-            else result
+            self._known(place, result) if place < len(self.plan.streams) else result
             for place, result in enumerate(planned_results(self.plan))
         )
 
     @property
     def counts(self) -> Counts:
-        """How many streams are how far."""
-        return counts_of(self.streams)
+        """How many streams are how far. Asked every few seconds, so without a look at each."""
+        settled = () if self.plan.scope is None else self.plan.scope.settled
+        ended = counts_of((*self.results.values(), *settled))
+        left = len(self.plan.streams) - len(self.results)
+        return Counts(
+            total=ended.total + left,
+            copied=ended.copied,
+            failed=ended.failed,
+            stopped=ended.stopped + (left if self.stopped else 0),
+        )
+
+    def _known(self, place: int, planned: StreamResult) -> StreamResult:
+        found = self.results.get(place)
+        if found is None and self.stopped:
+            return planned.model_copy(update={"state": StreamState.STOPPED})
+        return found or planned
 
 
 def run_of(plan: Plan) -> int:
@@ -121,17 +131,21 @@ def fold(
 
 
 def _fold(records: Iterable[Mapping[str, Any]], state: ScopeState | None) -> ScopeState | None:
+    results: dict[int, StreamResult] = {} if state is None else dict(state.results)
     for record in records:
         match record:
             case {"record": "plan", "plan": str(text)}:
                 plan = expanded(base64.b64decode(text, validate=True))
                 if follows(plan, state):
-                    state = ScopeState(plan)
+                    results = {}
+                    state = ScopeState(plan, results)
             case {"record": "results", "run": int(run), "results": list(pairs)} if state:
                 ended = {place: StreamResult.model_validate(body) for place, body in pairs}
                 if run == state.run:
                     _check(state, ended)
-                    state = replace(state, results={**ended, **state.results})
+                    # In place: a copy for each record would take seconds where there are thousands.
+                    results |= {at: one for at, one in ended.items() if at not in results}
+                    state = replace(state, results=results)
             case {"record": "stopped", "run": int(run)} if state:
                 if run == state.run:
                     state = replace(state, stopped=True)

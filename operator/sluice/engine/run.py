@@ -100,9 +100,10 @@ def arrive(plan: StreamPlan, target: Store) -> Arrival:
         SluiceError: as `finish_abort`, `check_plan` and `sweep` do.
     """
     aborted = finish_abort(plan.copy_id, plan.target, target)
-    # The journal before the target: a copy says that it is whole before it deletes its journal.
-    journal = Ledger(target, plan.copy_id, plan.target).load()
     digest = check_plan(plan, target)
+    # The journal after the target: what follows on the mark is done only when there is none any
+    # more, and another driver may have begun one, and set the mark, since anybody looked before.
+    journal = Ledger(target, plan.copy_id, plan.target).load()
     if digest is None or (journal is not None and journal.target is not None):
         return Arrival(aborted, digest)
     swept = sweep(plan.copy_id, plan.target, target)
@@ -120,6 +121,7 @@ class StreamRun:
         patience: seconds without progress after which it is given up; None for each error
             category's own.
         late: whether the plan may be old, and nobody has looked since; see `arrive`.
+        permit: called before a copy is begun that is not whole; raises what keeps it from that.
 
     Attributes:
         copy: the copy.
@@ -140,6 +142,7 @@ class StreamRun:
         clock: Clock,
         patience: float | None = None,
         late: bool = False,
+        permit: Callable[[], None] | None = None,
     ) -> None:
         self.copy = copy
         self.report: StreamReport | None = None
@@ -150,6 +153,7 @@ class StreamRun:
         self._clock = clock
         self._patience = Patience(patience)
         self._late = late
+        self._permit = permit
         self._began = False
         self._surprises = 0
         self._last: Step | None = None
@@ -227,6 +231,8 @@ class StreamRun:
         else:
             digest = check_plan(copy.plan, self._target)
         if digest is None:
+            if self._permit is not None:
+                self._permit()
             copy.plan = copy.ledger.begin(copy.plan)
         self._began = True
 

@@ -98,17 +98,25 @@ class ScopeLog(Log):
                 self._follow()
 
     def stopped(self) -> None:
-        """Write down that no other stream is begun. Raises as `ended`."""
+        """Write down that no other stream is begun in the run of `begin`. Raises as `ended`."""
         with self._lock:
-            while not (state := self._known()).is_over and state.run == self._run:
-                if self._append([scope_log.stopped_record(self._run)]):
-                    return
-                self._follow()
+            self._stop(self._run)
+
+    def call_off(self) -> None:
+        """Write down that no other stream is begun, whichever run it is. Raises as `ended`."""
+        with self._lock:
+            self._stop(self._known().run)
 
     def delete(self) -> bool:
         """See Log."""
         with self._lock:
             return super().delete()
+
+    def _stop(self, run: int) -> None:
+        while not (state := self._known()).is_over and state.run == run:
+            if self._append([scope_log.stopped_record(run)]):
+                return
+            self._follow()
 
     def _without(self, results: Mapping[int, StreamResult]) -> dict[int, StreamResult]:
         """Those of the results that are to be written down still."""

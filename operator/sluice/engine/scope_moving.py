@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _FEW: Final = 5
 """Names in a sentence."""
 
+_EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if nobody needs it"
+
 
 def delete_source_scope(plan: Plan, source: Store) -> str | None:
     """Delete the source's scope after a move if it is empty. Safe to repeat.
@@ -35,22 +37,23 @@ def delete_source_scope(plan: Plan, source: Store) -> str | None:
             try:
                 source.delete_scope(scope)
             except ScopeNotEmpty as error:
-                return f"the scope {scope} is kept: {error.message}"
+                return error.message
     return kept
 
 
-def why_kept(plan: Plan, source: Store) -> str | None:
+def why_kept(plan: Plan, source: Store, *, coming: bool = True) -> str | None:
     """Why the source's scope is not deleted after a move; None where it is, or is to stay.
 
     Args:
         plan: of the last run.
         source: the store of the source.
+        coming: whether somebody comes to it who deletes it if it is empty.
     """
     if plan.scope is None or not plan.scope.move:
         return None
     scope = plan.scope.source
     if any(one.state is not StreamState.COPIED for one in plan.scope.settled):
-        return f"the scope {scope} is kept: not all of its streams were moved"
+        return "not all of its streams were moved"
     try:
         streams = source.list_streams(scope, internal=True)
         tables = source.list_key_value_tables(scope)
@@ -61,7 +64,9 @@ def why_kept(plan: Plan, source: Store) -> str | None:
         for names, what in ((streams, "stream"), (tables, "key-value table"))
         if names
     ]
-    return f"the scope {scope} is kept: it has {' and '.join(left)}" if left else None
+    if left:
+        return f"it has {' and '.join(left)}"
+    return None if coming else _EMPTY
 
 
 def _named(names: list[str], what: str) -> str:

@@ -97,14 +97,20 @@ def answer(
     ended = check(ScopeEnded(plan=_at(state.plan, source, target), results=state.streams))
     if again and any(one.state is not StreamState.COPIED for one in ended.results):
         return next_run(request, ended, source=source, target=target)
-    return told_kept(ended, source[1])
+    return told_kept(ended, source[1], coming=True)
 
 
-def told_kept(ended: ScopeEnded, source: Store) -> ScopeEnded:
-    """The same, and why the source's scope is there still, if all of it was moved."""
+def told_kept(ended: ScopeEnded, source: Store, *, coming: bool) -> ScopeEnded:
+    """The same, and why the source's scope is there still, if all of it was moved.
+
+    Args:
+        ended: what came of the copy.
+        source: the store of the source.
+        coming: see `scope_moving.why_kept`.
+    """
     if any(one.state is not StreamState.COPIED for one in ended.results):
         return ended
-    return replace(ended, kept=scope_moving.why_kept(ended.plan, source))
+    return replace(ended, kept=scope_moving.why_kept(ended.plan, source, coming=coming))
 
 
 def _at(plan: Plan, source: Site, target: Site) -> Plan:
@@ -232,7 +238,8 @@ def _planned(
     )
     if streams:
         return Planned(plan=plan)
-    return told_kept(ScopeEnded(plan=plan, results=settled), source[1])
+    # No driver has anything to do, and none comes.
+    return told_kept(ScopeEnded(plan=plan, results=settled), source[1], coming=False)
 
 
 def _chosen(planner: ScopePlanner, *, one_store: bool) -> tuple[Choice, Mapping[str, Seen]]:

@@ -25,6 +25,10 @@ class Halted(BaseException):
     """All is to end: no error of a stream, so nothing that handles errors may hold it up."""
 
 
+class CalledOff(BaseException):
+    """No other stream is begun: not this one, and none after it."""
+
+
 class StreamQueue:
     """Who works on which stream next.
 
@@ -89,6 +93,14 @@ class StreamQueue:
                 self._held.discard(run.copy.number)
             self._error = self._error or error
             self._halted = True
+            self._changed.notify_all()
+
+    def call_off(self, run: StreamRun) -> None:
+        """Take a stream as not begun, and begin no other one."""
+        with self._changed:
+            self._held.discard(run.copy.number)
+            del self._open[run.copy.number]
+            self._places.clear()
             self._changed.notify_all()
 
     def check(self) -> None:

@@ -21,7 +21,7 @@ from sluice.engine.executor import InlineExecutor
 from sluice.engine.run import Listener, Silent, StreamRun
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_moving import delete_source_scope
-from sluice.engine.scope_queue import Halted, StreamQueue
+from sluice.engine.scope_queue import CalledOff, Halted, StreamQueue
 from sluice.engine.scope_report import ScopeReport, result_of
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import AuthenticationFailed, CopyAborted, NoSuchSegment, SluiceError
@@ -154,7 +154,7 @@ class ScopeRunner:
         state = self._log.loaded
         if state is not None:
             self._results.update(state.results)
-        ended = self._results.values()
+        ended = (*self._results.values(), *self._scope.settled)
         self._failed = any(result.state is StreamState.FAILED for result in ended)
         left = [place for place in range(len(self._plan.streams)) if place not in self._results]
         if (state is not None and state.stopped) or (self._failed and self._limits.stop_at_failure):
@@ -181,8 +181,8 @@ class ScopeRunner:
         while len(self._threads) < wanted:
             number = len(self._threads) + 1
             worker = threading.Thread(target=self._work, name=f"stream-{number}", daemon=True)
-            self._threads.append(worker)
             worker.start()
+            self._threads.append(worker)
 
     def _round(self, runs: list[StreamRun]) -> None:
         """Run slices of these streams, and give those to the workers of which there were some."""
@@ -226,6 +226,7 @@ class ScopeRunner:
             stopped = trouble is None and len(self._results) < len(self._plan.streams)
             if stopped:
                 self._patiently(self._write_stopped)
+                trouble = self._why_stopped()
             if trouble is None and self._scope.move and self._is_whole():
                 source = self._sources[0]
                 kept = self._patiently(lambda: delete_source_scope(self._plan, source))
@@ -247,6 +248,13 @@ class ScopeRunner:
             else result
             for place, result in enumerate(streams)
         )
+
+    def _why_stopped(self) -> Trouble | None:
+        """Why streams were not begun, unless it was for one that has failed."""
+        if any(one.state is StreamState.FAILED for one in self._all(stopped=True)):
+            return None
+        error = CopyAborted(f"the copy of scope {self._scope.source} was aborted while it ran")
+        return Trouble.of(error)
 
     def _is_whole(self) -> bool:
         """Whether every stream is copied."""
@@ -275,14 +283,31 @@ class ScopeRunner:
             clock=self._clock,
             patience=self._patience,
             late=True,
+            permit=self._permit,
         )
+
+    def _permit(self) -> None:
+        """Let no stream be begun of a copy that was ended meanwhile.
+
+        Raises:
+            CalledOff: another driver has stopped it, or somebody is about to abort it.
+            CopyAborted: it was aborted.
+        """
+        state = self._log.load()
+        if state is None:
+            raise CopyAborted(f"the copy of scope {self._scope.source} was aborted while it ran")
+        if state.stopped or state.run != self._scope.run:
+            raise CalledOff
 
     def _work(self) -> None:
         """What a worker does: one stream after the other."""
         run: StreamRun | None = None
         try:
             while (run := self._queue.take()) is not None:
-                self._go_on(run)
+                try:
+                    self._go_on(run)
+                except CalledOff:
+                    self._queue.call_off(run)
         except Halted:
             self._queue.drop(run)
         except BaseException as error:  # noqa: BLE001 - the calling thread raises it

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core import identity
 from sluice.core.reconcile.scope_results import planned_results
@@ -19,9 +20,11 @@ from sluice.engine.scope_planning import answer, told_kept
 from sluice.engine.settle import How, end
 from sluice.engine.whole import whole
 from sluice.errors import (
+    CopyAborted,
     InfrastructureError,
     IntegrityError,
     JournalDamaged,
+    NoSuchSegment,
     ScopeNotFound,
     SluiceError,
     TargetReplaced,
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
     _Said = tuple[StreamResult, StreamPlan | None]
     """What is said of a stream, and its plan, unless it was copied in a run before."""
+
+
+_NOTHING: Final = "nothing was left"
 
 
 def ask_scope(
@@ -155,7 +161,8 @@ def _finished(
     ended = tuple(one for one in found if one is not None)
     if len(ended) < len(pairs):
         return None
-    return told_kept(ScopeEnded(plan=known, results=(*ended, *results[len(pairs) :])), source)
+    whole = ScopeEnded(plan=known, results=(*ended, *results[len(pairs) :]))
+    return told_kept(whole, source, coming=False)
 
 
 def abandon_scope(
@@ -163,9 +170,9 @@ def abandon_scope(
 ) -> str:
     """Leave nothing unpublished of a scope's copy, and no log. What is copied stays.
 
-    Streams that are not copied are ended one by one, as `settle.end` does it. After a move that has
-    left nothing over, the source's scope is deleted if a driver has not come to it. Safe to repeat.
-    No driver of the copy must run.
+    It is called off first, so that a driver that still runs begins no other stream. Those that are
+    not copied are ended one by one, as `settle.end` does it. After a move that has left nothing
+    over, the source's scope is deleted if a driver has not come to it. Safe to repeat.
 
     Args:
         request: the copy.
@@ -175,27 +182,44 @@ def abandon_scope(
 
     Returns:
         What was done, for people.
+
+    Raises:
+        InfrastructureError: a late driver has written down more; all is to be looked at again.
+        SluiceError: something could not be dropped or finished.
     """
     planned = None if known is None or not _is_of(request, known) else ScopeState(known)
     log = ScopeLog(target, request.scope_id, request.target)
-    damaged = False
     try:
-        state = log.load() or planned
+        state = log.load()
     except JournalDamaged:
         if planned is None:
             raise
-        state, damaged = planned, True
-    words = "nothing was left" if state is None else _end_all(request, source, target, state)
-    if damaged:
+        words = _end_all(request, source, target, planned)
         target.delete(log.name)
-    else:
+        return words
+    if state is None:
+        words = _NOTHING if planned is None else _end_all(request, source, target, planned)
         log.delete()
-    return words
+        return words
+    said: list[str] = []
+    while state is not None:
+        with suppress(NoSuchSegment, CopyAborted):
+            log.call_off()
+        said.append(_end_all(request, source, target, state))
+        # If a driver wrote down results meanwhile, it may have begun a stream before it was told.
+        state = None if log.delete() else log.load()
+    return said[0]
 
 
 def _is_of(request: ScopeRequest, plan: Plan) -> bool:
-    """Whether a plan is of this very copy."""
-    return plan.scope is not None and plan.scope.scope_id == request.scope_id
+    """Whether a plan is of this very copy; somebody may have put another one in its place."""
+    scope = plan.scope
+    return scope is not None and (scope.scope_id, scope.source, scope.target, scope.move) == (
+        request.scope_id,
+        request.source,
+        request.target,
+        request.move,
+    )
 
 
 def _end_all(request: ScopeRequest, source: Store | None, target: Store, state: ScopeState) -> str:
@@ -220,8 +244,8 @@ def _end_all(request: ScopeRequest, source: Store | None, target: Store, state: 
     parts += [f"of {counts[how]}, {how}" for how in How if counts[how]]
     if not left and source is not None:
         kept = scope_moving.delete_source_scope(state.plan, source)
-        parts += [kept] if kept else []
-    return "; ".join(parts) or "nothing was left"
+        parts += [f"the scope {request.source} is kept: {kept}"] if kept else []
+    return "; ".join(parts) or _NOTHING
 
 
 def _end(

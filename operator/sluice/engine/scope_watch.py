@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.progress import Progress
 from sluice.core.scope import StreamState
-from sluice.core.scope_log import ScopeState
+from sluice.core.scope_log import ScopeState, run_of
 from sluice.engine import pool
 from sluice.engine.ledger import Ledger
 from sluice.engine.progress import staged_bytes
@@ -43,7 +43,9 @@ class ScopeWatch:
 
     def measure(self) -> Progress:
         """The progress now. Of what failed nothing counts, since nothing of it stays."""
-        state = self._log.load() or ScopeState(self._plan)
+        state = self._log.load()
+        if state is None or state.run < run_of(self._plan):  # no driver has begun this run
+            state = ScopeState(self._plan)
         streams = state.plan.streams
         done = sum(
             streams[place].bytes

@@ -17,6 +17,7 @@ from sluice.api.scopecopy import ScopeCopySpec
 from sluice.core import text
 from sluice.core.plan import Plan, compressed, expanded
 from sluice.core.positions import PositionMap
+from sluice.core.reconcile.copy_plan import MOST_PLAN_JSON
 from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
 from sluice.kube.names import (
     ATTEMPT_LABEL,
@@ -69,7 +70,7 @@ def plan_of(config_map: Object) -> Plan | None:
     packed = (config_map.get("binaryData") or {}).get(SCOPE_PLAN_FILE)
     try:
         if packed is not None:
-            return expanded(base64.b64decode(packed))
+            return expanded(base64.b64decode(packed), most=MOST_PLAN_JSON)
         return Plan.model_validate_json((config_map.get("data") or {}).get(PLAN_FILE, ""))
     except ValueError:  # which also pydantic's is
         return None

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.api.common import GROUP
-from sluice.core.reconcile.scope_results import results_hash, results_name, shards
+from sluice.core.reconcile.scope_results import (
+    MOST_IN_SHARD,
+    results_hash,
+    results_name,
+    shards,
+)
 from sluice.core.scope import StreamResult
 from sluice.kube.kinds import CONFIG_MAP
 
@@ -27,8 +32,11 @@ RESULTS_KEY: Final = "streams.json"
 HASH_ANNOTATION: Final = f"{GROUP}/results-hash"
 COUNT_ANNOTATION: Final = f"{GROUP}/results-count"
 
-_MOST: Final = 1_000
-"""More ConfigMaps than any copy has; whoever writes a larger number spoils his own only."""
+_MOST: Final = 100
+"""More ConfigMaps than any copy has, and as many as are read, whatever somebody has made of them.
+
+More streams in one than it may have are none of ours either: all of them are in memory at once.
+"""
 
 _STREAMS: Final = TypeAdapter(tuple[StreamResult, ...])
 
@@ -78,9 +86,12 @@ async def published(api: Api, child: Child) -> tuple[StreamResult, ...] | None:
         if notes.get(HASH_ANNOTATION) != said or _count(body) != count:
             return None
         try:
-            found += _STREAMS.validate_json((body.get("data") or {}).get(RESULTS_KEY, ""))
+            part = _STREAMS.validate_json((body.get("data") or {}).get(RESULTS_KEY, ""))
         except ValidationError:
             return None
+        if len(part) > MOST_IN_SHARD:
+            return None
+        found += part
         number += 1
     return tuple(found) if said is not None and said == results_hash(found) else None
 

@@ -9,41 +9,33 @@ import pytest
 from sluice.core import identity, planner
 from sluice.core.claim import MARKER, SCOPE_MARKER, Claimant
 from sluice.core.model import StoreAddress, StreamName
-from sluice.core.reconcile.scope_results import planned_results
 from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import LeftOut, StreamState, Why
+from sluice.core.scope import LeftOut, Why
 from sluice.core.scope_request import Rename, Selector
 from sluice.engine import scope_bounds, scope_planning
 from sluice.engine.planning import resolve
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_planning import resolve_scope
-from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import (
     InvalidSpec,
-    JournalDamaged,
     PermissionDenied,
     PlanTooLarge,
     SourceNotFound,
     StoreUnavailable,
-    TargetExists,
     TargetScopeNotFound,
 )
 from support.model import Fate, ModelStore, World, segment_name
 from support.plans import ADDRESS
-from support.scope_drivers import SharedStore, copy_scope
+from support.scope_drivers import SharedStore
 from support.scope_requests import (
     COPIED,
     REQUEST,
-    STOPPED,
     drop,
     in_source,
-    in_target,
-    log_of,
     names_of,
     one_of,
     plan_of,
     put,
-    put_others,
     resolved,
     run,
     settled_of,
@@ -57,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.core.scope import ScopePlan
-    from sluice.core.scope_request import OnExists, ScopeRequest
+    from sluice.core.scope_request import ScopeRequest
     from sluice.errors import SluiceError
     from sluice.stores.base import Stream
 
@@ -83,9 +75,6 @@ def scope_of(world: World, request: ScopeRequest = REQUEST) -> ScopePlan:
 def left_of(world: World, **changes: object) -> dict[str, tuple[str, ...]]:
     """Which streams are left out, by reason."""
     return {one.why: one.streams for one in scope_of(world, wanted(**changes)).left_out}
-
-
-# -- what is planned
 
 
 def test_every_stream_is_planned_as_it_would_be_alone() -> None:
@@ -364,278 +353,3 @@ def test_a_stream_is_not_copied_to_itself(world: World) -> None:
     plan = plan_of(world, request, target=there)
     assert (plan.sources, plan.target) == ((ADDRESS,), there[0])
     assert len(plan.streams) == 3
-
-
-# -- targets that are there
-
-
-def test_targets_of_others_are_refused_by_name(world: World) -> None:
-    """All at once, before anything is made; the first ones are named."""
-    put(world, *(f"s{number}" for number in range(7)))
-    put_others(world, *(f"s{number}" for number in range(7)), "unconcerned")
-    with pytest.raises(TargetExists, match=r"7 streams .* s0, s1, s2, s3, s4 and 2 more") as caught:
-        plan_of(world)
-    assert caught.value.field == "spec.onExists"
-    drop_many(world, range(1, 7))
-    with pytest.raises(TargetExists, match=r"1 stream is .*: s0$"):
-        plan_of(world)
-
-
-def drop_many(world: World, numbers: range) -> None:
-    """Delete targets again."""
-    for number in numbers:
-        drop(world, in_target(f"s{number}"))
-
-
-def test_targets_of_others_may_be_skipped(world: World) -> None:
-    """Also those that another copy is making."""
-    put_others(world, "a")
-    put_others(world, "b", tags=identity.owner_tags("cd" * 16))
-    plan = plan_of(world, wanted(on_exists="Skip"))
-    assert names_of(plan) == [("c", "c")]
-    assert plan.scope is not None
-    assert plan.scope.left_out == (LeftOut(why=Why.EXISTS, count=2, streams=("a", "b")),)
-
-
-def test_targets_of_others_may_be_appended_to(world: World) -> None:
-    """Once: what is appended is settled. The one that another copy makes fails."""
-    put_others(world, "a")
-    put_others(world, "b", tags=identity.owner_tags("cd" * 16))
-    request = wanted(on_exists="Append")
-    plan = plan_of(world, request)
-    assert [(one.target.stream, one.append) for one in plan.streams] == [("a", True), ("c", False)]
-    assert settled_of(plan) == {"b": "StoreBusy"}
-    drop(world, in_target("b"))
-    assert run(world, request).counts.copied == 3
-    log_of(world).delete()
-    forget_log(world)
-    found = resolved(world, request)
-    assert isinstance(found, ScopeEnded)
-    assert states_of(found) == {"a": COPIED, "b": COPIED, "c": COPIED}
-    assert [one.bytes for one in found.results] == [13, 13, 13]
-
-
-def forget_log(world: World) -> None:
-    """Delete the log, as what tidies up does at the end."""
-    log = log_of(world)
-    log.load()
-    log.delete()
-
-
-def test_targets_that_this_copy_finished_are_settled(world: World) -> None:
-    """With what they hold; a stream that came since is planned."""
-    report = run(world)
-    forget_log(world)
-    found = resolved(world)
-    assert isinstance(found, ScopeEnded)
-    assert found.results == report.results
-    put(world, "d")
-    plan = plan_of(world)
-    assert names_of(plan) == [("d", "d")]
-    assert plan.scope is not None
-    assert plan.scope.settled == report.results
-
-
-def test_a_target_that_this_copy_has_begun_keeps_its_plan(world: World) -> None:
-    """A journal that is there though the log is lost decides the stream's bounds."""
-    store = ModelStore(world)
-    begun = resolve(one_of("b"), [store], store).plan
-    assert begun is not None
-    driver = StreamCopy(begun, 0, [store], store)
-    driver.ledger.begin(begun)
-    driver.look()
-    driver.perform(driver.look())
-    world.segments[segment_name(in_source("b"), 0)].data += b"more"
-    plan = plan_of(world)
-    assert next(one for one in plan.streams if one.target.stream == "b") == begun
-
-
-# -- what is written down
-
-
-def test_a_recorded_plan_wins(world: World) -> None:
-    """Over what the scope has become, over another plan, and without a look at the source."""
-    plan = plan_of(world)
-    known = plan_of(world, wanted(exclude=(Selector(type="Exact", value="a"),)))
-    log_of(world).begin(plan)
-    put(world, "d")
-    found = resolved(world, known=known)
-    assert found == Planned(plan=plan, recorded=True)
-    world.scopes.discard("in")
-    assert resolved(world, again=True) == Planned(plan=plan, recorded=True)
-    log = log_of(world)
-    log.load()
-    log.ended({0: planned_results(plan)[0].model_copy(update={"state": StreamState.COPIED})})
-    assert resolved(world) == Planned(plan=plan, recorded=True)
-
-
-def test_a_recorded_plan_is_for_the_stores_as_they_are_now(world: World) -> None:
-    """An address may change while a copy is suspended; the plan's hash does not."""
-    plan = plan_of(world)
-    log_of(world).begin(plan)
-    moved = (StoreAddress(uri="tcp://moved:1"), SharedStore(world))
-    found = resolved(world, source=moved, target=moved)
-    assert (found.plan.sources, found.plan.target) == ((moved[0],), moved[0])
-    assert (found.plan.hash, found.plan.streams) == (plan.hash, plan.streams)
-
-
-def test_a_known_plan_holds_until_it_is_recorded(world: World) -> None:
-    """It is not planned anew while nobody has begun; only for other stores, or when asked."""
-    known = plan_of(world)
-    put(world, "d")
-    found = resolved(world, known=known)
-    assert found == Planned(plan=known)
-    assert len(plan_of(world, known=known, again=True).streams) == 4
-    other = (StoreAddress(uri="tcp://there:1"), SharedStore(world))
-    assert len(plan_of(world, known=known, target=other).streams) == 4
-    assert len(plan_of(world, wanted(scope_id="00" * 16), known=known).streams) == 4
-
-
-def test_a_damaged_log_is_refused(world: World) -> None:
-    """Nobody guesses what drivers have done."""
-    log_of(world).begin(plan_of(world))
-    world.segments[log_of(world).name].data[9:12] = b"xxx"
-    with pytest.raises(JournalDamaged):
-        resolved(world)
-
-
-# -- once it is over
-
-
-def failed_once(world: World) -> ScopeEnded:
-    """A copy of which one stream failed for good."""
-    plan = plan_of(world)
-    drop(world, in_source("b"))
-    report = copy_scope(plan, SharedStore(world))
-    assert report.is_over
-    found = resolved(world)
-    assert isinstance(found, ScopeEnded)
-    assert found.results == report.results
-    assert (found.plan, found.kept) == (plan, None)
-    return found
-
-
-def test_what_came_of_each_stream_is_told(world: World) -> None:
-    """In the plan's order, as the drivers wrote it down; the source is not needed."""
-    found = failed_once(world)
-    assert states_of(found) == {"a": COPIED, "b": "SourceReplaced", "c": COPIED} or states_of(
-        found
-    ) == {"a": COPIED, "b": "SourceNotFound", "c": COPIED}
-
-
-def test_what_failed_is_tried_again_when_asked(world: World) -> None:
-    """In a run of its own with bounds of now; what is copied is settled, and nothing new comes."""
-    before = failed_once(world)
-    put(world, "b", "new", sizes=(7, 8))
-    found = resolved(world, again=True)
-    assert isinstance(found, Planned)
-    assert not found.recorded
-    assert names_of(found.plan) == [("b", "b")]
-    assert found.plan.bytes == 31
-    assert settled_of(found.plan) == {"a": COPIED, "c": COPIED}
-    assert found.plan.scope is not None
-    assert found.plan.scope.run == 2
-    assert before.plan.scope is not None
-    assert found.plan.scope.left_out == before.plan.scope.left_out
-    assert resolved(world, known=found.plan) == Planned(plan=found.plan)
-    report = copy_scope(found.plan, SharedStore(world))
-    assert states_of(report) == {"a": COPIED, "b": COPIED, "c": COPIED}
-    ended = resolved(world, known=found.plan, again=True)
-    assert isinstance(ended, ScopeEnded)
-    assert ended.results == report.results
-
-
-def test_what_cannot_be_tried_again_stays_failed(world: World) -> None:
-    """There is nothing to run then."""
-    failed_once(world)
-    found = resolved(world, again=True)
-    assert isinstance(found, ScopeEnded)
-    assert states_of(found) == {"a": COPIED, "b": "SourceNotFound", "c": COPIED}
-
-
-def test_what_was_stopped_is_tried_again_when_asked(world: World) -> None:
-    """Streams that were not begun since another one had failed."""
-    plan = plan_of(world)
-    drop(world, in_source("a"))
-    limits = Limits(stop_at_failure=True, parallelism=1)
-    report = copy_scope(plan, SharedStore(world), limits=limits)
-    assert list(states_of(report).values()).count(STOPPED) == 2
-    ended = resolved(world)
-    assert states_of(ended) == states_of(report)
-    put(world, "a")
-    again = plan_of(world, again=True)
-    assert len(again.streams) == 3
-    assert copy_scope(again, SharedStore(world)).counts.copied == 3
-
-
-@pytest.mark.parametrize(
-    ("on_exists", "expected"),
-    [("Fail", "TargetExists"), ("Skip", None), ("Append", "Planned")],
-)
-def test_a_target_that_somebody_made_meanwhile_concerns_that_stream_only(
-    world: World, on_exists: OnExists, expected: str | None
-) -> None:
-    """When it is tried again the others are tried all the same."""
-    request = wanted(on_exists=on_exists)
-    plan = plan_of(world, request)
-    drop(world, in_source("b"))
-    drop(world, in_source("c"))
-    copy_scope(plan, SharedStore(world))
-    put(world, "b", "c")
-    put_others(world, "b")
-    again = plan_of(world, request, again=True)
-    assert again.scope is not None
-    planned = {name for name, _ in names_of(again)}
-    assert planned == ({"b", "c"} if expected == "Planned" else {"c"})
-    assert settled_of(again).get("b") == (expected if on_exists == "Fail" else None)
-    assert [one.count for one in again.scope.left_out] == ([1] if on_exists == "Skip" else [])
-
-
-def test_a_stream_that_was_given_up_goes_on_as_its_journal_has_it(world: World) -> None:
-    """What is staged is not copied again, though the source has grown."""
-
-    class Refusing(SharedStore):
-        def merge(self, target: str, source: str, *args: object, **more: object) -> None:
-            if target.startswith("out/b"):
-                raise PermissionDenied("not this one")
-            super().merge(target, source, *args, **more)  # type: ignore[arg-type]
-
-    plan = plan_of(world)
-    report = copy_scope(plan, Refusing(world))
-    assert states_of(report)["b"] == "PermissionDenied"
-    world.segments[segment_name(in_source("b"), 0)].data += b"more"
-    again = plan_of(world, again=True)
-    assert again.streams == tuple(one for one in plan.streams if one.target.stream == "b")
-
-
-# -- moves
-
-
-def test_a_moved_scope_is_found_moved(world: World) -> None:
-    """Though its log is gone, the streams, and the scope: applied again it does nothing."""
-    request = wanted(move=True)
-    report = run(world, request)
-    assert report.kept is None
-    assert "in" not in world.scopes
-    ended = resolved(world, request)
-    assert isinstance(ended, ScopeEnded)
-    assert ended.kept is None
-    forget_log(world)
-    found = resolved(world, request)
-    assert isinstance(found, ScopeEnded)
-    assert {one.stream for one in found.results} == {"a", "b", "c"}
-    assert set(states_of(found).values()) == {COPIED}
-    world.scopes.add("in")
-    put(world, "d")
-    plan = plan_of(world, request)
-    assert names_of(plan) == [("d", "d")]
-    assert settled_of(plan) == {"a": COPIED, "b": COPIED, "c": COPIED}
-
-
-def test_a_scope_that_is_kept_says_why(world: World) -> None:
-    """Whoever asks after a move that left something over is told what."""
-    request = wanted(move=True, exclude=(Selector(type="Exact", value="b"),))
-    report = run(world, request)
-    found = resolved(world, request)
-    assert isinstance(found, ScopeEnded)
-    assert found.kept == report.kept == "the scope in is kept: it has 1 stream (b)"

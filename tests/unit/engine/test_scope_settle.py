@@ -2,23 +2,14 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sluice.core import identity
-from sluice.core.reconcile.scope_results import planned_results
 from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.steps import Done, Publish, Verify
-from sluice.engine import pool, settle
-from sluice.engine.scope_settle import abandon_scope, ask_scope
-from sluice.engine.stream import StreamCopy
+from sluice.engine.scope_settle import ask_scope
 from sluice.errors import (
-    InfrastructureError,
-    JournalDamaged,
-    PermissionDenied,
     StoreUnavailable,
 )
 from support.model import Fate, ModelStore, World, segment_name
@@ -27,10 +18,11 @@ from support.scope_drivers import SharedStore, copy_scope
 from support.scope_requests import (
     COPIED,
     REQUEST,
+    abandoned,
+    begin,
     drop,
     in_source,
     in_target,
-    log_of,
     names_of,
     plan_of,
     put,
@@ -40,12 +32,10 @@ from support.scope_requests import (
     tag,
     wanted,
 )
-from support.sources import go, put_source
+from support.sources import put_source
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
     from sluice.core.scope_request import ScopeRequest
-    from sluice.core.steps import Step
 
 ALL = {"a": COPIED, "b": COPIED, "c": COPIED}
 
@@ -77,33 +67,6 @@ def ended(world: World, request: ScopeRequest = REQUEST, **given: Any) -> ScopeE
     found = asked(world, request, **given)
     assert isinstance(found, ScopeEnded)
     return found
-
-
-def abandoned(
-    world: World,
-    request: ScopeRequest = REQUEST,
-    *,
-    known: Plan | None = None,
-    source: bool = True,
-) -> str:
-    """What abandoning the copy comes to."""
-    store = SharedStore(world)
-    return abandon_scope(request, source=store if source else None, target=store, known=known)
-
-
-def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) -> StreamCopy:
-    """A driver that died when it was that far with one stream of a plan."""
-    store = ModelStore(world)
-    log_of(world).begin(plan)
-    place = next(i for i, one in enumerate(plan.streams) if one.target.stream == name)
-    driver = StreamCopy(plan.streams[place], place, [store], store)
-    driver.plan = driver.ledger.begin(driver.plan)
-    if until is not None:
-        go(driver, world, until)
-    return driver
-
-
-# -- asking
 
 
 def test_what_is_copied_is_confirmed_by_the_target(world: World) -> None:
@@ -262,144 +225,3 @@ def test_a_store_that_is_away_says_nothing(world: World) -> None:
 
     with pytest.raises(StoreUnavailable):
         asked(world, store=SharedStore(world, gate))
-
-
-# -- abandoning
-
-
-def test_nothing_begun_is_nothing_to_abandon(world: World) -> None:
-    """Whether a plan was written down by somebody or not."""
-    known = plan_of(world)
-    before = copy.deepcopy((world.streams, world.segments))
-    assert abandoned(world) == "nothing was left"
-    assert abandoned(world, known=known) == "of 3, nothing was left"
-    assert (world.streams, world.segments) == before
-
-
-@pytest.mark.parametrize("source", [True, False])
-def test_what_is_unpublished_goes_and_what_is_being_published_is_finished(
-    world: World, *, source: bool
-) -> None:
-    """What is copied stays, what was not begun needs nothing, and no log is left."""
-    put(world, "d")
-    plan = plan_of(world)
-    begin(world, plan, "a", Done)
-    log = log_of(world)
-    log.load()
-    log.ended({0: planned_results(plan)[0].model_copy(update={"state": StreamState.COPIED})})
-    begin(world, plan, "b", Verify)
-    begin(world, plan, "c", Publish)._publish(0)
-    told = abandoned(world, source=source)
-    assert told == (
-        "1 of 4 streams are copied and stay; of 1, nothing was left; of 1, what was staged was "
-        "dropped; of 1, publishing had begun and was finished"
-    )
-    assert world.staging() == []
-    assert {name.stream for name in world.streams if name.scope == "out"} == {"a", "c"}
-    assert abandoned(world, source=source) == "nothing was left"
-
-
-def test_the_plan_that_is_known_is_cleared_where_the_log_is_gone(world: World) -> None:
-    """Or cannot be read; without any plan a damaged log stays."""
-    known = plan_of(world)
-    begin(world, known, "b", Verify)
-    world.segments[log_of(world).name].data[9:12] = b"xxx"
-    with pytest.raises(JournalDamaged):
-        abandoned(world)
-    with pytest.raises(JournalDamaged):
-        abandoned(world, wanted(scope_id=REQUEST.scope_id), known=plan_of_another(known))
-    assert "of 1, what was staged was dropped" in abandoned(world, known=known)
-    assert world.staging() == []
-    assert in_target("b") not in world.streams
-
-
-def plan_of_another(plan: Plan) -> Plan:
-    """The same plan of another copy."""
-    assert plan.scope is not None
-    scope = plan.scope.model_copy(update={"scope_id": "00" * 16})
-    return plan.model_copy(update={"scope": scope})
-
-
-@pytest.mark.parametrize("call", range(1, 60, 3))
-def test_what_was_cut_off_anywhere_can_be_repeated(
-    world: World, monkeypatch: pytest.MonkeyPatch, call: int
-) -> None:
-    """Once the store answers again nothing is left but what is whole."""
-    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
-    monkeypatch.setattr(pool, "AT_ONCE", 1)
-    plan = plan_of(world)
-    begin(world, plan, "a", Verify)
-    begin(world, plan, "c", Publish)._publish(0)
-    calls = [0]
-
-    def gate(what: str) -> Fate:
-        calls[0] += 1
-        return Fate.REPLY_LOST if calls[0] == call else Fate.DONE
-
-    broken = SharedStore(world, gate)
-    with suppress(StoreUnavailable, InfrastructureError):
-        abandon_scope(REQUEST, source=broken, target=broken, known=plan)
-    abandoned(world, known=plan)
-    assert world.staging() == []
-    assert {name.stream for name in world.streams if name.scope == "out"} == {"c"}
-
-
-def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All are tried; what is to be done still is found by the next try."""
-    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
-    plan = plan_of(world)
-    two = begin(world, plan, "a", Publish)
-    two._publish(0)
-    begin(world, plan, "c", Verify)
-    damaged = begin(world, plan, "b", Publish)
-    world.segments[damaged.ledger.name].data[9:12] = b"xxx"
-    with pytest.raises(JournalDamaged):
-        abandoned(world)
-    assert log_of(world).load() is not None
-    assert in_target("c") not in world.streams
-    assert world.bytes_of(in_target("a")) == world.bytes_of(in_source("a"))
-
-
-def test_what_failed_for_good_is_let_go(world: World) -> None:
-    """Also what a run before left, and what was settled since as impossible."""
-
-    class Refusing(SharedStore):
-        def merge(self, target: str, source: str, *args: object, **more: object) -> None:
-            if target.startswith("out/b"):
-                raise PermissionDenied("not this one")
-            super().merge(target, source, *args, **more)  # type: ignore[arg-type]
-
-    copy_scope(plan_of(world), Refusing(world))
-    assert len(world.staging()) > 1
-    told = abandoned(world)
-    assert told == "2 of 3 streams are copied and stay; of 1, what was staged was dropped"
-    assert world.staging() == []
-    assert in_target("b") not in world.streams
-
-
-def test_a_moved_scope_is_deleted_where_no_driver_came_to_it(world: World) -> None:
-    """All of it was moved, and the driver died before the end."""
-    request = wanted(move=True)
-    run(world, request)
-    world.scopes.add("in")
-    assert ended(world, request).kept is None
-    assert abandoned(world, request) == "3 of 3 streams are copied and stay"
-    assert "in" not in world.scopes
-    assert world.staging() == []
-
-
-def test_a_scope_whose_move_is_abandoned_stays(world: World) -> None:
-    """Sources that were sealed are sealed for good, and are told of."""
-    request = wanted(move=True)
-    plan = plan_of(world, request)
-    begin(world, plan, "b", Publish)
-    assert world.streams[in_source("b")].sealed
-    told = abandoned(world, request)
-    assert told == (
-        "of 2, nothing was left; of 1, what was staged was dropped, and the source is sealed and "
-        "stays so"
-    )
-    assert {name.stream for name in world.streams if name.scope == "in"} == {"a", "b", "c"}
-    assert world.staging() == []

@@ -111,6 +111,20 @@ def test_the_recorded_plan_is_measured(world: World, plan: Plan) -> None:
     )
 
 
+def test_a_run_that_no_driver_has_begun_is_not_measured_by_the_one_before(world: World) -> None:
+    """What failed before is tried again, and has not failed."""
+    plan = plan_of(world)
+    drop(world, in_source("b"))
+    copy_scope(plan, SharedStore(world))
+    put(world, "b")
+    again = plan_of(world, again=True)
+    watch = ScopeWatch(again, SharedStore(world))
+    expected = Progress(bytes=0, total=EACH, published=False, streams=Counts(total=4, copied=3))
+    assert watch.measure() == expected
+    log_of(world).begin(again)
+    assert watch.measure() == expected
+
+
 def test_only_the_first_streams_are_looked_at(
     world: World, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,3 +163,15 @@ def test_a_number_that_somebody_wrote_is_bounded() -> None:
     before = len(server.changes)
     write(server, found(1))
     assert len(server.changes) - before <= 1 + 1_000
+
+
+def test_more_than_a_copy_can_have_is_not_read() -> None:
+    """Whoever may write ConfigMaps cannot have the operator hold all that he puts there."""
+    server, these = ApiServer(), found(MOST_IN_SHARD + 1)
+    write(server, these)
+    assert read(server) == results_hash(these)
+    first, second = body(server, 0), body(server, 1)
+    whole = json.loads(first["data"]["streams.json"]) + json.loads(second["data"]["streams.json"])
+    first["data"]["streams.json"] = json.dumps(whole)
+    second["data"]["streams.json"] = "[]"
+    assert read(server) is None

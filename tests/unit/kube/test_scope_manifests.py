@@ -86,9 +86,9 @@ def test_a_bomb_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = scope_plan(10)
     size = len(plan.model_dump_json())
     body = packed(plans.compressed(plan))
-    monkeypatch.setattr(plans, "MOST_EXPANDED", size)
+    monkeypatch.setattr(manifests, "MOST_PLAN_JSON", size)
     assert manifests.plan_of(body) == plan
-    monkeypatch.setattr(plans, "MOST_EXPANDED", size - 1)
+    monkeypatch.setattr(manifests, "MOST_PLAN_JSON", size - 1)
     assert manifests.plan_of(body) is None
 
 

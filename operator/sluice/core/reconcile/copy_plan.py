@@ -22,6 +22,9 @@ MOST_PLAN_BYTES: Final = 960 << 10
 That of one stream is written as JSON, that of a scope compressed.
 """
 
+MOST_PLAN_JSON: Final = 16 << 20
+"""The longest JSON of a scope's plan: the operator reads it whole, and 1 MiB takes it up to 25."""
+
 
 def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]]:
     """The plan to go by, and what has to be written for it.
@@ -34,7 +37,7 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
     written = world.plan
     if written is None:
         damaged = (DropPlan(),) if world.damaged else ()
-        return answer, (*damaged, WritePlan(answer.plan), *_results(answer.plan, world))
+        return answer, (*damaged, *_results(answer.plan, world), WritePlan(answer.plan))
     approved = not answer.recorded and status.value.plan_hash == written.plan.hash
     # The bounds may be those of before; the stores are where their StreamStores say now.
     held = written.plan if approved else answer.plan
@@ -42,11 +45,14 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
     planned = Planned(plan=plan, recorded=answer.recorded)
-    return planned, (*anew, WritePlan(plan), *_results(plan, world))
+    return planned, (*_results(plan, world), *anew, WritePlan(plan))
 
 
 def _results(plan: Plan, world: World) -> tuple[Action, ...]:
-    """A scope's plan can be looked at stream by stream."""
+    """A scope's plan can be looked at stream by stream.
+
+    That is written first: a copy that is suspended is left alone as soon as there is a plan.
+    """
     if plan.scope is None:
         return ()
     results = planned_results(plan)
@@ -55,23 +61,27 @@ def _results(plan: Plan, world: World) -> tuple[Action, ...]:
 
 def too_large(planned: Planned) -> Trouble | None:
     """Why a plan cannot be written down."""
-    plan = planned.plan
+    plan, most, reader = planned.plan, MOST_PLAN_BYTES, "a ConfigMap holds"
+    size = len(plan.model_dump_json().encode())
     if plan.scope is None:
-        size, field = len(plan.model_dump_json().encode()), "spec.source.stream"
+        field = "spec.source.stream"
         what, remedy = f"{len(plan.streams[0].segments)} segments", None
     else:
-        size, field = len(compressed(plan)), "spec.streams"
+        field = "spec.streams"
+        if size > MOST_PLAN_JSON:
+            most, reader = MOST_PLAN_JSON, "the operator reads"
+        else:
+            size = len(compressed(plan))
         what = f"{len(plan.streams)} streams"
         remedy = (
             "Select fewer streams for each copy, or copy them with `sluice run`, which needs no "
             "ConfigMap; nothing was made."
         )
-    if size <= MOST_PLAN_BYTES:
+    if size <= most:
         return None
     return Trouble.of(
         PlanTooLarge(
-            f"the plan for {what} takes {text.size(size)}, and a ConfigMap holds "
-            f"{text.size(MOST_PLAN_BYTES)} of it",
+            f"the plan for {what} takes {text.size(size)}, and {reader} {text.size(most)} of it",
             field=field,
             remedy=remedy,
         )

@@ -48,6 +48,8 @@ _BEING_MADE: Final = "State: CREATING"
 
 _FAILURES: Final[Mapping[grpc.StatusCode, type[BackendError]]] = {
     grpc.StatusCode.UNAVAILABLE: StoreUnavailable,
+    # By the server, as by a controller without a segment store that drops what it waits for.
+    grpc.StatusCode.CANCELLED: StoreUnavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: StoreTimeout,
     grpc.StatusCode.UNAUTHENTICATED: AuthenticationFailed,
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
@@ -144,9 +146,17 @@ def settle_update(reply: Any, doing: str, name: StreamName) -> None:
         doing,
         STREAM_NOT_FOUND=no_stream(name),
         SCOPE_NOT_FOUND=no_scope(name.scope),
-        # Of two who change a stream at once, the controller refuses one without a reason.
-        FAILURE=StoreBusy(f"cannot {doing}: the controller answered FAILURE"),
+        FAILURE=busy(doing),
     )
+
+
+def busy(doing: str) -> StoreBusy:
+    """What FAILURE means, for which the controller gives no reason: it passes.
+
+    Of two who change a stream at once one gets it, and so does everybody while no segment store
+    serves.
+    """
+    return StoreBusy(f"cannot {doing}: the controller answered FAILURE")
 
 
 def unexpected(status: str, doing: str) -> StoreRejected:

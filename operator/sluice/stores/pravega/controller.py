@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.errors import InvalidSpec, ScopeNotEmpty, StreamNotFound, StreamNotSealed
 from sluice.stores.pravega import policies
 from sluice.stores.pravega.calls import (
+    busy,
     info,
     no_scope,
     no_stream,
@@ -41,6 +42,7 @@ class Controller(Transactions):
             doing,
             SCOPE_EXISTS=False,
             INVALID_SCOPE_NAME=InvalidSpec(f"the store does not allow the scope name {scope!r}"),
+            FAILURE=busy(doing),
         )
 
     async def delete_scope(self, scope: str) -> bool:
@@ -145,7 +147,10 @@ class Controller(Transactions):
         Raises:
             ScopeNotFound: there is no such scope.
             InvalidSpec: the store does not allow the name or cannot hold the policy.
+            StoreBusy: the store cannot make its segments now.
         """
+        if config.scaling.min_segments < 1:  # which the controller would refuse without a reason
+            raise InvalidSpec(f"the policy of {name} wants {config.scaling.min_segments} segments")
         doing = f"create the stream {name}"
         request = policies.to_message(name, config)
         return settle(
@@ -154,6 +159,7 @@ class Controller(Transactions):
             STREAM_EXISTS=False,
             SCOPE_NOT_FOUND=no_scope(name.scope),
             INVALID_STREAM_NAME=InvalidSpec(f"the store does not allow the stream name {name}"),
+            FAILURE=busy(doing),
         )
 
     async def update_stream(self, name: StreamName, config: StreamConfig) -> None:
@@ -186,13 +192,14 @@ class Controller(Transactions):
         settle_update(reply, doing, name)
 
     async def delete_stream(self, name: StreamName) -> bool:
-        """Delete a sealed stream; False when there is none. StreamNotSealed."""
+        """Delete a sealed stream; False when there is none. StreamNotSealed; StoreBusy as above."""
         doing = f"delete the stream {name}"
         return settle(
             await self.call(self.stub.deleteStream, info(name), doing),
             doing,
             STREAM_NOT_FOUND=False,
             STREAM_NOT_SEALED=StreamNotSealed(f"the stream {name} is not sealed"),
+            FAILURE=busy(doing),
         )
 
     async def configuration(self, name: StreamName) -> StreamConfig:

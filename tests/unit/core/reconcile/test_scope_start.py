@@ -1,11 +1,13 @@
 """A ScopeCopy begins: its plan, what can be seen of it before a byte moves, its first driver."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from sluice.api.scope_status import LeftOutCount
 from sluice.core.plan import Plan, compressed, expanded
+from sluice.core.reconcile import copy_plan
 from sluice.core.reconcile.copy import questions, reconcile
 from sluice.core.reconcile.copy_plan import MOST_PLAN_BYTES
 from sluice.core.reconcile.scope_results import planned_results, results_hash, results_name
@@ -63,8 +65,8 @@ def test_a_scope_is_planned_and_its_driver_starts() -> None:
     assert decision.actions == (
         AddFinalizer(),
         HoldStores(),
-        WritePlan(PLAN),
         WriteResults(RESULTS),
+        WritePlan(PLAN),
         WriteControls(),
         StartJob(1, PLAN),
     )
@@ -106,7 +108,7 @@ def test_a_suspended_scope_can_be_looked_at_stream_by_stream() -> None:
     seen = scope(suspend=True)
     decision = reconcile(seen, world(answer=PLANNED))
     assert said(decision) == SUSPENDED
-    assert decision.actions == (WritePlan(PLAN), WriteResults(RESULTS))
+    assert decision.actions == (WriteResults(RESULTS), WritePlan(PLAN))
     assert {result.state for result in published(decision) or ()} == {StreamState.PLANNED}
     counts = status(decision).streams
     assert counts is not None
@@ -145,9 +147,9 @@ def test_the_plan_of_a_driver_is_followed_before_the_written_one() -> None:
     )
     decision = reconcile(begun(), around)
     assert decision.actions[2:5] == (
+        WriteResults(planned_results(recorded)),
         DropPlan(),
         WritePlan(recorded),
-        WriteResults(planned_results(recorded)),
     )
     assert decision.actions[-1] == StartJob(1, recorded)
     counts = status(decision).streams
@@ -200,6 +202,33 @@ def test_a_plan_that_no_config_map_can_hold_stalls_the_copy(*, suspend: bool) ->
     assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
     assert message(decision).startswith("spec.streams: the plan for 8000 streams takes 1.")
     assert "Select fewer streams" in message(decision)
+    assert decision.actions == ()
+
+
+def test_a_suspended_scope_has_its_streams_published_though_an_operator_was_killed() -> None:
+    """Whatever is not written yet is written by the next one, which stops at the plan."""
+    seen = scope(suspend=True)
+    decision = reconcile(seen, world(answer=PLANNED))
+    seen = after(seen, decision)
+    done: set[type] = set()
+    for action in decision.actions:
+        around = world(
+            plan=plan_seen(PLAN) if WritePlan in done else None,
+            results=results_hash(RESULTS) if WriteResults in done else None,
+        )
+        assert questions(seen, around) == {Question.STATE}
+        found = reconcile(seen, replace(around, answer=PLANNED))
+        assert {type(one) for one in found.actions} >= {WriteResults, WritePlan} - done
+        done.add(type(action))
+    assert done == {WriteResults, WritePlan}
+
+
+def test_a_plan_that_no_operator_could_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small it gets when it is compressed."""
+    monkeypatch.setattr(copy_plan, "MOST_PLAN_JSON", 1000)
+    decision = reconcile(scope(), world(answer=PLANNED))
+    assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
+    assert "the operator reads 1.0 kB of it" in message(decision)
     assert decision.actions == ()
 
 

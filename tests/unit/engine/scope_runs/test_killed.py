@@ -5,8 +5,10 @@ from contextlib import suppress
 import pytest
 
 from sluice.core.scope import StreamResult, StreamState
+from sluice.core.steps import Leave
 from sluice.engine import scope_run
-from sluice.engine.stream import Limits
+from sluice.engine.scope_settle import abandon_scope
+from sluice.engine.stream import Limits, StreamCopy
 from support.model import Fate, World
 from support.scope_drivers import (
     MANY,
@@ -20,7 +22,8 @@ from support.scope_drivers import (
     source_name,
     target_name,
 )
-from support.sources import CHUNK
+from support.scope_requests import REQUEST
+from support.sources import CHUNK, go
 
 COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
 
@@ -206,18 +209,38 @@ def test_results_that_were_not_written_down_are_found_again(
 def test_a_copy_that_another_driver_ends_comes_to_its_end(store: SharedStore) -> None:
     """The log is gone then; each stream is found whole by itself."""
     plan = scope_plan(store, range(3))
-    other = log(store)
 
-    class Ending(InWork):
-        """Ends the copy whenever a stream has ended."""
+    class Overtaken(InWork):
+        """Another driver does all that is left, and deletes the log."""
 
         def ended(self, result: StreamResult) -> None:
             """See ScopeListener."""
             super().ended(result)
-            other.load()
-            other.delete()
+            assert copy_scope(plan, store).counts.copied == 3
+            abandon_scope(REQUEST, source=store, target=store, known=None)
 
-    report = copy_scope(plan, store, listener=Ending(), limits=Limits(parallelism=1))
+    report = copy_scope(plan, store, listener=Overtaken(), limits=Limits(parallelism=1))
     assert report.is_over
     assert report.counts.copied == 3
-    assert log(store).load() is None
+
+
+def test_a_source_is_deleted_though_its_target_became_whole_while_somebody_looked(
+    world: World, store: SharedStore
+) -> None:
+    """Another driver does all between two looks of this one, and dies before it deletes it."""
+    plan = scope_plan(store, range(1), move=True)
+    looks = 0
+
+    def gate(what: str) -> Fate:
+        nonlocal looks
+        looks += what == f"describe {target_name(0)}"
+        if looks == 2:  # the journal was looked for
+            looks += 1
+            other = StreamCopy(plan.streams[0], 0, [store], store)
+            other.plan = other.ledger.begin(other.plan)
+            go(other, world, Leave)
+        return Fate.DONE
+
+    report = copy_scope(plan, store, target=SharedStore(world, gate))
+    assert report.counts.copied == 1
+    assert source_name(0) not in world.streams

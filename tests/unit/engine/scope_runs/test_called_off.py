@@ -1,0 +1,98 @@
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from sluice.core.scope import StreamResult, StreamState
+from sluice.engine.scope_bounds import failed
+from sluice.engine.scope_settle import abandon_scope
+from sluice.engine.stream import Limits
+from sluice.errors import SourceNotFound
+from support.model import World
+from support.scope_drivers import (
+    MANY,
+    InWork,
+    SharedStore,
+    copy_scope,
+    log,
+    scope_plan,
+    states,
+    target_name,
+)
+from support.scope_requests import REQUEST
+
+COPIED, FAILED, STOPPED = StreamState.COPIED, StreamState.FAILED, StreamState.STOPPED
+
+
+class Once(InWork):
+    """Does something when so many streams have ended."""
+
+    def __init__(self, action: Callable[[], None], after: int) -> None:
+        super().__init__()
+        self._action = action
+        self._left = iter([False] * (after - 1) + [True])
+
+    def ended(self, result: StreamResult) -> None:
+        """See ScopeListener."""
+        super().ended(result)
+        if next(self._left, False):
+            self._action()
+
+
+@pytest.mark.parametrize("after", [1, 5, MANY])
+def test_an_abort_beside_a_driver_ends_all_of_it(
+    world: World, store: SharedStore, after: int
+) -> None:
+    """The driver begins no other stream; neither the log nor anything staged is left."""
+    plan = scope_plan(store, range(MANY))
+
+    def abort() -> None:
+        abandon_scope(REQUEST, source=store, target=store, known=None)
+
+    report = copy_scope(plan, store, listener=Once(abort, after), limits=Limits(parallelism=1))
+    assert states(report.results) == Counter({COPIED: after, FAILED: MANY - after})
+    assert {one.trouble.reason for one in report.results if one.trouble} <= {"CopyAborted"}
+    assert len([name for name in world.streams if name.scope == "out"]) == after
+    assert world.staging() == []
+
+
+def test_an_abort_deletes_a_log_that_grows_meanwhile(world: World, store: SharedStore) -> None:
+    """Drivers write down what came of the streams that they had in work."""
+    plan = scope_plan(store, range(MANY))
+
+    def abort() -> None:
+        abandon_scope(REQUEST, source=store, target=store, known=None)
+
+    report = copy_scope(plan, store, listener=Once(abort, 5), limits=Limits(parallelism=4))
+    assert report.counts.copied <= 5 + 4
+    assert log(store).load() is None
+    assert not [name for name in world.staging() if world.segments[name].data]
+
+
+def test_a_copy_that_another_driver_stops_is_stopped_here(world: World, store: SharedStore) -> None:
+    """What was not begun is not begun here either."""
+    plan = scope_plan(store, range(MANY))
+    other = log(store)
+
+    def stop() -> None:
+        other.load()
+        other.call_off()
+
+    report = copy_scope(plan, store, listener=Once(stop, 2), limits=Limits(parallelism=1))
+    assert states(report.results) == {COPIED: 2, STOPPED: MANY - 2}
+    assert report.trouble is not None
+    assert report.trouble.reason == "CopyAborted"
+    assert target_name(5) not in world.streams
+
+
+def test_one_that_cannot_be_planned_is_a_failure_that_stops(
+    world: World, store: SharedStore
+) -> None:
+    """None is begun after it, if that is asked for."""
+    error = SourceNotFound("stream in/x does not exist in the source store any more")
+    plan = scope_plan(store, range(3), settled=(failed("x", "x", error),))
+    report = copy_scope(plan, store, limits=Limits(stop_at_failure=True))
+    assert states(report.results) == {FAILED: 1, STOPPED: 3}
+    assert report.is_over
+    assert target_name(0) not in world.streams
+    assert copy_scope(plan, store).results == report.results
