@@ -32,7 +32,7 @@ Address = tuple[str, int]
 PATIENCE = 60.0
 _POLL = 0.02
 _AGAIN = 3
-_PART = 1 << 16
+_PART = 1 << 12
 
 
 @dataclass
@@ -163,7 +163,7 @@ def plan(copy: ScopeCopy, *, seconds: float) -> Planned:
         text, peak = "", 0
         while process.stdout is not None and (part := process.stdout.read(_PART)):
             text += part
-            peak = peak_memory(process.pid)
+            peak = max(peak, peak_memory(process.pid))
         spent = time.monotonic() - begun
         assert spent < seconds, f"it is not planned within {seconds:g} s"
         code = process.wait(seconds)

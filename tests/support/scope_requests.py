@@ -9,13 +9,16 @@ from sluice.core.planner import CopyRequest
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamState
 from sluice.core.scope_request import ScopeRequest
+from sluice.core.steps import Step
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_planning import resolve_scope
 from sluice.engine.scope_report import ScopeReport
+from sluice.engine.scope_settle import abandon_scope
+from sluice.engine.stream import StreamCopy
 from support.model import ModelStore, World, segment_name
 from support.plans import ADDRESS
 from support.scope_drivers import SCOPE_ID, SharedStore, copy_scope
-from support.sources import put_source
+from support.sources import go, put_source
 
 REQUEST = ScopeRequest(scope_id=SCOPE_ID, source="in", target="out")
 
@@ -105,6 +108,37 @@ def run(world: World, request: ScopeRequest = REQUEST, **given: Any) -> ScopeRep
 def log_of(world: World) -> ScopeLog:
     """The copy's log."""
     return ScopeLog(ModelStore(world), SCOPE_ID, "out")
+
+
+def forget_log(world: World) -> None:
+    """Delete the log, as what tidies up does at the end."""
+    log = log_of(world)
+    log.load()
+    log.delete()
+
+
+def abandoned(
+    world: World,
+    request: ScopeRequest = REQUEST,
+    *,
+    known: Plan | None = None,
+    source: bool = True,
+) -> str:
+    """What abandoning the copy comes to."""
+    store = SharedStore(world)
+    return abandon_scope(request, source=store if source else None, target=store, known=known)
+
+
+def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) -> StreamCopy:
+    """A driver that died when it was that far with one stream of a plan."""
+    store = ModelStore(world)
+    log_of(world).begin(plan)
+    place = next(i for i, one in enumerate(plan.streams) if one.target.stream == name)
+    driver = StreamCopy(plan.streams[place], place, [store], store)
+    driver.plan = driver.ledger.begin(driver.plan)
+    if until is not None:
+        go(driver, world, until)
+    return driver
 
 
 def one_of(name: str, request: ScopeRequest = REQUEST) -> CopyRequest:

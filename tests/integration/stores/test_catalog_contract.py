@@ -99,11 +99,11 @@ def test_names_that_the_store_does_not_allow_are_errors_of_the_spec(
         store.create_stream(StreamName(scope=scope, stream="a b"), ONE)
 
 
-def test_a_policy_that_the_store_does_not_allow_is_rejected(
+def test_a_policy_that_the_store_does_not_allow_is_an_error_of_the_spec(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """A stream without segments is refused with the store's status."""
-    with pytest.raises(StoreRejected, match="FAILURE"):
+    """A stream without segments is refused before the store does so without a reason."""
+    with pytest.raises(InvalidSpec, match="wants 0 segments"):
         store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=0)))
 
 

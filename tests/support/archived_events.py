@@ -1,0 +1,87 @@
+"""Segments to archive: bytes of events, and writing them in any format."""
+
+from __future__ import annotations
+
+import random
+import struct
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sluice.archive import formats
+from sluice.archive.content import Checked
+from sluice.archive.piece import Piece
+from sluice.core.archive.manifest import ArchivedSegment
+from sluice.core.model import KeyRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sluice.archive.objects import Objects
+    from sluice.core.archive.manifest import StoredObject
+    from sluice.core.archive.names import Format
+
+SEGMENT = ArchivedSegment(
+    epoch=3,
+    id=(3 << 32) + 7,
+    keys=KeyRange(low=0, high=1),
+    created=1,
+    start=0,
+    end=0,
+    sealed=False,
+)
+
+
+def framed(events: Iterable[bytes]) -> bytes:
+    """Events as they lie in a segment."""
+    return b"".join(struct.pack(">ii", 0, len(event)) + event for event in events)
+
+
+def many_events(seed: int, sizes: Iterable[int]) -> list[bytes]:
+    """Events of these sizes, with bytes by chance."""
+    chance = random.Random(seed)  # noqa: S311 - no secrets
+    return [chance.randbytes(size) for size in sizes]
+
+
+def blocks(data: bytes, cuts: Iterable[int]) -> Iterator[memoryview]:
+    """The data in blocks that are cut there; empty ones too."""
+    edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return (memoryview(data)[start:end] for start, end in pairwise(edges))
+
+
+def write(
+    form: Format,
+    objects: Objects,
+    data: bytes,
+    start: int,
+    *,
+    cuts: Iterable[int] = (),
+    whole: bool = True,
+    most: int | None = None,
+) -> list[StoredObject]:
+    """Archive these bytes of SEGMENT from that offset on."""
+    piece = Piece(
+        epoch=SEGMENT.epoch,
+        segment=SEGMENT.id,
+        start=start,
+        end=start + len(data),
+        whole=whole,
+        source="a/b/7.#epoch.3",
+    )
+    return list(formats.write(form, objects, piece, blocks(data, cuts), most=most))
+
+
+def read(
+    form: Format,
+    objects: Objects,
+    entries: Sequence[StoredObject],
+    start: int = 0,
+    end: int = 1 << 62,
+) -> bytes:
+    """The bytes [start, end) of SEGMENT that the objects have."""
+    return b"".join(
+        bytes(block)
+        for entry in entries
+        for block in formats.read(
+            form, objects, SEGMENT, Checked(objects, entry), start=start, end=end
+        )
+    )
