@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sluice.core.identity import same_maker
+from sluice.core.identity import TAG_MANAGED, same_maker
 from sluice.core.model import Health, StreamName
 from sluice.errors import (
     ReaderGroupExists,
@@ -143,8 +143,24 @@ class PravegaStore(PravegaSegments):
         self._directory.close()
 
     def describe(self, name: StreamName) -> Stream | None:
-        """The stream as it is now; None when it (or its scope) does not exist."""
-        return self._patiently(lambda controller: epochs.describe(controller, name))
+        """The stream as it is now; None when it (or its scope) does not exist.
+
+        One of Sluice's that somebody has begun to make and left is made first: a controller that
+        could not reach the segment store goes on with that only when it is asked again.
+        """
+
+        def described() -> Stream | None:
+            return self._patiently(lambda controller: epochs.describe(controller, name))
+
+        try:
+            return described()
+        except StoreBusy:
+            # What it is to be is told already, its segments are not.
+            config = self._directory.run(lambda controller: controller.configuration(name))
+            if TAG_MANAGED not in config.tags:
+                raise
+        self.create_stream(name, config)
+        return described()
 
     def configuration(self, name: StreamName) -> StreamConfig | None:
         """A stream's configuration; None when there is no such stream."""

@@ -1,0 +1,61 @@
+"""What becomes of streams whose making was cut off by the end of the segment store."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from itertools import count
+from threading import Event, Semaphore
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from sluice.config import Settings, StoreTimeouts
+from sluice.core.identity import TAG_MANAGED
+from sluice.core.model import Scaling, StoreAddress, StreamConfig, StreamName
+from sluice.errors import BackendError
+from sluice.stores.connect import connect
+
+if TYPE_CHECKING:
+    from localstore import Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
+CONFIG = StreamConfig(scaling=Scaling(min_segments=2), tags=(TAG_MANAGED, "team=a"))
+AT_ONCE = 16
+SECONDS = 120.0
+
+
+def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Cluster) -> None:
+    """Nobody else would go on with it: to the controller it is being made, for ever."""
+    scope = f"made-{uuid4().hex[:8]}"
+    dying, made, numbers = Event(), Semaphore(0), count()
+
+    def make() -> list[StreamName]:
+        begun = []
+        while not dying.is_set():
+            begun.append(StreamName(scope=scope, stream=f"s{next(numbers)}"))
+            with suppress(BackendError):
+                store.create_stream(begun[-1], CONFIG)
+                made.release()
+        return begun
+
+    with (
+        closing(connect(StoreAddress(uri=cluster.controller_uri), SETTINGS)) as store,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        store.create_scope(scope)
+        making = [pool.submit(make) for _ in range(AT_ONCE)]
+        for _ in range(2 * AT_ONCE):  # they are at it, not beginning all at once
+            assert made.acquire(timeout=SECONDS)
+        cluster.kill("segmentstore")
+        dying.set()
+        begun = [name for thread in making for name in thread.result()]
+        cluster.restart("segmentstore")
+        found = list(pool.map(store.describe, begun))
+        for stream in found:
+            if stream is not None:  # else nothing was begun but the call
+                assert stream.config == CONFIG
+                assert len(stream.tail) == CONFIG.scaling.min_segments
