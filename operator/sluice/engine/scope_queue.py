@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sluice.engine.run import Clock, StreamRun
+    from sluice.core.steps import Step
+    from sluice.engine.run import Clock, Listener, StreamRun
+    from sluice.engine.stream import StreamCopy
+    from sluice.errors import SluiceError
 
 GATHER: Final = 0.1
 """Seconds that a round waits for further streams as long as workers are busy."""
@@ -178,3 +181,25 @@ class StreamQueue:
 
     def _is_news(self) -> bool:
         return bool(self._rounds) or self._halted or self._is_done()
+
+
+class Halting:
+    """A listener that lets a worker end before its next step, if all is to end.
+
+    Args:
+        listener: hears of all else.
+        queue: knows whether it is.
+    """
+
+    def __init__(self, listener: Listener, queue: StreamQueue) -> None:
+        self._listener = listener
+        self._queue = queue
+
+    def step(self, copy: StreamCopy, step: Step) -> None:
+        """See Listener."""
+        self._queue.check()
+        self._listener.step(copy, step)
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        self._listener.retry(copy, error, delay)

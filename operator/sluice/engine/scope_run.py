@@ -21,7 +21,7 @@ from sluice.engine.executor import InlineExecutor
 from sluice.engine.run import Listener, Silent, StreamRun
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_moving import delete_source_scope
-from sluice.engine.scope_queue import CalledOff, Halted, StreamQueue
+from sluice.engine.scope_queue import CalledOff, Halted, Halting, StreamQueue
 from sluice.engine.scope_report import ScopeReport, result_of
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import AuthenticationFailed, CopyAborted, NoSuchSegment, SluiceError
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from sluice.core.plan import Plan
     from sluice.core.scope import StreamResult
-    from sluice.core.steps import Step
     from sluice.engine.executor import Executor
     from sluice.engine.run import Clock
     from sluice.engine.slices import Slice, SliceResult
@@ -279,7 +278,7 @@ class ScopeRunner:
         return StreamRun(
             StreamCopy(self._plan.streams[place], place, self._sources, self._target),
             self._target,
-            listener=_Halting(self._listener, self._queue.check),
+            listener=Halting(self._listener, self._queue),
             clock=self._clock,
             patience=self._patience,
             late=True,
@@ -377,23 +376,6 @@ class ScopeRunner:
     def _write_stopped(self) -> None:
         with suppress(*_GONE):
             self._log.stopped()
-
-
-class _Halting:
-    """A listener that lets a worker end before its next step."""
-
-    def __init__(self, listener: Listener, check: Callable[[], None]) -> None:
-        self._listener = listener
-        self._check = check
-
-    def step(self, copy: StreamCopy, step: Step) -> None:
-        """See Listener."""
-        self._check()
-        self._listener.step(copy, step)
-
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
-        """See Listener."""
-        self._listener.retry(copy, error, delay)
 
 
 def is_small(size: int, limits: Limits) -> bool:
