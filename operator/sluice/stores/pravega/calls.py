@@ -46,6 +46,10 @@ _OPTIONS: Final = (
 _BEING_MADE: Final = "State: CREATING"
 """What the controller says of a stream that somebody is making at this moment."""
 
+_FAILED: Final = "Internal exception occurred"
+"""What it says of whatever went wrong in itself, as while the segment store is away, which holds
+what it knows of streams."""
+
 _FAILURES: Final[Mapping[grpc.StatusCode, type[BackendError]]] = {
     grpc.StatusCode.UNAVAILABLE: StoreUnavailable,
     # By the server, as by a controller without a segment store that drops what it waits for.
@@ -100,8 +104,10 @@ class Calls:
             if missing is not None and code is grpc.StatusCode.NOT_FOUND:
                 raise missing from None
             failure = _FAILURES.get(code, StoreRejected)
-            if code is grpc.StatusCode.INTERNAL and _BEING_MADE in (error.details() or ""):
-                failure = StoreBusy
+            if code is grpc.StatusCode.INTERNAL:
+                said = error.details() or ""
+                passing = StoreUnavailable if said == _FAILED else StoreRejected
+                failure = StoreBusy if _BEING_MADE in said else passing
             raise failure(
                 f"cannot {doing}: the controller at {self._endpoint} said {code.name}"
                 f" ({error.details() or 'without a reason'})"
