@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sluice.engine.slices import run_slice
 
@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.stream import Limits
     from sluice.stores.base import Store
+
+INLINE_BYTES: Final = 1 << 20
+"""What a step moves in the thread that does it, unless the rate is limited."""
+
+
+def is_small(size: int, limits: Limits) -> bool:
+    """Whether so many bytes are moved without tasks, by InlineExecutor."""
+    return limits.bytes_per_second is None and size <= INLINE_BYTES
 
 
 class Executor(Protocol):

@@ -17,7 +17,7 @@ from sluice.core.scope import StreamState
 from sluice.core.scope_log import ScopeState
 from sluice.core.trouble import Trouble
 from sluice.engine.copy import choose, run_round
-from sluice.engine.executor import InlineExecutor
+from sluice.engine.executor import InlineExecutor, is_small
 from sluice.engine.run import Listener, Silent, StreamRun
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_moving import delete_source_scope
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from sluice.engine.run import Clock
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
-
-INLINE_BYTES: Final = 1 << 20
-"""What a step moves in the thread that does it, unless the rate is limited."""
 
 POLL: Final = 0.5
 """Seconds after which limits are asked again while there is no round."""
@@ -116,6 +113,7 @@ class ScopeRunner:
         self._given_up: dict[int, Trouble] = {}
         self._failed = False
         self._in_a_row = 0
+        self._hurried = False
 
     def run(self) -> ScopeReport:
         """Run until each stream has ended, or nothing more can be done now.
@@ -280,7 +278,7 @@ class ScopeRunner:
             self._target,
             listener=Halting(self._listener, self._queue),
             clock=self._clock,
-            patience=self._patience,
+            patience=0.0 if self._hurried else self._patience,
             late=True,
             permit=self._permit,
         )
@@ -350,15 +348,32 @@ class ScopeRunner:
                 self._results[place] = self._unwritten[place] = result
                 self._in_a_row = 0
                 self._failed = self._failed or result.state is StreamState.FAILED
-            away = self._in_a_row >= self._limits.parallelism
-            if away or (self._failed and self._limits.stop_at_failure):
+            many = self._in_a_row >= self._limits.parallelism
+            if many:
+                self._in_a_row = 0
+            if self._failed and self._limits.stop_at_failure:
                 self._queue.close()
+        if many:
+            self._end_or_hurry()
         self._listener.ended(result)
         try:
             self._write()
         except SluiceError as error:
             if not error.retryable:
                 raise
+
+    def _end_or_hurry(self) -> None:
+        """Begin no other stream if a store is away, for it would try the patience of all.
+
+        If both answer, only these streams cannot be copied now, and they are always the first ones:
+        the others have their turn, each for a moment, else they would not have one in any attempt.
+        """
+        try:
+            for store in (*self._sources, self._target):
+                store.probe()
+        except SluiceError:
+            self._queue.close()
+        self._hurried = True
 
     def _write(self) -> None:
         """Write down what is not written down; what came meanwhile goes with the next record."""
@@ -376,11 +391,6 @@ class ScopeRunner:
     def _write_stopped(self) -> None:
         with suppress(*_GONE):
             self._log.stopped()
-
-
-def is_small(size: int, limits: Limits) -> bool:
-    """Whether so many bytes are moved without the executor."""
-    return limits.bytes_per_second is None and size <= INLINE_BYTES
 
 
 def _may_pass(trouble: Trouble) -> bool:

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from sluice.core.plan import Plan, expanded
 from sluice.core.trouble import Trouble
+from sluice.engine.executor import is_small
 from sluice.engine.run import arrive
-from sluice.engine.scope_run import is_small
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application

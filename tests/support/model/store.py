@@ -109,7 +109,7 @@ class ModelStore(ModelTransactions):
 
     def probe(self) -> Health:
         """See Store."""
-        return Health(latency=0.0, protocol=1)
+        return self._call("probe", lambda: Health(latency=0.0, protocol=1))
 
     def close(self) -> None:
         """See Store."""

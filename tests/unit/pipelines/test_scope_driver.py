@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from sluice.config import Settings
 from sluice.core.plan import Plan, compressed
-from sluice.engine import scope_run
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.slices import Slice, SliceResult
 from sluice.errors import InvalidSpec, WaitingForExecutors
@@ -138,7 +137,7 @@ def test_large_streams_start_spark_once(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the main thread; its JVM begins to start at once."""
-    monkeypatch.setattr(scope_run, "INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 10)
     assert drive(options, Settings()) is None
     main = threading.current_thread().name
     assert started == ["jvm", f"spark in {main}", "stores closed", "stopped"]
@@ -173,7 +172,7 @@ def test_executors_that_do_not_come_are_the_drivers_failure(
     options: DriverOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not one of the streams that wait for them."""
-    monkeypatch.setattr(scope_run, "INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 10)
 
     def start(_self: object) -> None:
         raise WaitingForExecutors("nobody came")

@@ -143,36 +143,40 @@ class PravegaStore(PravegaSegments):
         self._directory.close()
 
     def describe(self, name: StreamName) -> Stream | None:
-        """The stream as it is now; None when it (or its scope) does not exist.
+        """The stream as it is now; None when it (or its scope) does not exist."""
+        return self._of_made(name, lambda controller: epochs.describe(controller, name))
 
-        One of Sluice's that somebody has begun to make and left is made first: a controller that
-        could not reach the segment store goes on with that only when it is asked again.
+    def configuration(self, name: StreamName) -> StreamConfig | None:
+        """A stream's configuration; None when there is no such stream."""
+        return self._of_made(name, lambda controller: epochs.configuration(controller, name))
+
+    def _of_made(
+        self, name: StreamName, call: Callable[[Controller], Coroutine[Any, Any, _T]]
+    ) -> _T:
+        """Ask about a stream that somebody may be making at this moment, which takes a moment.
+
+        One of Sluice's that somebody has begun to make and left is made to its end, as a store
+        repairs by itself what it reads: a controller that could not reach the segment store goes on
+        with a making only when it is asked for it again, and to whoever asks about the stream until
+        then it is busy. That changes nothing of what was decided when the making began.
         """
-
-        def described() -> Stream | None:
-            return self._patiently(lambda controller: epochs.describe(controller, name))
-
         try:
-            return described()
+            return self._patiently(call)
         except StoreBusy:
             # What it is to be is told already, its segments are not.
             config = self._directory.run(lambda controller: controller.configuration(name))
             if TAG_MANAGED not in config.tags:
                 raise
         self.create_stream(name, config)
-        return described()
-
-    def configuration(self, name: StreamName) -> StreamConfig | None:
-        """A stream's configuration; None when there is no such stream."""
-        return self._patiently(lambda controller: epochs.configuration(controller, name))
+        return self._patiently(call)
 
     def _patiently(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
-        """Ask about a stream that somebody may be making at this moment."""
+        """Ask until the store is not busy, for as long as a call may take."""
         deadline = time.monotonic() + self._timeouts.call
         while True:
             try:
                 return self._directory.run(call)
-            except StoreBusy:  # it takes a moment
+            except StoreBusy:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL)

@@ -116,7 +116,7 @@ def test_a_store_that_is_away_does_not_try_the_patience_of_all(
     plan = scope_plan(store, range(MANY))
 
     def gate(what: str) -> Fate:
-        return Fate.REQUEST_LOST if "in/s" in what else Fate.DONE
+        return Fate.REQUEST_LOST if "in/s" in what or what == "probe" else Fate.DONE
 
     listener = InWork()
     report = copy_scope(
@@ -130,6 +130,27 @@ def test_a_store_that_is_away_does_not_try_the_patience_of_all(
     assert report.trouble is not None
     assert report.counts.left == MANY
     assert 3 <= len(listener.results) <= 6
+
+
+def test_the_first_ones_do_not_keep_the_others_from_their_turn(
+    world: World, store: SharedStore
+) -> None:
+    """However many cannot be read now, in a store that is there the others are copied."""
+    stuck, count = 9, 14
+    plan = scope_plan(store, range(count))
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if any(f"in/s{i:03}" in what for i in range(stuck)) else Fate.DONE
+
+    report = copy_scope(
+        plan,
+        SharedStore(world, gate),
+        target=store,
+        limits=Limits(parallelism=3),
+        patience=0.05,
+    )
+    assert not report.is_over
+    assert states(report.results) == {StreamState.PLANNED: stuck, COPIED: count - stuck}
 
 
 def test_a_target_that_is_away_is_the_trouble_of_all(world: World, store: SharedStore) -> None:

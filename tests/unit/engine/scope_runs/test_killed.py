@@ -84,7 +84,7 @@ def test_drivers_that_are_killed_over_and_over_copy_all(
 
     What was written down of a stream is never taken back by a later driver.
     """
-    monkeypatch.setattr(scope_run, "INLINE_BYTES", 100)
+    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 100)
     chance = random.Random(seed)  # noqa: S311 - a test's
     world = World()
     shapes = [
