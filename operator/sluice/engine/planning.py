@@ -61,7 +61,9 @@ def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Re
     found = begun(request, target)
     if not found.is_new:
         return found
-    return Resolved(make_plan(request, sources, append=found.append))
+    plan = make_plan(request, sources, append=found.append)
+    refuse_itself(plan, target)
+    return Resolved(plan)
 
 
 def begun(request: CopyRequest, target: Store) -> Resolved:
@@ -152,6 +154,31 @@ def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
             f"{name} exists and this copy did not make it", field="spec.target.stream"
         )
     return identity.completed(there.config.tags, copy_id)
+
+
+def refuse_itself(plan: StreamPlan, target: Store) -> None:
+    """Append no stream to itself, which it would be under another address of its store.
+
+    Whether two streams of one name are one is told by the creation times of their segments.
+
+    Raises:
+        InvalidSpec: the target is one of the sources.
+    """
+    if not plan.append:
+        return
+    for number, source in enumerate(plan.sources):
+        own = [one for one in plan.segments if one.source == number]
+        if source.stream != plan.target or not all(one.created for one in own):
+            continue
+        names = [target.segment_name(plan.target, one.id) for one in own]
+        found = target.attributes([(name, target.creation_time) for name in names])
+        if found == [one.created for one in own]:
+            raise InvalidSpec(
+                f"{plan.target} would be appended to itself: the stores of the source and of the "
+                "target are one",
+                field="spec.target",
+                remedy="Name another stream or another store.",
+            )
 
 
 def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = False) -> StreamPlan:

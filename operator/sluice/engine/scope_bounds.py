@@ -15,7 +15,7 @@ from sluice.core.selection import Chosen
 from sluice.core.trouble import Trouble
 from sluice.engine import pool
 from sluice.engine.bounds import bounds_of, bounds_together
-from sluice.engine.planning import Resolved, begun
+from sluice.engine.planning import Resolved, begun, refuse_itself
 from sluice.engine.whole import whole
 from sluice.errors import AuthenticationFailed, SluiceError, SourceNotFound, StoreBusy
 
@@ -194,6 +194,7 @@ class ScopePlanner:
         wanted = wanted.model_copy(update={"part_bytes": part_bytes, "tasks": 1})
         try:
             plan = plan_stream(wanted, config=config, seen=segments, append=append)
+            refuse_itself(plan, self._target)
         except SluiceError as error:
             self.fail(chosen, error)
         else:

@@ -26,7 +26,7 @@ from sluice.engine.settle import abandon, ask
 from sluice.engine.verification import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
 from support.appends import APPEND, appended, driven, live_write, put_target
-from support.model import Fate, ModelStore, World
+from support.model import CREATION_TIME, Fate, ModelStore, World
 from support.plans import ADDRESS, SOURCE, TARGET
 from support.sources import Heard, ManualClock, copy_all, drive, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
@@ -38,6 +38,22 @@ MOVES = {
     "scaled again and again": [("split", 0), ("merge", 1), ("split", 1)],
     "truncated": [("split", 0), ("truncate", 0), ("merge", 1)],
 }
+
+
+def test_no_stream_is_appended_to_itself() -> None:
+    """Not even where its store has two addresses; one of the same name elsewhere is another one."""
+    world, other = World(), World()
+    put_scaled_source(world, [[5, 90], [40]], MOVES["split"])
+    itself = APPEND.model_copy(update={"target": SOURCE})
+    with pytest.raises(InvalidSpec, match="would be appended to itself") as caught:
+        planned(ModelStore(world), itself)
+    assert caught.value.field == "spec.target"
+    put_scaled_source(other, [[5, 90], [40]], MOVES["split"])
+    for segment in other.segments.values():
+        segment.attributes[CREATION_TIME] += 1
+    found = resolve(itself, [ModelStore(world)], ModelStore(other))
+    assert found.plan is not None
+    assert found.plan.append
 
 
 @pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)

@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from sluice.core import identity
+from sluice.core.model import StoreAddress
 from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.scope import LeftOut, Why
 from sluice.engine.planning import resolve
 from sluice.engine.stream import StreamCopy
 from sluice.errors import TargetExists
 from support.model import ModelStore, World, segment_name
+from support.scope_drivers import SharedStore
 from support.scope_requests import (
     COPIED,
     drop,
@@ -81,6 +83,15 @@ def test_targets_of_others_may_be_appended_to(world: World) -> None:
     assert isinstance(found, ScopeEnded)
     assert states_of(found) == {"a": COPIED, "b": COPIED, "c": COPIED}
     assert [one.bytes for one in found.results] == [13, 13, 13]
+
+
+def test_no_stream_is_appended_to_itself(world: World) -> None:
+    """Where a store has two addresses, each stream of its own scope is a failure."""
+    request = wanted(on_exists="Append", target="in")
+    elsewhere = StoreAddress(uri="tcp://another.name:9090")
+    found = resolved(world, request, target=(elsewhere, SharedStore(world)))
+    assert isinstance(found, ScopeEnded)
+    assert states_of(found) == dict.fromkeys("abc", "InvalidSpec")
 
 
 def test_targets_that_this_copy_finished_are_settled(world: World) -> None:
