@@ -1,11 +1,14 @@
-"""What all kinds share: how models read YAML, metadata, references."""
+"""What all kinds share: how models read YAML, metadata, references, paths of archives."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from sluice.api.rules import Rule, rules
 
 GROUP: Final = "sluice.dev"
 VERSION: Final = "v1alpha1"
@@ -30,6 +33,52 @@ ScopeName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-
 
 StreamNameText = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$")]
 """The name of a stream in a scope."""
+
+_PARTS = r"^[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*$"
+_FOLDERS = ("data", "events", "runs", "heads", "leases", "work")
+_NO_STEP = "a path has no parts . and ..: write it without"
+_NO_FOLDER = (
+    f"no part of an archive's path is called {', '.join(_FOLDERS)}, . or ..: these are folders of "
+    "archives; take another name"
+)
+_STEP = r"(^|/)[.]{1,2}(/|$)"
+_FOLDER = rf"(^|/)({'|'.join(_FOLDERS)}|[.]{{1,2}})(/|$)"
+
+
+def _without(pattern: str, remedy: str) -> AfterValidator:
+    """Refuses what has a part that it must not have."""
+
+    def check(path: str) -> str:
+        if re.search(pattern, path):
+            raise ValueError(remedy)
+        return path
+
+    return AfterValidator(check)
+
+
+Folder = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=512,
+        pattern=_PARTS,
+        json_schema_extra=rules(Rule(f"!self.matches('{_STEP}')", _NO_STEP)),
+    ),
+    _without(_STEP, _NO_STEP),
+]
+"""A path in a bucket or a volume, below which archives are."""
+
+ArchivePath = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=512,
+        pattern=_PARTS,
+        json_schema_extra=rules(Rule(f"!self.matches('{_FOLDER}')", _NO_FOLDER)),
+    ),
+    _without(_FOLDER, _NO_FOLDER),
+]
+"""Where an archive is in its store; what `core.archive.names` takes for one."""
 
 
 class Metadata(ApiModel):

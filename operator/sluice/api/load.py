@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
-from sluice.api.common import GROUP
+from sluice.api.common import GROUP, Resource
 from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.scopecopy import ScopeCopy
+from sluice.api.streamarchive import StreamArchive
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-KINDS: dict[str, type[EphemeralStream | ScopeCopy | StreamCopy | StreamStore]] = {
+    from pydantic_core import ErrorDetails
+
+KINDS: dict[str, type[EphemeralStream | ScopeCopy | StreamArchive | StreamCopy | StreamStore]] = {
     "EphemeralStream": EphemeralStream,
     "ScopeCopy": ScopeCopy,
+    "StreamArchive": StreamArchive,
     "StreamCopy": StreamCopy,
     "StreamStore": StreamStore,
 }
@@ -32,11 +37,11 @@ class Resources:
     """The resources of a file.
 
     Attributes:
-        order: the copies, of streams and of scopes, in the file's order.
+        order: the copies, of streams and of scopes, and the archives, in the file's order.
         stores: what they name, by (namespace, name).
     """
 
-    order: list[StreamCopy | ScopeCopy] = field(default_factory=list)
+    order: list[StreamCopy | ScopeCopy | StreamArchive] = field(default_factory=list)
     stores: dict[tuple[str, str], StreamStore] = field(default_factory=dict)
 
     @property
@@ -49,11 +54,18 @@ class Resources:
         """The copies of whole scopes."""
         return [copy for copy in self.order if isinstance(copy, ScopeCopy)]
 
-    def store(self, copy: StreamCopy | ScopeCopy, name: str, *, side: str) -> StreamStore:
-        """The store that a copy names.
+    @property
+    def archives(self) -> list[StreamArchive]:
+        """The archives."""
+        return [archive for archive in self.order if isinstance(archive, StreamArchive)]
+
+    def store(
+        self, copy: StreamCopy | ScopeCopy | StreamArchive, name: str, *, side: str
+    ) -> StreamStore:
+        """The store that a copy or an archive names.
 
         Raises:
-            InvalidSpec: there is none in the copy's namespace.
+            InvalidSpec: there is none in its namespace.
         """
         found = self.stores.get((copy.metadata.namespace, name))
         if found is None:
@@ -71,11 +83,11 @@ def load(text: str, *, copies: bool = True) -> Resources:
 
     Args:
         text: the text.
-        copies: whether there has to be a StreamCopy or a ScopeCopy.
+        copies: whether there has to be a StreamCopy, a ScopeCopy or a StreamArchive.
 
     Raises:
         InvalidSpec: the text is no YAML, a resource has a wrong, missing or unknown field, two
-            have one name, or there is no copy.
+            have one name, or there is no copy and no archive.
     """
     try:
         documents = list(yaml.safe_load_all(text))
@@ -88,10 +100,10 @@ def load(text: str, *, copies: bool = True) -> Resources:
             _add(resources, document, number)
     if copies and not resources.order:
         raise InvalidSpec(
-            "there is no StreamCopy and no ScopeCopy in the file",
+            "there is no StreamCopy, no ScopeCopy and no StreamArchive in the file",
             field="kind",
-            remedy="Write a document with apiVersion sluice.dev/v1alpha1 and kind StreamCopy or "
-            "ScopeCopy.",
+            remedy="Write a document with apiVersion sluice.dev/v1alpha1 and kind StreamCopy, "
+            "ScopeCopy or StreamArchive.",
         )
     return resources
 
@@ -116,25 +128,34 @@ def _add(resources: Resources, document: Any, number: int) -> None:
         resource = model.model_validate(document)
     except ValidationError as error:
         raise invalid(error, f"{kind} in {where}") from error
+    _place(resources, resource)
+
+
+def _place(resources: Resources, resource: Resource) -> None:
+    """Put a resource where it is found."""
     if isinstance(resource, StreamStore):
         key = (resource.metadata.namespace, resource.metadata.name)
         if key in resources.stores:
-            raise InvalidSpec(f"there are two StreamStores {key[1]!r}", field="metadata.name")
+            raise _twice(resource)
         resources.stores[key] = resource
-    elif isinstance(resource, StreamCopy | ScopeCopy):
-        names = [(copy.kind, copy.metadata) for copy in resources.order]
-        if (resource.kind, resource.metadata) in names:
-            many = "StreamCopies" if isinstance(resource, StreamCopy) else "ScopeCopies"
-            raise InvalidSpec(
-                f"there are two {many} {resource.metadata.name!r}", field="metadata.name"
-            )
+    elif isinstance(resource, StreamCopy | ScopeCopy | StreamArchive):
+        if (resource.kind, resource.metadata) in [
+            (one.kind, one.metadata) for one in resources.order
+        ]:
+            raise _twice(resource)
         resources.order.append(resource)
+
+
+def _twice(resource: Resource) -> InvalidSpec:
+    """The refusal of a second resource of one kind, namespace and name."""
+    many = f"{type(resource).__name__}s".replace("ys", "ies")
+    return InvalidSpec(f"there are two {many} {resource.metadata.name!r}", field="metadata.name")
 
 
 def invalid(error: ValidationError, where: str) -> InvalidSpec:
     """All that is wrong with a resource, led by the first field; `where` says which it is."""
     found = error.errors(include_url=False, include_input=False)
-    fields = [_path(problem["loc"]) for problem in found]
+    fields = [_path(_as_written(problem)) for problem in found]
     messages = [
         "there is no such field"
         if problem["type"] == "extra_forbidden"
@@ -146,6 +167,13 @@ def invalid(error: ValidationError, where: str) -> InvalidSpec:
         f"{messages[0]} ({where})" + "".join(f"; {name}: {message}" for name, message in more),
         field=fields[0],
     )
+
+
+def _as_written(problem: ErrorDetails) -> Iterator[str | int]:
+    """Where a mistake is. A field that is left out comes under its name in Python."""
+    ours = problem["type"] == "value_error"
+    for place in problem["loc"]:
+        yield to_camel(place) if ours and isinstance(place, str) and "_" in place else place
 
 
 def _path(places: Iterable[str | int]) -> str:

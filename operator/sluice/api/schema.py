@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from sluice.api.archive_status import StreamArchiveStatus
 from sluice.api.common import GROUP, VERSION, Resource
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.api.ephemeralstream import EphemeralStream
@@ -18,6 +19,7 @@ from sluice.api.rules import FROZEN, RULES, Rule
 from sluice.api.scope_status import ScopeCopyStatus
 from sluice.api.scopecopy import ScopeCopy
 from sluice.api.status import ConditionType, ResourceStatus, StreamCopyStatus, StreamStoreStatus
+from sluice.api.streamarchive import StreamArchive
 from sluice.api.streamcopy import StreamCopy
 from sluice.api.streamstore import StreamStore
 
@@ -138,6 +140,8 @@ KINDS: Final = (
             Column("Users", ".status.inUseBy", "integer"),
             _AGE,
             Column("Address", ".spec.pravega.controllerURI", wide=True),
+            Column("Bucket", ".spec.s3.bucket", wide=True),
+            Column("Claim", ".spec.volume.claimName", wide=True),
             Column("Version", ".status.protocolVersion", "integer", wide=True),
             Column("Latency ms", ".status.latencyMilliseconds", "integer", wide=True),
         ),
@@ -204,6 +208,36 @@ KINDS: Final = (
             ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
             ConditionType.VERIFIED: "The staged bytes of each stream were read again and are its "
             "source's.",
+        },
+    ),
+    Kind(
+        model=StreamArchive,
+        status=StreamArchiveStatus,
+        plural="streamarchives",
+        short="sarc",
+        columns=(
+            *_READY,
+            Column("Progress", ".status.progress.summary"),
+            Column("Runs", ".status.archive.runs", "integer"),
+            Column("Last run", ".status.lastRunTime", "date"),
+            _AGE,
+            Column("Source", ".status.source", wide=True),
+            Column("Store", ".spec.destination.storeRef.name", wide=True),
+            Column("Path", ".spec.destination.path", wide=True),
+            Column("Next run", ".status.nextRunTime", wide=True),
+            Column("Rate", ".status.progress.rate", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The last run that was due is done: the archive holds the stream "
+            "up to it.",
+            ConditionType.SUCCEEDED: "The last run is done. False: it failed, and is not tried "
+            "again by itself; the next one that is due begins anew.",
+            ConditionType.RECONCILING: "A run goes on, or waits for its next attempt. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
+            ConditionType.VERIFIED: "What the last run added was read back and is the source's.",
         },
     ),
     Kind(

@@ -46,6 +46,21 @@ class ScopeSource(ApiModel):
     store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
     scope: ScopeName = Field(description="Its name.")
 
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore to read from."""
+        return self.store_ref.name
+
+    @property
+    def store_field(self) -> str:
+        """The field that names it, below this one."""
+        return "storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether that has to be a store of archives."""
+        return False
+
 
 class ScopeTarget(ApiModel):
     """The scope to copy to."""
@@ -57,6 +72,21 @@ class ScopeTarget(ApiModel):
         description="What to do if it is not there: refuse to begin, or make it.",
         json_schema_extra=frozen(),
     )
+
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore."""
+        return self.store_ref.name
+
+    @property
+    def store_field(self) -> str:
+        """The field that names it, below this one."""
+        return "storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether that has to be a store of archives."""
+        return False
 
 
 class StreamSelector(ApiModel):
@@ -253,6 +283,11 @@ class ScopeCopySpec(ApiModel):
     def origins(self) -> tuple[tuple[str, ScopeSource], ...]:
         """What is copied, with the field that names it."""
         return (("spec.source", self.source),)
+
+    @property
+    def goal(self) -> tuple[str, ScopeTarget]:
+        """Where it goes, with the field that names it."""
+        return "spec.target", self.target
 
     def identity(self) -> dict[str, Any]:
         """The part of the spec that makes it this copy and no other.

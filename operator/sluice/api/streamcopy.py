@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
-from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StreamNameText
+from sluice.api.common import (
+    ApiModel,
+    ArchivePath,
+    LocalRef,
+    Resource,
+    ScopeName,
+    StreamNameText,
+)
+from sluice.api.instant import Instant
 from sluice.api.ranges import MOST_RANGES, Range
 from sluice.api.rules import Rule, exactly_one, frozen, immutable, rules
 from sluice.api.running import (
@@ -20,6 +35,9 @@ from sluice.api.running import (
     Suspend,
 )
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 MOST_SOURCES: Final = 64
 
 _WHAT = "origin of the bytes"
@@ -28,20 +46,128 @@ _ONTO_ITSELF = (
     "the target is the source: a stream cannot be copied onto itself, "
     "name another stream, scope or store"
 )
+_ONE_RUN = "run and until both say which run is restored: give one of them"
+_STREAM_OR_ARCHIVE = "a source is a stream (storeRef, scope and stream) or an archive: name it"
+_IN_PLACE = "archive stands in place of storeRef, scope, stream and ranges: remove these"
+
+
+class ArchiveSource(ApiModel):
+    """A run of an archive: the last one, one by its number, or the last one before a time."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(Rule("!has(self.run) || !has(self.until)", _ONE_RUN, path=".until"))
+    )
+
+    store_ref: LocalRef = Field(
+        description="The StreamStore that holds the archive, of this namespace; of kind s3 or "
+        "volume."
+    )
+    path: ArchivePath = Field(description="Where in the store the archive is.")
+    run: Annotated[int, Field(ge=1, le=1 << 53, strict=True)] | None = Field(
+        default=None, description="The number of a run; up to its end the stream is restored."
+    )
+    until: Instant | None = Field(
+        default=None,
+        description="The last run that ends no later than this time is restored, such as "
+        "2026-05-04T12:00:00Z.",
+    )
+
+    @field_validator("until", mode="after")
+    @classmethod
+    def _one_run(cls, until: datetime | None, info: ValidationInfo) -> datetime | None:
+        if until is not None and info.data.get("run") is not None:
+            raise ValueError(_ONE_RUN)
+        return until
 
 
 class Source(ApiModel):
-    """The stream to copy: from its oldest byte to its end when the copy begins, or parts of it."""
+    """The stream to copy: from its oldest byte to its end when the copy begins, or parts of it.
 
-    store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
-    scope: ScopeName = Field(description="Its scope.")
-    stream: StreamNameText = Field(description="Its name.")
+    Or an archive to restore it from; scope and stream are empty then.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            *(
+                Rule(
+                    f"has(self.archive) || has(self.{name})",
+                    _STREAM_OR_ARCHIVE,
+                    path=f".{name}",
+                    reason="FieldValueRequired",
+                )
+                for name in ("storeRef", "scope", "stream")
+            ),
+            *(
+                Rule(
+                    f"!has(self.archive) || !has(self.{name})",
+                    _IN_PLACE,
+                    path=f".{name}",
+                    reason="FieldValueForbidden",
+                )
+                for name in ("storeRef", "scope", "stream", "ranges")
+            ),
+        )
+    )
+
+    archive: ArchiveSource | None = Field(
+        default=None,
+        description="An archive to restore the stream from, in place of all other fields.",
+    )
+    store_ref: LocalRef | None = Field(
+        default=None,
+        validate_default=True,
+        description="The StreamStore that holds it, of this namespace.",
+    )
+    scope: ScopeName = Field(default="", validate_default=True, description="Its scope.")
+    stream: StreamNameText = Field(default="", validate_default=True, description="Its name.")
     ranges: Annotated[tuple[Range, ...], Field(max_length=MOST_RANGES)] = Field(
         default=(),
         description="What of it is copied, one range after the other; from head to tail when left "
         "out.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
+
+    @field_validator("store_ref", "scope", "stream", mode="wrap")
+    @classmethod
+    def _of_stream(
+        cls, value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> object:
+        missing = value is None or value == ""
+        if info.data.get("archive") is not None:
+            if not missing:
+                raise ValueError(_IN_PLACE)
+            return value
+        if missing and "archive" in info.data:
+            raise ValueError(_STREAM_OR_ARCHIVE)
+        return value if missing else read(value)
+
+    @field_validator("ranges", mode="after")
+    @classmethod
+    def _of_stream_too(cls, ranges: tuple[Range, ...], info: ValidationInfo) -> tuple[Range, ...]:
+        if ranges and info.data.get("archive") is not None:
+            raise ValueError(_IN_PLACE)
+        return ranges
+
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore to read from."""
+        ref = self.store_ref if self.archive is None else self.archive.store_ref
+        return ref.name if ref is not None else ""
+
+    @property
+    def store_field(self) -> str:
+        """The field that names it, below this one."""
+        return "storeRef.name" if self.archive is None else "archive.storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether that has to be a store of archives."""
+        return self.archive is not None
+
+    @property
+    def title(self) -> str:
+        """What is copied, for people: a stream, or an archive by its path."""
+        return self.stream if self.archive is None else self.archive.path
 
 
 class Target(ApiModel):
@@ -64,10 +190,25 @@ class Target(ApiModel):
         json_schema_extra=frozen(),
     )
 
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore."""
+        return self.store_ref.name
+
+    @property
+    def store_field(self) -> str:
+        """The field that names it, below this one."""
+        return "storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether that has to be a store of archives."""
+        return False
+
 
 _NOT_MOVED = (
     "sourceOnComplete: Delete moves one whole stream of a user's to a new one: give one source "
-    "without ranges, whose name does not begin with _, and onExists: Fail"
+    "without ranges, whose name does not begin with _, no archive, and onExists: Fail"
 )
 _NO_GAPS = (
     "a copy that appends records no gaps: take onTruncation: Fail, or a target that is made anew"
@@ -75,7 +216,7 @@ _NO_GAPS = (
 
 
 _SAME = (
-    "{0}.storeRef.name != self.target.storeRef.name"
+    "has({0}.archive) || {0}.storeRef.name != self.target.storeRef.name"
     " || {0}.scope != self.target.scope || {0}.stream != self.target.stream"
 )
 
@@ -102,7 +243,7 @@ class StreamCopySpec(ApiModel):
             ),
             Rule(
                 "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
-                " || (has(self.source) && (!has(self.source.ranges)"
+                " || (has(self.source) && !has(self.source.archive) && (!has(self.source.ranges)"
                 " || size(self.source.ranges) == 0) && !self.source.stream.startsWith('_')"
                 " && (!has(self.target.onExists) || self.target.onExists == 'Fail'))",
                 _NOT_MOVED,
@@ -184,6 +325,7 @@ class StreamCopySpec(ApiModel):
             return chosen
         if (
             source is None
+            or source.archive is not None
             or source.ranges
             or source.stream.startswith("_")
             or target.on_exists == "Append"
@@ -203,6 +345,11 @@ class StreamCopySpec(ApiModel):
         if self.source is not None:
             return (("spec.source", self.source),)
         return tuple((f"spec.sources[{i}]", one) for i, one in enumerate(self.sources or ()))
+
+    @property
+    def goal(self) -> tuple[str, Target]:
+        """Where it goes, with the field that names it."""
+        return "spec.target", self.target
 
     def identity(self) -> dict[str, Any]:
         """The part of the spec that makes it this copy and no other.

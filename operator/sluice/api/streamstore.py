@@ -1,4 +1,4 @@
-"""StreamStore: a place that holds streams."""
+"""StreamStore: a place that holds streams, live or archived."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from sluice.api.common import ApiModel, LocalRef, Resource
-from sluice.api.rules import Rule, one_of, rules
+from sluice.api.common import ApiModel, Folder, LocalRef, Resource, StoreName
+from sluice.api.rules import Rule, exactly_one, one_of, rules
 
 _MOST_PORT = 65535
 _SELECTOR = "namespaces: Selector and selector go together: give both or none"
+_NO_SCOPES = "archives are in no scope: remove scopes, or give a store of live streams"
 _PORT = f"the address ends in a port from 1 to {_MOST_PORT}: tcp://host:9090"
 
 
@@ -53,6 +54,71 @@ class PravegaStore(ApiModel):
         if not 1 <= int(uri.rpartition(":")[2]) <= _MOST_PORT:
             raise ValueError(_PORT)
         return uri
+
+
+class CABundle(ApiModel):
+    """Names a part of a ConfigMap or a Secret of the same namespace."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    kind: Literal["ConfigMap", "Secret"] = Field(
+        default="ConfigMap", description="What kind of object it is."
+    )
+    name: StoreName = Field(description="The object's name.")
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = Field(
+        default="ca.crt", description="The key in it, whose value is certificates in PEM."
+    )
+
+
+class S3Store(ApiModel):
+    """A bucket of Amazon's S3, or of what speaks its protocol."""
+
+    bucket: Annotated[
+        str, Field(min_length=3, max_length=63, pattern=r"^[a-z0-9][a-z0-9.-]*[a-z0-9]$")
+    ] = Field(description="The bucket's name.")
+    prefix: Folder | None = Field(
+        default=None, description="The part of the bucket that is used; all of it when left out."
+    )
+    endpoint: (
+        Annotated[
+            str,
+            Field(
+                max_length=300,
+                pattern=r"^https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?/?$",
+            ),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="The server, https://host:port; Amazon's of the region when left out.",
+    )
+    region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")] | None = (
+        Field(default=None, description="The bucket's region; us-east-1 when left out.")
+    )
+    credentials_secret_ref: LocalRef | None = Field(
+        default=None,
+        description="A Secret with the keys `accessKeyId` and `secretAccessKey`. When left out, "
+        "pods use what their environment offers, such as a role of their ServiceAccount.",
+    )
+    ca_bundle_ref: CABundle | None = Field(
+        default=None,
+        description="Certificates that the server's is trusted by, besides the system's.",
+    )
+
+
+class VolumeStore(ApiModel):
+    """A directory of a volume."""
+
+    claim_name: Annotated[
+        str,
+        Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"),
+    ] = Field(
+        description="The PersistentVolumeClaim, of this namespace. Drivers and executors mount "
+        "it, so it takes ReadWriteMany if they are on different nodes."
+    )
+    path: Folder | None = Field(
+        default=None, description="The directory in the volume; its root when left out."
+    )
 
 
 Operation = Literal["Read", "Create", "Append", "Delete"]
@@ -115,17 +181,60 @@ class Access(ApiModel):
 class StreamStoreSpec(ApiModel):
     """Where the store is, and who may use it."""
 
-    model_config = ConfigDict(json_schema_extra=one_of("backend", "pravega"))
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            exactly_one("backend", "pravega", "s3", "volume"),
+            Rule(
+                "has(self.pravega) || !has(self.access) || !has(self.access.scopes)",
+                _NO_SCOPES,
+                path=".access.scopes",
+                reason="FieldValueForbidden",
+            ),
+        )
+    )
 
-    pravega: PravegaStore = Field(description="A Pravega cluster.")
+    pravega: PravegaStore | None = Field(
+        default=None, description="A Pravega cluster: a store of live streams."
+    )
+    s3: S3Store | None = Field(default=None, description="A bucket: a store of archives.")
+    volume: VolumeStore | None = Field(
+        default=None, description="A directory of a volume: a store of archives."
+    )
     access: Access | None = Field(
         default=None,
         description="Who may do what; everything is allowed from this namespace when left out.",
     )
 
+    @model_validator(mode="after")
+    def _one_backend(self) -> Self:
+        if sum(one is not None for one in (self.pravega, self.s3, self.volume)) != 1:
+            raise ValueError("exactly one backend is needed: pravega, s3, volume")
+        if self.pravega is None and self.access is not None and self.access.scopes is not None:
+            raise ValueError(_NO_SCOPES)
+        return self
+
+    @property
+    def backend(self) -> PravegaStore | S3Store | VolumeStore:
+        """What kind of store it is, with its fields."""
+        return next(one for one in (self.pravega, self.s3, self.volume) if one is not None)
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether it is a store of archives, and not of live streams."""
+        return self.pravega is None
+
+    @property
+    def secret(self) -> str | None:
+        """The name of the Secret that holds the credentials."""
+        if self.pravega is not None:
+            return self.pravega.auth.basic.secret_ref.name if self.pravega.auth else None
+        if self.s3 is not None and self.s3.credentials_secret_ref is not None:
+            return self.s3.credentials_secret_ref.name
+        return None
+
 
 class StreamStore(Resource):
-    """A place that holds streams."""
+    """A place that holds streams, live or archived."""
 
     kind: Literal["StreamStore"]
     spec: StreamStoreSpec

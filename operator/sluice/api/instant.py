@@ -1,0 +1,45 @@
+"""Points in time that users write."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from sluice.api.rules import Rule, rules
+
+_PATTERN: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,3})?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})$"
+)
+_LONGEST: Final = 29
+_REMEDY = "write a time with its zone, as 2026-05-04T12:00:00Z"
+
+
+def _read(value: Any) -> datetime:
+    """The time that a value from YAML stands for, in UTC."""
+    if isinstance(value, str) and re.fullmatch(_PATTERN, value):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError as error:  # of month 13
+            raise ValueError(_REMEDY) from error
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError(_REMEDY)
+    return value.astimezone(UTC)
+
+
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_read),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": _PATTERN,
+            "maxLength": _LONGEST,
+            **rules(Rule("timestamp(self) > timestamp('1970-01-01T00:00:00Z')", _REMEDY)),
+        }
+    ),
+]
+"""A point in time, as RFC 3339 has it; in UTC however it is written."""
