@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.core.plan import StreamPlan
+    from sluice.engine.ledger import Ledger
     from sluice.stores.base import Store, Stream
 
 _NEVER: Final = 2_000_000_000
@@ -94,6 +95,28 @@ def settle(plan: StreamPlan, store: Store) -> None:
     stream = store.describe(plan.target)
     if stream is not None and identity.completed(stream.config.tags, plan.copy_id) is None:
         _update(plan, _at_rest(plan, len(stream.tail)), store)
+
+
+def mend(plan: StreamPlan, ledger: Ledger, digest: str, store: Store) -> None:
+    """Give a target back what it said of itself, if it was whole by the time it was changed.
+
+    A store changes a configuration whatever that is by then, and who was held up between looking
+    and changing may come after another driver has ended the copy: with the journal gone, a target
+    of ours that does not say that it is whole was whole before.
+
+    Args:
+        plan: the plan.
+        ledger: the copy's journal; what was read of it stays as it is.
+        digest: the copy's.
+        store: the target store.
+    """
+    if ledger.is_there():
+        return
+    stream = store.describe(plan.target)
+    if stream is None or set(stream.config.tags) != set(identity.owner_tags(plan.copy_id)):
+        return  # aborted, or begun or ended by others since
+    if not ledger.is_there():  # else another run has begun after an abort
+        configure(plan, digest, store)
 
 
 def configure(plan: StreamPlan, digest: str, store: Store) -> None:

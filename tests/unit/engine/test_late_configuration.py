@@ -1,0 +1,41 @@
+"""A driver that changes its target's configuration after another one has ended the copy."""
+
+import pytest
+
+from sluice.core import identity
+from sluice.core.model import Scaling, StreamConfig
+from sluice.core.steps import Scale, Settle, Step
+from sluice.engine.report import Outcome
+from sluice.engine.stream import StreamCopy
+from support.model import Fate, ModelStore, World
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import copy_all, go, planned, put_scaled_source, split
+
+MERGED = [("split", 0), ("truncate", 0), ("merge", 0), ("merge", 0)]
+CONFIG = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=a",))
+
+
+@pytest.mark.parametrize("kind", [Scale, Settle])
+def test_what_a_late_change_takes_from_a_whole_target_is_given_back(kind: type[Step]) -> None:
+    """Nobody can tell a store to change only what is as it was; so who was late mends it."""
+    world = World()
+    put_scaled_source(world, [[21, 14], [30, 22, 31]], MERGED)
+    world.streams[SOURCE].config = CONFIG
+    whole: list[StreamConfig] = []
+    is_late = False
+
+    def gate(what: str) -> Fate:
+        if is_late and not whole and what == f"update_stream {TARGET}":
+            (report,) = copy_all(ModelStore(world), late.plan)
+            assert report.outcome is Outcome.COPIED
+            whole.append(world.streams[TARGET].config)
+        return Fate.DONE
+
+    store = ModelStore(world, gate)
+    late = StreamCopy(split(planned(store)), 0, [store], store)
+    late.plan = late.ledger.begin(late.plan)
+    step = go(late, world, kind)
+    is_late = True
+    late.perform(step)
+    assert [identity.completed(config.tags, COPY) for config in whole] == [late.digest()]
+    assert [world.streams[TARGET].config] == whole
