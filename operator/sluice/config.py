@@ -34,7 +34,10 @@ class Settings:
         cluster_id: tells copies of equally named resources in different clusters apart
             (`SLUICE_CLUSTER_ID`, default `local`).
         credentials_dir: folder of Secrets as Kubernetes mounts them, `<secret>/username` and
-            `<secret>/password` (`SLUICE_CREDENTIALS_DIR`, default none).
+            `<secret>/password`, for S3 `<secret>/accessKeyId` and `<secret>/secretAccessKey`
+            (`SLUICE_CREDENTIALS_DIR`, default none).
+        volumes_dir: folder of volumes that hold archives, each mounted under the name of its claim
+            (`SLUICE_VOLUMES_DIR`, default none).
         part_bytes: longest part of a segment; tasks copy parts side by side, see `core.planner`
             (`SLUICE_PART_BYTES`, default 256 MiB, at least 8 MiB).
         executor_timeout: seconds that a driver waits for executors before it gives up
@@ -44,6 +47,7 @@ class Settings:
 
     cluster_id: str = "local"
     credentials_dir: Path | None = None
+    volumes_dir: Path | None = None
     part_bytes: int = 256 << 20
     executor_timeout: float = 300.0
     timeouts: StoreTimeouts = field(default_factory=StoreTimeouts)
@@ -56,6 +60,7 @@ class Settings:
             ValueError: a variable has a wrong value; the text names it.
         """
         folder = os.environ.get("SLUICE_CREDENTIALS_DIR")
+        volumes = os.environ.get("SLUICE_VOLUMES_DIR")
         seconds = os.environ.get("SLUICE_STORE_TIMEOUT")
         timeouts = StoreTimeouts()
         if seconds:
@@ -64,6 +69,7 @@ class Settings:
         return cls(
             cluster_id=os.environ.get("SLUICE_CLUSTER_ID") or "local",
             credentials_dir=Path(folder) if folder else None,
+            volumes_dir=Path(volumes) if volumes else None,
             part_bytes=int(os.environ.get("SLUICE_PART_BYTES") or 256 << 20),
             executor_timeout=_seconds(
                 "SLUICE_EXECUTOR_TIMEOUT", os.environ.get("SLUICE_EXECUTOR_TIMEOUT") or "300"

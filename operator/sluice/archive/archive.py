@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.archive.objects import Objects
+    from sluice.core.model import ArchivedRun
 
 
 class Archive:
@@ -63,16 +64,40 @@ class Archive:
             ArchiveDamaged: it is missing, another one, or contradicts itself.
             ArchiveUnsupported: a later version wrote it.
         """
-        name = entry.name
-        data = self.objects.get(name, 0, entry.size + 1)
+        found, manifest = self._read(entry.name, entry.sha256, entry.size)
+        if found.model_copy(update={"verified": entry.verified}) != entry:
+            raise ArchiveDamaged(
+                f"{entry.name} is of another run than the head says", name=entry.name
+            )
+        return manifest
+
+    def pinned(self, run: ArchivedRun) -> tuple[RunEntry, Manifest]:
+        """A run that somebody has written down, whether the head still lists it or not.
+
+        Returns:
+            What a head would say of it, but for whether it was verified; and its manifest.
+
+        Raises:
+            ArchiveNotFound: it was let go, and swept.
+            ArchiveDamaged: it is missing, another one, or contradicts itself.
+            ArchiveUnsupported: a later version wrote it.
+        """
+        name = str(RunName(run.run, run.sha256))
+        if self.objects.look(name) is None:
+            head = self.head()
+            if head is None or name not in {one.name for one in head.runs}:
+                raise let_go(run.run)
+        return self._read(name, run.sha256, MOST_BYTES)
+
+    def _read(self, name: str, sha256: str, size: int) -> tuple[RunEntry, Manifest]:
+        """A manifest of at most `size` bytes, and what a head would say of it."""
+        data = self.objects.get(name, 0, size + 1)
         if data is None:
             raise ArchiveDamaged(f"{name} is missing", name=name)
-        if len(data) != entry.size or hashlib.sha256(data).hexdigest() != entry.sha256:
+        if len(data) > size or hashlib.sha256(data).hexdigest() != sha256:
             raise ArchiveDamaged(f"{name} holds other bytes than the head says", name=name)
         manifest = decode(Manifest, _unpacked(data, name), name=name)
-        if _entry(manifest, data, verified=entry.verified) != entry:
-            raise ArchiveDamaged(f"{name} is of another run than the head says", name=name)
-        return manifest
+        return _entry(manifest, data, verified=False), manifest
 
     def record(self, manifest: Manifest, on: Head | None, *, verified: bool) -> Head:
         """Record a run, whose objects are all there. It can be restored from then on.
@@ -133,6 +158,14 @@ def place(on: Head | None) -> tuple[int, Parent | None]:
     return on.number + 1, Parent(run=last.run, sha256=last.sha256)
 
 
+def let_go(run: int) -> ArchiveNotFound:
+    """The error that a run is not there any more."""
+    return ArchiveNotFound(
+        f"run {run} of the archive was let go",
+        remedy="Restore another run; `sluice archive inspect` shows those that there are.",
+    )
+
+
 def find_run(head: Head, *, run: int | None = None, until: int | None = None) -> RunEntry:
     """The run to read.
 
@@ -169,6 +202,7 @@ def _entry(manifest: Manifest, data: bytes, *, verified: bool) -> RunEntry:
         bytes=manifest.bytes,
         events=manifest.events,
         verified=verified,
+        work=manifest.work,
     )
 
 

@@ -102,6 +102,16 @@ class DirectoryObjects:
         with _told(prefix):
             yield from self._walk(prefix, after)
 
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The folders directly in a folder."""
+        with _told(prefix):
+            try:
+                with os.scandir(self._root / prefix) as entries:
+                    found = [f"{prefix}{one.name}/" for one in entries if one.is_dir()]
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            return tuple(sorted(found))
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects, and folders that are empty then."""
         for name in names:

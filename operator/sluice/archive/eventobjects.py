@@ -13,7 +13,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.archive.content import damaged
-from sluice.core.archive.events import Group, Tally, groups
+from sluice.archive.piece import Written
+from sluice.core.archive.events import Following, Group, Tally, groups
 from sluice.core.archive.names import EventName, Format
 from sluice.core.framing import HEADER
 from sluice.errors import ArchiveDamaged, TooManyEvents
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sluice.archive.content import Content
     from sluice.archive.objects import Objects
     from sluice.archive.piece import Piece
-    from sluice.core.archive.manifest import StoredObject
 
 _MAGIC: Final = b"sluice-events-1\n"
 _RECORD: Final = Struct(">I32s")
@@ -56,7 +56,7 @@ class IndexedEvent(NamedTuple):
 
 def write(
     objects: Objects, piece: Piece, blocks: Iterable[memoryview], *, most: int | None = None
-) -> Iterator[StoredObject]:
+) -> Iterator[Written]:
     """Put each event of a piece into an object, and give their indices, in order.
 
     An index is put when its events are there, so whoever finds one finds them.
@@ -133,7 +133,7 @@ def event_names(content: Content, epoch: int, segment: int) -> Iterator[str]:
     return (str(EventName(epoch, segment, one.offset, one.length)) for one in index(content))
 
 
-def _put(objects: Objects, piece: Piece, group: Group) -> StoredObject:
+def _put(objects: Objects, piece: Piece, group: Group) -> Written:
     data = memoryview(group.data)
     records = [_MAGIC]
     items: list[tuple[str, memoryview]] = []
@@ -143,7 +143,7 @@ def _put(objects: Objects, piece: Piece, group: Group) -> StoredObject:
         place = EventName(piece.epoch, piece.segment, group.start + begin, len(event))
         items.append((str(place), event))
     objects.put_many(items)
-    return piece.put(
+    entry = piece.put(
         objects,
         Format.EVENT_OBJECTS,
         b"".join(records),
@@ -151,6 +151,7 @@ def _put(objects: Objects, piece: Piece, group: Group) -> StoredObject:
         end=group.end,
         tally=Tally(group.events, group.start, group.start + group.edges[-2]),
     )
+    return Written(entry, Following(group.end))
 
 
 def _batches(events: Iterable[IndexedEvent]) -> Iterator[list[IndexedEvent]]:

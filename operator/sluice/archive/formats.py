@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from sluice.archive.content import Content
     from sluice.archive.objects import Objects
-    from sluice.archive.piece import Piece
-    from sluice.core.archive.manifest import ArchivedSegment, StoredObject
+    from sluice.archive.piece import Piece, Written
+    from sluice.core.archive.manifest import ArchivedSegment
 
 
 def write(
@@ -22,7 +22,7 @@ def write(
     blocks: Iterable[memoryview],
     *,
     most: int | None = None,
-) -> Iterator[StoredObject]:
+) -> Iterator[Written]:
     """Put a piece of a segment into objects, in the order of the stream.
 
     They are put as the iterator is moved on, and are whole and lasting when it gives them. Memory

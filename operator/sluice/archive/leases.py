@@ -6,10 +6,11 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from sluice.archive.archive import let_go
 from sluice.core.archive.documents import decode, encode
 from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, Work
 from sluice.core.archive.names import LEASES
-from sluice.errors import ArchiveNotFound, StoreBusy
+from sluice.errors import StoreBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,6 +93,10 @@ class Lease:
 
     def __exit__(self, *_exc: object) -> None:
         """Give it back."""
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Give it back before its time is over."""
         self._objects.delete([self.name])
 
     @property
@@ -160,12 +165,31 @@ def holding(
     """Keep a run's objects from being swept while the block runs and renews the lease.
 
     Raises:
-        ArchiveNotFound: the run was let go meanwhile.
+        ArchiveNotFound: as `hold` does.
     """
-    with Lease(archive.objects, owner, Work.READ, run=entry, grace=grace) as lease:
-        # Whoever sweeps reads the head first, then the leases. So either it sees ours, or we see
-        # that the head does not list the run any more.
-        head = archive.head()
-        if head is None or entry not in head.runs:
-            raise ArchiveNotFound(f"run {entry.run} of the archive was let go meanwhile")
+    lease = hold(archive, owner, entry, grace=grace)
+    try:
         yield lease
+    finally:
+        lease.give_back()
+
+
+def hold(archive: Archive, owner: str, entry: RunEntry, *, grace: float = GRACE) -> Lease:
+    """Take a lease that keeps a run's objects from being swept, and stays if nobody gives it back.
+
+    Where the run was let go, a lease that the owner left behind counts on, if it counted still.
+
+    Raises:
+        ArchiveNotFound: the run was let go, and its objects may have been swept since.
+    """
+    lease = Lease(archive.objects, owner, Work.READ, run=entry, grace=grace)
+    before = archive.objects.look(lease.name)
+    now = lease.look().now
+    # Whoever sweeps reads the head first, then the leases. So either it sees ours, or we see that
+    # the head does not list the run any more.
+    head = archive.head()
+    listed = head is not None and any(one.sha256 == entry.sha256 for one in head.runs)
+    if not listed and (before is None or before.modified + grace * 1000 <= now):
+        lease.give_back()
+        raise let_go(entry.run)
+    return lease

@@ -75,6 +75,10 @@ class Objects(Protocol):
         """
         ...
 
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The folders directly in the folder `prefix`, with their slashes, in order of names."""
+        ...
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects; those that are not there are fine."""
         ...

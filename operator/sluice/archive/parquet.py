@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluice.archive.content import ContentFile, damaged
-from sluice.archive.piece import OBJECT
-from sluice.core.archive.events import Group, Tally, groups
+from sluice.archive.piece import OBJECT, Written
+from sluice.core.archive.events import Following, Group, Tally, groups
 from sluice.core.archive.names import Format
 from sluice.core.framing import HEADER
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sluice.archive.content import Content
     from sluice.archive.objects import Objects
     from sluice.archive.piece import Piece
-    from sluice.core.archive.manifest import StoredObject
 
 LEVEL: Final = 1
 """Of compression, as of the format Segments."""
@@ -44,7 +43,7 @@ SCHEMA: Final = pa.schema(
 """`offset` is where the event's header begins, `length` is that of its own bytes."""
 
 
-def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Iterator[StoredObject]:
+def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Iterator[Written]:
     """Put a piece of whole events into objects, in order. One object is held in memory.
 
     Args:
@@ -75,7 +74,7 @@ def read(content: Content, start: int, end: int) -> Iterator[memoryview]:
         raise damaged(entry, f"is damaged: {first}") from None
 
 
-def _put(objects: Objects, piece: Piece, members: Iterator[Group]) -> StoredObject:
+def _put(objects: Objects, piece: Piece, members: Iterator[Group]) -> Written:
     sink = pa.BufferOutputStream()
     first = last = None
     end = count = 0
@@ -97,7 +96,8 @@ def _put(objects: Objects, piece: Piece, members: Iterator[Group]) -> StoredObje
     start = piece.start if first is None else first
     tally = Tally(count, first, last)
     data = memoryview(sink.getvalue()).cast("B")
-    return piece.put(objects, Format.PARQUET, data, start=start, end=end, tally=tally)
+    entry = piece.put(objects, Format.PARQUET, data, start=start, end=end, tally=tally)
+    return Written(entry, Following(end))
 
 
 def _table(piece: Piece, group: Group) -> pa.Table:

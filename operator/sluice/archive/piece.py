@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import DataName
@@ -15,11 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sluice.archive.objects import Buffer, Objects
-    from sluice.core.archive.events import Tally
+    from sluice.core.archive.events import Following, Tally
     from sluice.core.archive.names import Format
 
 OBJECT: Final = 8 * CHUNK
 """Bytes of a segment in an object. Objects end at multiples of it, or with the event there."""
+
+
+class Written(NamedTuple):
+    """An object that was put.
+
+    Attributes:
+        entry: what a manifest says of it.
+        following: where the next event begins; None where the bytes are no events.
+    """
+
+    entry: StoredObject
+    following: Following | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +43,8 @@ class Piece:
         segment: its id.
         start: first offset.
         end: offset after the last one.
-        whole: whether it begins with an event. Only the format Segments can do without; it does
-            not count events then.
+        following: where the first event begins; None where nobody knows. Only the format Segments
+            can do without, and does not count events then; in the others it is the beginning.
         source: the segment's full name, as event pointers of the source have it.
     """
 
@@ -40,7 +52,7 @@ class Piece:
     segment: int
     start: int
     end: int
-    whole: bool = True
+    following: Following | None
     source: str = ""
 
     def checked(self, blocks: Iterable[memoryview]) -> Iterator[memoryview]:

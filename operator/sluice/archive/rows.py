@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.archive import formats
 from sluice.archive.content import Checked, damaged
-from sluice.core.archive.events import Tallier, Tally
+from sluice.core.archive.events import Following, Tallier, Tally
 from sluice.core.archive.names import Format
 from sluice.core.digest import chunk_end, chunk_start, chunks
 from sluice.errors import ArchiveDamaged
@@ -109,7 +109,7 @@ class RowReader:
         self._names = names
         self._digests = _Digests(row.claims)
         counted = row.claims[0].stretch.events is not None
-        self._tallier = Tallier(row.objects[0].start if counted else None)
+        self._tallier = Tallier(Following(row.objects[0].start) if counted else None)
         self._events: dict[int, int | None] = {}
 
     def run(self, told: Callable[[int], None] | None = None) -> None:

@@ -194,6 +194,12 @@ class S3Objects:
                 for one in page:
                     yield Found(one["path"], one["size"], _ms(one["last_modified"].timestamp()))
 
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The folders directly in a folder."""
+        with self._told(prefix):
+            found = obstore.list_with_delimiter(self._store, prefix.rstrip("/") or None)
+            return tuple(sorted(f"{one.rstrip('/')}/" for one in found["common_prefixes"]))
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects; those that are not there are fine."""
         with self._told(names[0] if names else ""):

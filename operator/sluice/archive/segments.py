@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import zstandard
 
 from sluice.archive.content import damaged
-from sluice.archive.piece import OBJECT
-from sluice.core.archive.events import Tallier
+from sluice.archive.piece import OBJECT, Written
+from sluice.core.archive.events import Following, Tallier, Tally
 from sluice.core.archive.names import Format
 from sluice.core.digest import CHUNK, chunk_end, chunk_of
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sluice.archive.content import Content
     from sluice.archive.objects import Objects
     from sluice.archive.piece import Piece
-    from sluice.core.archive.manifest import StoredObject
 
 LEVEL: Final = 1
 """Of compression: the fastest one, since an archive is to be as fast as a copy."""
@@ -47,7 +46,7 @@ class _Frame(NamedTuple):
     end: int
 
 
-def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Iterator[StoredObject]:
+def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Iterator[Written]:
     """Put a piece into objects, in order. One object at a time is held in memory.
 
     Args:
@@ -79,13 +78,13 @@ class _Writer:
         self._objects = objects
         self._piece = piece
         self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
-        self._tallier = Tallier(piece.start if piece.whole else None)
+        self._tallier = Tallier(piece.following, piece.start)
         self._start = self._at = piece.start
         self._chunk = bytearray()
         self._frames: list[bytes] = []
         self._sizes: list[tuple[int, int]] = []
 
-    def feed(self, block: memoryview) -> Iterator[StoredObject]:
+    def feed(self, block: memoryview) -> Iterator[Written]:
         """Take bytes; the objects that they complete."""
         while block:
             boundary = chunk_end(chunk_of(self._at), self._piece.end)
@@ -104,7 +103,7 @@ class _Writer:
         self._sizes.append((len(frame), len(self._chunk)))
         self._chunk.clear()
 
-    def _put(self) -> StoredObject:
+    def _put(self) -> Written:
         table = b"".join(_ENTRY.pack(*sizes) for sizes in self._sizes)
         footer = _FOOTER.pack(len(self._sizes), 0, _SEEKABLE)
         head = _SKIPPABLE.pack(_MAGIC, len(table) + len(footer))
@@ -112,14 +111,13 @@ class _Writer:
         start, self._start = self._start, self._at
         self._frames.clear()
         self._sizes.clear()
-        return self._piece.put(
-            self._objects,
-            Format.SEGMENTS,
-            data,
-            start=start,
-            end=self._at,
-            tally=self._tallier.end(),
+        tally, following = self._tallier.end(), self._tallier.following
+        if self._at == self._piece.end and following != Following(self._at):
+            tally, following = Tally(None), None  # they do not end with an event, so are none
+        entry = self._piece.put(
+            self._objects, Format.SEGMENTS, data, start=start, end=self._at, tally=tally
         )
+        return Written(entry, following)
 
 
 def _index(content: Content) -> list[_Frame]:

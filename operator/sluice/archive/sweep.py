@@ -21,11 +21,13 @@ from sluice.core.archive.names import (
     EVENTS,
     HEADS,
     RUNS,
+    WORK,
     Format,
     head_name,
     head_number,
     read_data,
     read_event,
+    read_note,
     read_run,
 )
 from sluice.errors import ArchiveNotFound, InvalidSpec
@@ -100,6 +102,9 @@ def sweep(
                 swept.runs.add(run.run)
             if told:
                 told(found)
+            if batch and _folder(batch[-1]) != _folder(found.name):
+                _delete(archive, lease, batch, dry=dry)
+                batch = []
             batch.append(found.name)
             if len(batch) == _BATCH:
                 _delete(archive, lease, batch, dry=dry)
@@ -109,9 +114,18 @@ def sweep(
 
 
 def _all(archive: Archive) -> Iterator[Found]:
-    """Everything that can be swept. Manifests come after what they list, so a rest is known of."""
-    for folder in (EVENTS, DATA, RUNS, HEADS, PARTIAL):
+    """Everything that can be swept.
+
+    Notes come before what they tell of, so nobody goes on with what is gone; manifests come after
+    what they list, so a rest is known of.
+    """
+    for folder in (WORK, EVENTS, DATA, RUNS, HEADS, PARTIAL):
         yield from archive.objects.list(folder)
+
+
+def _folder(name: str) -> str:
+    """The folder that an object lies in; folders are swept one after the other."""
+    return name.partition("/")[0]
 
 
 def _delete(archive: Archive, lease: Lease, names: list[str], *, dry: bool) -> None:
@@ -146,8 +160,8 @@ class _Needed:
             indices = self._indices.get((event.epoch, event.segment), [])
             at = bisect_right(indices, (event.offset, 1 << 63)) - 1
             return at >= 0 and event.offset < indices[at][1]
-        known = (read_data(name), read_run(name), head_number(name))
-        return known == (None, None, None) and not name.startswith(PARTIAL)
+        known = (read_data(name), read_run(name), read_note(name), head_number(name))
+        return not any(one is not None for one in known) and not name.startswith(PARTIAL)
 
     def _add(self, archive: Archive, entry: RunEntry) -> None:
         self._names.add(entry.name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.errors import AccessDenied
+from sluice.errors import AccessDenied, InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sluice.api.streamstore import Access, Operation
+    from sluice.api.streamstore import Access, Operation, StreamStoreSpec
 
 
 def check(
@@ -46,6 +46,28 @@ def check(
                 f"StreamStore {store!r} does not allow to {' and '.join(missing)}",
                 field=f"{field}.storeRef.name",
             )
+
+
+def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str) -> None:
+    """Check that a StreamStore is of the kind that is needed.
+
+    Args:
+        spec: its spec.
+        store: its name, for the message.
+        archives: whether it has to be a store of archives, and not of live streams.
+        field: of the resource that names it.
+
+    Raises:
+        InvalidSpec: it is of the other one.
+    """
+    if spec.holds_archives == archives:
+        return
+    what, kinds = ("archives", "s3 or volume") if archives else ("live streams", "pravega")
+    raise InvalidSpec(
+        f"StreamStore {store!r} is no store of {what}",
+        field=field,
+        remedy=f"Name a StreamStore of kind {kinds}.",
+    )
 
 
 def check_namespace(

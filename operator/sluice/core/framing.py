@@ -52,6 +52,11 @@ class EventCounter:
         return self._fed + self._skip - len(self._header)
 
     @property
+    def header(self) -> bytes:
+        """What is here of a header that is not whole yet."""
+        return self._header
+
+    @property
     def unfinished(self) -> int | None:
         """Where the event begins whose end is not here yet, as `last`; None between two events."""
         if self.between_events:

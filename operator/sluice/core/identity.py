@@ -103,6 +103,16 @@ def receipt_key(copy: str, number: int = 0) -> str:
     return _key(copy, "receipt", number)
 
 
+def reading_key(copy: str, manifest: str) -> str:
+    """The owner of the lease by which a copy keeps a run that it reads: 32 hexadecimal digits.
+
+    Args:
+        copy: the copy id.
+        manifest: the SHA-256 of the run's manifest.
+    """
+    return _key(copy, "reading", manifest)
+
+
 def turns_key() -> str:
     """The key of the log that says which copy scales a stream: 32 hexadecimal digits."""
     return _key("", "turns")

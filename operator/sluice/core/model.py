@@ -152,24 +152,79 @@ class Health(Frozen):
     """A store's answer to the question whether it is there.
 
     Attributes:
-        latency: seconds that its catalog took to answer.
-        protocol: the version of the protocol that its servers speak.
+        latency: seconds that its catalog took to answer; None of a volume, which only pods reach
+            that mount it.
+        protocol: the version of the protocol that its servers speak; None of a place for archives.
     """
 
-    latency: float
-    protocol: int
+    latency: float | None = None
+    protocol: int | None = None
+
+
+class ArchivedRun(Frozen):
+    """One run of an archive, which never changes.
+
+    Attributes:
+        path: of the archive in its store; empty where the archive is all that the store holds.
+        run: its number.
+        sha256: of its manifest, in hexadecimal digits: it names all that the run holds.
+    """
+
+    path: str
+    run: int
+    sha256: str
+
+    def __str__(self) -> str:
+        """The run, for people."""
+        return f"run {self.run} of the archive{f' {self.path}' if self.path else ''}"
+
+
+def is_none(value: object) -> bool:
+    """Whether a field is left out of JSON: what was written down before it was there stays so."""
+    return value is None
+
+
+VOLUME: Final = "volume://"
+"""Before the address of a volume: the name of its claim and a path follow."""
 
 
 class StoreAddress(Frozen):
     """Where a store is and under which name its credentials are found, never the credentials.
 
+    A bucket or a volume holds archives; with `archive` it is the address of one run, which is read
+    as a store that holds one stream.
+
     Attributes:
         backend: the kind of store.
-        uri: its entry point, `tcp://host:port`.
-        secret: the name of the Secret with `username` and `password`; each process reads it from
-            the credentials folder (see `sluice.config`), so no task or plan carries it.
+        uri: its entry point: `tcp://host:port`, `s3://bucket/prefix`, or `volume://CLAIM/path`, a
+            directory below the folder of volumes (see `sluice.config`). `file:///path` is a
+            directory of this machine, as people name it on the command line.
+        secret: the name of the Secret with `username` and `password`, for S3 `accessKeyId` and
+            `secretAccessKey`; each process reads it from the credentials folder (see
+            `sluice.config`), so no task or plan carries it.
+        endpoint: the URL of an S3 that is not Amazon's.
+        region: the bucket's.
+        ca: the file in the credentials folder, as `NAME/KEY`, with the certificates in PEM that an
+            S3 is trusted by, besides the system's.
+        archive: the run that is read.
     """
 
-    backend: Literal["pravega"] = "pravega"
+    backend: Literal["pravega", "s3", "volume"] = "pravega"
     uri: str
     secret: str | None = None
+    endpoint: str | None = Field(default=None, exclude_if=is_none)
+    region: str | None = Field(default=None, exclude_if=is_none)
+    ca: str | None = Field(default=None, exclude_if=is_none)
+    archive: ArchivedRun | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether it is a place for archives, and not a store or what is read as one."""
+        return self.backend != "pravega" and self.archive is None
+
+    @property
+    def claim(self) -> str | None:
+        """The claim of the volume, where it is one that pods mount."""
+        if self.backend != "volume" or not self.uri.startswith(VOLUME):
+            return None
+        return self.uri.removeprefix(VOLUME).partition("/")[0]

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from sluice.core.model import Frozen, KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.archive.plan import ArchivePlan
+from sluice.core.model import (
+    ArchivedRun,
+    Frozen,
+    KeyRange,
+    StoreAddress,
+    StreamConfig,
+    StreamName,
+    is_none,
+)
 from sluice.core.scope import ScopePlan
 
 if TYPE_CHECKING:
@@ -45,10 +54,13 @@ class SourceStream(Frozen):
     Attributes:
         stream: its name.
         store: the store's place among those that the plan reads from.
+        archive: the run of an archive that holds the stream; no other one has the planned bytes for
+            certain.
     """
 
     stream: StreamName
     store: int = 0
+    archive: ArchivedRun | None = Field(default=None, exclude_if=is_none)
 
 
 class SegmentPlan(Frozen):
@@ -215,6 +227,20 @@ class StreamPlan(Frozen):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
+def pinned(plan: StreamPlan, stores: Sequence[StoreAddress]) -> tuple[StoreAddress, ...]:
+    """The addresses of what a plan reads: of an archive that of the run, and of no other one.
+
+    Args:
+        plan: the plan.
+        stores: the addresses of the stores that its sources are in.
+    """
+    runs = {source.store: source.archive for source in plan.sources}
+    return tuple(
+        store if runs.get(place) is None else store.model_copy(update={"archive": runs[place]})
+        for place, store in enumerate(stores)
+    )
+
+
 def origin(streams: Sequence[StreamName | str]) -> str:
     """Streams that are copied into one, for people: the first, and how many follow."""
     return f"{streams[0]} and {len(streams) - 1} more" if len(streams) > 1 else str(streams[0])
@@ -229,6 +255,7 @@ class Plan(Frozen):
         target: the store to write to.
         streams: one (StreamCopy) or many (ScopeCopy), those with most bytes first then.
         scope: of many streams, what is to be said of the whole.
+        archive: what is archived, in a plan that makes no streams.
     """
 
     version: Literal[1] = 1
@@ -236,21 +263,28 @@ class Plan(Frozen):
     target: StoreAddress
     streams: tuple[StreamPlan, ...]
     scope: ScopePlan | None = None
+    archive: ArchivePlan | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @property
     def bytes(self) -> int:
         """Bytes to copy."""
+        if self.archive is not None:
+            return self.archive.bytes
         return sum(stream.bytes for stream in self.streams)
 
     @property
     def events(self) -> int | None:
         """Events to copy as the source's store says; None where it cannot tell for all of them."""
+        if self.archive is not None:
+            return self.archive.events
         counts = [stream.events for stream in self.streams]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def hash(self) -> str:
         """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
+        if self.archive is not None:
+            return self.archive.hash
         whole = "".join(stream.hash for stream in self.streams)
         if self.scope is not None:
             whole += self.scope.model_dump_json()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import Field
 
 from sluice.core.digest import CHUNK
-from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
+from sluice.core.model import ArchivedRun, Frozen, KeyRange, StreamConfig, StreamName, break_in
 from sluice.core.plan import OnTruncation, SegmentPlan, SourceStream, StreamPlan, origin
 from sluice.errors import SourceUnsupported
 
@@ -52,20 +52,38 @@ class Range(Frozen):
     end: Position = Position()
 
 
+class ArchiveChoice(Frozen):
+    """Which run of an archive to read.
+
+    Attributes:
+        path: of the archive in its store.
+        run: its number; None for the last one.
+        until: the last one of those that hold the stream up to this time, in ms, or an earlier one.
+    """
+
+    path: str
+    run: int | None = None
+    until: int | None = None
+
+
 class SourceRequest(Frozen):
     """A stream to copy, or parts of it.
 
     Attributes:
-        stream: its name.
-        store: the store's place among those that the copy reads from.
+        stream: its name; of an archive whose run is not chosen yet, its store's and its path.
+        store: the store's place among those that the copy reads from; each archive has its own.
         ranges: what of the stream, one after the other.
         field: of the spec, for errors.
+        archive: what of an archive, if it is one.
+        pinned: the run of it, once that is chosen.
     """
 
     stream: StreamName
     store: int = 0
     ranges: tuple[Range, ...] = (Range(),)
     field: str = "spec.source"
+    archive: ArchiveChoice | None = None
+    pinned: ArchivedRun | None = None
 
 
 class CopyRequest(Frozen):
@@ -162,7 +180,8 @@ def plan_stream(
     plan = StreamPlan(
         copy_id=request.copy_id,
         sources=tuple(
-            SourceStream(stream=source.stream, store=source.store) for source in request.sources
+            SourceStream(stream=source.stream, store=source.store, archive=source.pinned)
+            for source in request.sources
         ),
         target=request.target,
         segments=tuple(

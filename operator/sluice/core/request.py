@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from sluice.api.streamcopy import Source
+from sluice.api.streamstore import PravegaStore, S3Store, VolumeStore
 from sluice.core import identity
+from sluice.core.archive.names import Format
+from sluice.core.archive.request import ArchiveRequest
 from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import PART_BYTES, CopyRequest, Position, Range, SourceRequest
+from sluice.core.planner import (
+    PART_BYTES,
+    ArchiveChoice,
+    CopyRequest,
+    Position,
+    Range,
+    SourceRequest,
+)
 from sluice.core.scope_request import Rename, ScopeRequest, Selector
 
 if TYPE_CHECKING:
@@ -15,8 +26,13 @@ if TYPE_CHECKING:
     from sluice.api.ranges import Bound
     from sluice.api.ranges import Range as RangeSpec
     from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec, ScopeSource, StreamSelector
-    from sluice.api.streamcopy import Source, StreamCopy, StreamCopySpec
-    from sluice.api.streamstore import StreamStore
+    from sluice.api.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
+    from sluice.api.streamcopy import StreamCopy, StreamCopySpec
+    from sluice.api.streamstore import CABundle, StreamStore
+
+
+CONFIG_MAPS: Final = "configmap."
+"""Before the names of ConfigMaps in the credentials folder, where Secrets have their own names."""
 
 
 def copy_request(
@@ -37,7 +53,7 @@ def copy_request(
         verify: whether staged bytes are compared before they are published.
     """
     spec = copy.spec
-    stores = source_stores(spec)
+    places = _places(spec)
     return CopyRequest(
         copy_id=identity.copy_id(
             cluster=cluster,
@@ -46,12 +62,7 @@ def copy_request(
             identity=spec.identity(),
         ),
         sources=tuple(
-            SourceRequest(
-                stream=StreamName(scope=source.scope, stream=source.stream),
-                store=stores.index(source.store_ref.name),
-                ranges=tuple(_range(one) for one in source.ranges) or (Range(),),
-                field=field,
-            )
+            _source(source, field, places.index((source.store, _choice(source))))
             for field, source in spec.origins
         ),
         target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
@@ -100,14 +111,89 @@ def scope_request(
     )
 
 
+def archive_request(
+    archive: StreamArchive,
+    *,
+    cluster: str,
+    store: str = "",
+    run_key: str | None = None,
+    verify: bool = True,
+) -> ArchiveRequest:
+    """What a StreamArchive asks for: one run.
+
+    Args:
+        archive: the resource.
+        cluster: tells clusters apart that share a store.
+        store: the address of the stream's store, for people.
+        run_key: which run, see ArchiveRequest.
+        verify: whether what is put is read back before it is recorded.
+    """
+    spec = archive.spec
+    return ArchiveRequest(
+        archive_id=archive_id(archive, cluster=cluster),
+        run_key=run_key,
+        source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
+        store=store,
+        path=spec.destination.path,
+        format=Format(spec.format),
+        verify=verify,
+        max_events=spec.most_events,
+        on_truncation=spec.on_truncation,
+    )
+
+
+def archive_id(archive: StreamArchive, *, cluster: str) -> str:
+    """The identity of a StreamArchive, whatever its runs are."""
+    return identity.copy_id(
+        cluster=cluster,
+        namespace=archive.metadata.namespace,
+        name=archive.metadata.name,
+        identity=archive.spec.identity(),
+    )
+
+
 def _selectors(specs: Iterable[StreamSelector]) -> tuple[Selector, ...]:
     return tuple(Selector(type=one.type, value=one.value) for one in specs)
 
 
-def source_stores(spec: StreamCopySpec | ScopeCopySpec) -> tuple[str, ...]:
-    """The StreamStores that a copy reads from, each once, in the order of its plan."""
-    origins: Sequence[tuple[str, Source | ScopeSource]] = spec.origins
-    return tuple(dict.fromkeys(source.store_ref.name for _, source in origins))
+def source_stores(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> tuple[str, ...]:
+    """The StreamStores that a copy reads from, in the order of its plan.
+
+    Each is there once for all of its streams, and once more for each archive that is read in it.
+    """
+    return tuple(name for name, _ in _places(spec))
+
+
+def _places(
+    spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec,
+) -> list[tuple[str, ArchiveChoice | None]]:
+    """What a plan numbers: the StreamStores, and the archives in them."""
+    origins: Sequence[tuple[str, Source | ScopeSource | ArchivedStream]] = spec.origins
+    return list(dict.fromkeys((source.store, _choice(source)) for _, source in origins))
+
+
+def _choice(source: Source | ScopeSource | ArchivedStream) -> ArchiveChoice | None:
+    """Which run of which archive is to be read; None of a live stream."""
+    archive = source.archive if isinstance(source, Source) else None
+    if archive is None:
+        return None
+    until = None if archive.until is None else round(archive.until.timestamp() * 1000)
+    return ArchiveChoice(path=archive.path, run=archive.run, until=until)
+
+
+def _source(source: Source, field: str, place: int) -> SourceRequest:
+    """What is asked of one source."""
+    choice = _choice(source)
+    if choice is not None:
+        # A name for people, until the run tells the stream's own.
+        name = StreamName(scope=source.store, stream=choice.path)
+        return SourceRequest(stream=name, store=place, field=field, archive=choice)
+    return SourceRequest(
+        stream=StreamName(scope=source.scope, stream=source.stream),
+        store=place,
+        ranges=tuple(_range(one) for one in source.ranges) or (Range(),),
+        field=field,
+    )
 
 
 def _range(spec: RangeSpec) -> Range:
@@ -122,9 +208,32 @@ def _position(bound: Bound) -> Position:
 
 def store_address(store: StreamStore) -> StoreAddress:
     """Where a StreamStore is."""
-    pravega = store.spec.pravega
-    return StoreAddress(
-        backend="pravega",
-        uri=pravega.controller_uri,
-        secret=pravega.auth.basic.secret_ref.name if pravega.auth else None,
-    )
+    spec = store.spec
+    match spec.backend:
+        case PravegaStore() as pravega:
+            return StoreAddress(backend="pravega", uri=pravega.controller_uri, secret=spec.secret)
+        case S3Store() as s3:
+            return StoreAddress(
+                backend="s3",
+                uri=f"s3://{_below(s3.bucket, s3.prefix)}",
+                secret=spec.secret,
+                endpoint=s3.endpoint,
+                region=s3.region,
+                ca=ca_file(s3.ca_bundle_ref) if s3.ca_bundle_ref else None,
+            )
+        case VolumeStore() as volume:
+            uri = f"volume://{_below(volume.claim_name, volume.path)}"
+            return StoreAddress(backend="volume", uri=uri)
+
+
+def ca_file(bundle: CABundle) -> str:
+    """The file in the credentials folder that holds a bundle of certificates.
+
+    ConfigMaps stand there under names that no Secret of ours has.
+    """
+    folder = bundle.name if bundle.kind == "Secret" else f"{CONFIG_MAPS}{bundle.name}"
+    return f"{folder}/{bundle.key}"
+
+
+def _below(name: str, path: str | None) -> str:
+    return f"{name}/{path}" if path else name

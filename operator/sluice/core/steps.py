@@ -226,6 +226,16 @@ class Certify:
     """Leave a receipt: all is appended, so that it is not done again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """Take the bounds of a run anew: another run was recorded in the archive meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Record a run, all of which is in the archive: it can be restored from then on."""
+
+
 Step = (
     Claim
     | Shape
@@ -260,4 +270,6 @@ Step = (
     | Commit
     | Note
     | Certify
+    | Replan
+    | Record
 )

@@ -19,6 +19,7 @@ Each category has a module, where its errors are; the package gives them all.
     │   ├── PlanTooLarge              its plan does not fit into a ConfigMap
     │   ├── StoreNotFound             the StreamStore that is named does not exist
     │   ├── SecretNotFound            the Secret that is named does not exist, or lacks a key
+    │   ├── ClaimNotFound             the PersistentVolumeClaim that is named does not exist
     │   ├── ProfileNotFound           the administrator offers no such runtime profile
     │   ├── AccessDenied              the StreamStore's access does not allow it
     │   ├── OwnerForbidden            the operator has no right to read an owner
@@ -137,6 +138,7 @@ from sluice.errors.spec import (
     AccessDenied,
     ArchiveNotFound,
     ArchiveUnsupported,
+    ClaimNotFound,
     CutInsideEvent,
     InvalidSpec,
     OwnerForbidden,
@@ -173,6 +175,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "PlanTooLarge",
     "StoreNotFound",
     "SecretNotFound",
+    "ClaimNotFound",
     "ProfileNotFound",
     "AccessDenied",
     "OwnerForbidden",

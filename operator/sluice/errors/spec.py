@@ -71,7 +71,16 @@ class StoreNotFound(SpecError):
 class SecretNotFound(SpecError):
     """The Secret that a StreamStore names does not exist, or lacks a key."""
 
-    default_remedy = "Create the Secret with the keys username and password."
+    default_remedy = (
+        "Create the Secret with the keys username and password, for S3 accessKeyId and "
+        "secretAccessKey."
+    )
+
+
+class ClaimNotFound(SpecError):
+    """The PersistentVolumeClaim that a StreamStore names does not exist, or its volume is lost."""
+
+    default_remedy = "Create the claim, or name another one."
 
 
 class ProfileNotFound(SpecError):

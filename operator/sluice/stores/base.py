@@ -110,6 +110,14 @@ class Segments(Protocol):
         """Attribute values, None where the segment or the value does not exist."""
         ...
 
+    def digests(self, name: str) -> Mapping[int, bytes]:
+        """SHA-256 of the segment's chunks (`core.digest`) as somebody wrote them down, by number.
+
+        Whoever reads other bytes has not got what was written. A live store knows none. Of an
+        archive the chunks are cut as the segment's readable bytes are.
+        """
+        ...
+
     def set_attribute(self, name: str, condition: Condition) -> bool:
         """Compare-and-set an attribute; False when it had another value. NoSuchSegment."""
         ...
@@ -179,8 +187,15 @@ class Catalog(Protocol):
         """The stream as it is now; None when it (or its scope) does not exist."""
         ...
 
-    def generations(self, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+    def generations(
+        self, name: StreamName, since: Sequence[Segment] = ()
+    ) -> tuple[tuple[Segment, ...], ...]:
         """The segments from head to tail as they came to be: see Stream.
+
+        Args:
+            name: the stream.
+            since: segments that took events all at once at some time, to begin with in place of the
+                head. What came after them is told whether it is truncated away or not.
 
         Returns:
             First those of the head, by key range. Then, for each scale event since, those that it

@@ -1,10 +1,11 @@
-"""The way to a store: from its address to an object that is its catalog and its segments."""
+"""The way to a live store: from its address to an object that is its catalog and its segments."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
+from sluice.errors import InvalidSpec
 from sluice.stores.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -29,19 +30,20 @@ def connect(
         told: of each call to what serves its catalog, in a thread of its own.
 
     Raises:
-        InvalidSpec: the URI is not one of this kind of store.
+        InvalidSpec: the URI is not one of this kind of store, or of one that holds archives.
         AuthenticationFailed: the address names a Secret and its files are not there.
     """
+    if address.backend != "pravega":
+        raise InvalidSpec(
+            f"{address.uri} holds archives, and is no store of live streams",
+            remedy="Name an archive in it, or another StreamStore.",
+        )
     if credentials is None and address.secret:
         credentials = Credentials.read(address.secret, settings.credentials_dir)
-    match address.backend:
-        case "pravega":
-            # gRPC's own handling of fork() can crash a child that is about to become another
-            # program, as Spark's JVM is; without it such a child is left alone.
-            os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-            # Imported here so that a process pays for, and knows, only the backends it uses.
-            from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
+    # gRPC's own handling of fork() can crash a child that is about to become another
+    # program, as Spark's JVM is; without it such a child is left alone.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+    # Imported here so that a process pays for, and knows, only the backends it uses.
+    from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
 
-            return PravegaStore(
-                address.uri, credentials=credentials, timeouts=settings.timeouts, told=told
-            )
+    return PravegaStore(address.uri, credentials=credentials, timeouts=settings.timeouts, told=told)

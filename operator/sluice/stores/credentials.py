@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -27,19 +28,32 @@ class Credentials:
         Raises:
             AuthenticationFailed: there is no such folder or file, or a file is empty.
         """
-        if folder is None:
-            raise AuthenticationFailed(
-                f"the store's credentials are in the Secret {secret!r}, "
-                "and this process has no folder of credentials",
-                field="secret",
-                remedy=f"Mount the Secret as <folder>/{secret} and set SLUICE_CREDENTIALS_DIR "
-                "to that folder.",
-            )
-        return cls(*(_read(secret, folder / secret / key) for key in ("username", "password")))
+        keys = ("username", "password")
+        return cls(*(read_file(secret, key, folder, keys=keys) for key in keys))
 
 
-def _read(secret: str, path: Path) -> str:
-    remedy = f"Give the Secret {secret!r} the keys username and password, mounted at {path.parent}."
+def read_file(secret: str, key: str, folder: Path | None, *, keys: Sequence[str]) -> str:
+    """Read `<folder>/<secret>/<key>`, as Kubernetes mounts a Secret, without its last line break.
+
+    Args:
+        secret: its name.
+        key: of what is read.
+        folder: of Secrets; None where the process has none.
+        keys: all that the Secret has to have, for the remedy.
+
+    Raises:
+        AuthenticationFailed: there is no such folder or file, or the file is empty.
+    """
+    if folder is None:
+        raise AuthenticationFailed(
+            f"the store's credentials are in the Secret {secret!r}, "
+            "and this process has no folder of credentials",
+            field="secret",
+            remedy=f"Mount the Secret as <folder>/{secret} and set SLUICE_CREDENTIALS_DIR "
+            "to that folder.",
+        )
+    path = folder / secret / key
+    remedy = f"Give the Secret {secret!r} the keys {' and '.join(keys)}, mounted at {path.parent}."
     try:
         text = path.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:

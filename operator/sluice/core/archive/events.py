@@ -119,25 +119,51 @@ class Tally(NamedTuple):
     last: int | None = None
 
 
+class Following(NamedTuple):
+    """Where the next event begins.
+
+    Attributes:
+        offset: of its first byte. Behind the bytes that are here, or before their end if the event
+            begins with the last few of them.
+        header: these: what is here of its header.
+    """
+
+    offset: int
+    header: bytes = b""
+
+
 class Tallier:
     """Counts events, object by object.
 
     Args:
-        start: where the first event begins, with which what is fed begins; None where nobody
-            knows, and nothing is counted.
+        following: where the first event begins; None where nobody knows, and nothing is counted.
+        start: offset of the first byte that is fed; without it an event begins there.
     """
 
-    def __init__(self, start: int | None) -> None:
-        self._start = start or 0
-        self._counter = EventCounter() if start is not None else None
+    def __init__(self, following: Following | None, start: int | None = None) -> None:
+        self._start = following.offset if following else 0
+        self._counter = EventCounter() if following else None
+        self._skip = 0 if start is None else max(0, self._start - start)
         self._fed = 0
         self._begun = 0
         self._first: int | None = None
         self._header = 0
+        if following and following.header:
+            self.feed(memoryview(following.header))
+            self.end()
+
+    @property
+    def following(self) -> Following | None:
+        """Where the event after those so far begins; None where the bytes are no events."""
+        if self._counter is None:
+            return None
+        return Following(self._start + self._counter.following, self._counter.header)
 
     def feed(self, block: memoryview) -> None:
         """Take the next bytes of the object."""
-        if self._counter is None:
+        skipped, block = block[: self._skip], block[self._skip :]
+        self._skip -= len(skipped)
+        if self._counter is None or not block:
             return
         self._fed += len(block)
         try:

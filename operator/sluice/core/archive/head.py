@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from sluice.core.archive.documents import Document
-from sluice.core.archive.manifest import Count, Sha256
+from sluice.core.archive.manifest import Count, Sha256, Work
 from sluice.core.archive.names import RunName, read_run
 from sluice.core.model import Frozen
 
@@ -24,6 +24,7 @@ class RunEntry(Frozen):
         bytes: of the source that it holds.
         events: that it holds; None where some bytes are none.
         verified: whether all that the run added was read back before it was recorded.
+        work: the identity of the work that recorded it.
     """
 
     run: Annotated[int, Field(ge=1)]
@@ -34,6 +35,7 @@ class RunEntry(Frozen):
     bytes: Count
     events: Count | None = None
     verified: bool = False
+    work: Work | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

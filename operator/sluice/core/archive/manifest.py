@@ -25,6 +25,10 @@ Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
+Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z]{0,62}$")]
+Work = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
 class StoredObject(Frozen):
     """A data object: the bytes [start, end) of a segment.
 
@@ -86,7 +90,21 @@ class Gap(Frozen):
 
     start: Offset
     end: Offset
-    reason: str = Field(pattern=r"^[A-Z][A-Za-z]{0,62}$")
+    reason: Reason
+    run: Count
+
+
+class Lost(Frozen):
+    """That a segment was gone when a run came to it, or back to it.
+
+    How many bytes it had behind those that are archived nobody knows any more, perhaps none.
+
+    Attributes:
+        reason: one CamelCase word, as `SourceTruncated`.
+        run: the run that found it.
+    """
+
+    reason: Reason
     run: Count
 
 
@@ -98,12 +116,14 @@ class ArchivedSegment(Frozen):
             that the archive begins with. A segment keeps it in all runs.
         id: the segment's id in the source.
         keys: the keys that it takes.
-        created: its creation time in ms; with the id it is the source's identity.
+        created: its creation time in ms; with the id it is the source's identity. 0 where it was
+            gone before anybody asked.
         start: first offset that was asked for.
         end: offset after the last one; `start` where it is empty.
         sealed: whether it takes no more bytes.
         stretches: what there is, by offsets.
         gaps: what there is not, by offsets.
+        lost: that it was gone before it was known to be archived to its end.
     """
 
     epoch: Annotated[int, Field(ge=0, lt=1 << 32)]
@@ -115,6 +135,7 @@ class ArchivedSegment(Frozen):
     sealed: bool
     stretches: tuple[Stretch, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    lost: Lost | None = None
 
     @property
     def bytes(self) -> int:
@@ -176,6 +197,7 @@ class Manifest(Document):
         format: how it holds events.
         source: what was archived.
         parent: the run before, if there was one.
+        work: the identity of the work that recorded it, 32 hexadecimal digits.
         begin: where the archive begins.
         end: where it ends.
         config: the stream's configuration, with its tags, at the end.
@@ -188,6 +210,7 @@ class Manifest(Document):
     format: Format
     source: ArchiveSource
     parent: Parent | None = None
+    work: Work | None = None
     begin: RecordedCut
     end: RecordedCut
     config: StreamConfig

@@ -27,6 +27,12 @@ HEADS: Final = "heads/"
 LEASES: Final = "leases/"
 """Before the names of leases, by which those that are at work keep others from sweeping."""
 
+WORK: Final = "work/"
+"""Before the names of notes: what a run has got so far that is not recorded yet."""
+
+FOLDERS: Final = (DATA, EVENTS, RUNS, HEADS, LEASES, WORK)
+"""All that an archive has; so no part of an archive's path is called like one of them."""
+
 _RUN: Final = re.compile(r"runs/([0-9a-f]{16})-([0-9a-f]{64})\.json\.zst")
 _HEAD: Final = re.compile(r"heads/([0-9a-f]{16})")
 _DATA: Final = re.compile(
@@ -34,6 +40,7 @@ _DATA: Final = re.compile(
     r"\.(zst|parquet|events)"
 )
 _EVENT: Final = re.compile(r"events/([0-9a-f]{8})/([0-9a-f]{16})/([0-9a-f]{16})-([0-9a-f]{8})")
+_NOTE: Final = re.compile(r"work/([0-9a-f]{32})/([0-9a-f]{16})")
 _PATH: Final = re.compile(r"[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*")
 _LONGEST_PATH: Final = 512
 
@@ -49,6 +56,11 @@ class Format(StrEnum):
     def suffix(self) -> str:
         """What the names of its data objects end with."""
         return _SUFFIXES[self]
+
+    @property
+    def is_of_events(self) -> bool:
+        """Whether each event is an object of its own."""
+        return self is Format.EVENT_OBJECTS
 
 
 _SUFFIXES: Final = {
@@ -121,6 +133,33 @@ class RunName(NamedTuple):
         return f"{RUNS}{self.run:016x}-{self.sha256}.json.zst"
 
 
+class NoteName(NamedTuple):
+    """What the name of a note says.
+
+    Attributes:
+        owner: whose it is, as of a lease.
+        number: counts an owner's notes, from 0.
+    """
+
+    owner: str
+    number: int
+
+    def __str__(self) -> str:
+        """The name."""
+        return f"{notes_prefix(self.owner)}{self.number:016x}"
+
+
+def notes_prefix(owner: str) -> str:
+    """Before the names of somebody's notes."""
+    return f"{WORK}{owner}/"
+
+
+def read_note(name: str) -> NoteName | None:
+    """What the name of a note says; None where it is none."""
+    found = _NOTE.fullmatch(name)
+    return NoteName(found[1], int(found[2], 16)) if found else None
+
+
 def head_name(number: int) -> str:
     """The name of a head."""
     return f"{HEADS}{number:016x}"
@@ -167,7 +206,7 @@ def checked_path(path: str, *, field: str) -> str:
             something else.
     """
     plain = _PATH.fullmatch(path) and len(path) <= _LONGEST_PATH
-    folders = {folder.rstrip("/") for folder in (DATA, EVENTS, RUNS, HEADS, LEASES)}
+    folders = {folder.rstrip("/") for folder in FOLDERS}
     if not plain or {".", "..", *folders} & set(path.split("/")):
         raise InvalidSpec(
             f"{path!r} is no path of an archive",

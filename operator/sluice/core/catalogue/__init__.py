@@ -7,7 +7,6 @@ from both.
 
 from sluice.core.catalogue.failures import (
     ABSTRACT,
-    OF_ARCHIVES,
     OF_COMMANDS,
     PAGE,
     Failure,
@@ -22,7 +21,6 @@ __all__ = [
     "ABSTRACT",
     "METRICS",
     "NORMAL",
-    "OF_ARCHIVES",
     "OF_COMMANDS",
     "OUTCOMES",
     "PAGE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from sluice import errors
-from sluice.core.catalogue.reasons import COPIES, EPHEMERAL, NORMAL, STORE
+from sluice.core.catalogue.reasons import ARCHIVE, COPIES, COPY, DRIVEN, EPHEMERAL, NORMAL, STORE
 from sluice.errors import Category
 
 PAGE: Final = "docs/conditions.md"
@@ -37,15 +37,15 @@ class Failure(NamedTuple):
 _DRIVERS_OWN: Final = (
     Failure(
         "Interrupted",
-        COPIES,
-        "The driver was told to stop before the copy was complete.",
+        DRIVEN,
+        "The driver was told to stop before the copy or the run was complete.",
         "Nothing: the next attempt goes on where this one stopped.",
         Category.INFRASTRUCTURE,
         retryable=True,
     ),
     Failure(
         "InternalError",
-        COPIES,
+        DRIVEN,
         "A bug of the driver.",
         "Report it with the log of the driver's pod.",
         Category.INFRASTRUCTURE,
@@ -61,21 +61,34 @@ ABSTRACT: Final = frozenset(
 OF_COMMANDS: Final = frozenset({"ReaderGroupNotFound", "ReaderGroupBusy", "ReaderGroupExists"})
 """What only the command line comes to, so no condition says it either."""
 
-OF_ARCHIVES: Final = frozenset(
+_OF_RESTORES: Final = frozenset({"ArchiveNotFound", "ArchiveUnsupported", "ArchiveDamaged"})
+"""What only those come to that read an archive: its next run, and copies from it."""
+
+_OF_RUNS: Final = frozenset({"TooManyEvents", "ArchiveMoved"})
+"""What only a run of an archive comes to."""
+
+_OF_TARGETS: Final = frozenset(
     {
-        "ArchiveNotFound",
-        "ArchiveUnsupported",
-        "TooManyEvents",
-        "ArchiveMoved",
-        "ArchiveDamaged",
+        "TargetScopeNotFound",
+        "TargetExists",
+        "TargetSealed",
+        "TargetReplaced",
+        "CutInsideEvent",
+        "OutcomeUnknown",
+        "SourceKept",
+        "JournalDamaged",
+        "DigestMismatch",
+        "AbortRefused",
+        "CopyAborted",
     }
 )
-"""What only an archive comes to. No kind of resource makes or reads archives."""
+"""What only a copy comes to, which makes streams."""
 
 _SAID_BY_STORES: Final = frozenset(
     {
         "InvalidSpec",
         "SecretNotFound",
+        "ClaimNotFound",
         "StoreUnavailable",
         "StoreTimeout",
         "StoreBusy",
@@ -125,9 +138,14 @@ _ERRORS: Final = {
 
 def _kinds(name: str) -> tuple[str, ...]:
     """The kinds that can say a failure."""
+    if name in _OF_RESTORES:
+        return (*COPY, *ARCHIVE)
+    if name in _OF_RUNS:
+        return ARCHIVE
     return (
         *(STORE if name in _SAID_BY_STORES else ()),
         *(COPIES if name not in _OF_EPHEMERALS else ()),
+        *(ARCHIVE if name not in _OF_EPHEMERALS | _OF_TARGETS else ()),
         *(EPHEMERAL if name in _SAID_BY_EPHEMERALS else ()),
     )
 
@@ -146,7 +164,7 @@ def failures() -> tuple[Failure, ...]:
                 waits=name in _WAITED_FOR,
             )
             for name, cls in _ERRORS.items()
-            if name not in ABSTRACT | OF_COMMANDS | OF_ARCHIVES
+            if name not in ABSTRACT | OF_COMMANDS
         ),
         *_DRIVERS_OWN,
     )

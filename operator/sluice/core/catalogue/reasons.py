@@ -7,6 +7,10 @@ from typing import Final, NamedTuple
 
 COPY, SCOPE = ("StreamCopy",), ("ScopeCopy",)
 COPIES = (*COPY, *SCOPE)
+ARCHIVE = ("StreamArchive",)
+DRIVEN = (*COPIES, *ARCHIVE)
+"""What drivers work for."""
+
 STORE, EPHEMERAL = ("StreamStore",), ("EphemeralStream",)
 
 
@@ -47,11 +51,34 @@ class Reason(NamedTuple):
 
 NORMAL: Final = (
     Reason("Reachable", STORE, "The store answers, and knows the user."),
+    Reason(
+        "Mountable",
+        STORE,
+        "The claim of the volume is there. Only pods that mount it can look into it.",
+    ),
     Reason("InUse", STORE, "It was deleted, and waits for the copies and streams that need it."),
-    Reason("Starting", COPIES, "The plan is written, and the driver of an attempt starts."),
+    Reason("Starting", DRIVEN, "The plan is written, and the driver of an attempt starts."),
     Reason("Copying", COPIES, "A driver stages bytes; readers see none of them yet."),
-    Reason("Verifying", COPIES, "All bytes are staged; they are read again and compared."),
+    Reason(
+        "Verifying",
+        DRIVEN,
+        "All bytes are staged, or in the archive; they are read again and compared.",
+    ),
     Reason("Publishing", COPIES, "The bytes are in the target; the driver tidies up."),
+    Reason(
+        "Scheduled",
+        ARCHIVE,
+        "No run was due yet; status.nextRunTime says when the first one is.",
+    ),
+    Reason("Archiving", ARCHIVE, "A driver writes what is new; no reader sees any of it yet."),
+    Reason("Archived", ARCHIVE, "The last run that was due is recorded, and can be restored."),
+    Reason(
+        "ArchivedWithGaps",
+        ARCHIVE,
+        "As `Archived`, without bytes that the source had lost before they were read "
+        "(`onTruncation: Record`).",
+        "See `status.gaps`; archive more often, or let the source keep its events for longer.",
+    ),
     Reason("Copied", COPY, "The target is whole and was verified before it was published."),
     Reason(
         "CopiedWithGaps",
@@ -89,29 +116,37 @@ NORMAL: Final = (
         place=Place.VERIFIED,
     ),
     Reason(
+        "ReadBack",
+        ARCHIVE,
+        "What the last run added was read back, and is what the source holds.",
+        place=Place.VERIFIED,
+    ),
+    Reason(
         "Suspended",
-        (*COPIES, *EPHEMERAL),
+        (*DRIVEN, *EPHEMERAL),
         "Nothing runs, is made or released; what is staged, and each stream, stays.",
         "Set spec.suspend to false to go on.",
     ),
-    Reason("Stopping", COPIES, "The driver is being stopped; what is staged stays."),
+    Reason("Stopping", DRIVEN, "The driver is being stopped; what is staged stays."),
     Reason(
         "SpecChanged",
-        COPIES,
+        DRIVEN,
         "spec.runtime was changed before the attempt's driver ran: another attempt took its place.",
         place=Place.HISTORY,
     ),
     Reason(
         "Deleting",
-        (*COPIES, *EPHEMERAL),
-        "It was deleted: a copy's driver stops and its staging is dropped, streams are let go.",
+        (*DRIVEN, *EPHEMERAL),
+        "It was deleted: a driver stops, what is staged is dropped, streams are let go, and an "
+        "archive is deleted where onDelete says so.",
     ),
     Reason(
         "Orphaned",
-        (*COPIES, *EPHEMERAL),
-        "It was let go, and what it had is left in a store: what was staged, or the streams.",
+        (*DRIVEN, *EPHEMERAL),
+        "It was let go, and what it had is left in a store: what was staged, streams, or an "
+        "archive.",
         "When the store can be reached again, drop what a copy staged with `sluice abort`, and "
-        "streams with `sluice streams stale --delete`.",
+        "streams with `sluice streams stale --delete`; delete an archive by its path.",
         warning=True,
         place=Place.EVENT,
     ),
@@ -178,7 +213,10 @@ NORMAL: Final = (
 )
 
 OUTCOMES: Final = (
-    ("Succeeded", "The target was whole afterwards, or every target of a scope."),
+    (
+        "Succeeded",
+        "The target was whole afterwards, or every target of a scope, or the run was recorded.",
+    ),
     ("Failed", "The reason is a failure, or says that not every stream of a scope is copied."),
     ("Suspended", "spec.suspend was set while it ran."),
     ("Replaced", "spec.runtime was changed before its driver ran."),

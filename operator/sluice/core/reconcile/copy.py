@@ -1,4 +1,4 @@
-"""StreamCopy and ScopeCopy: what to do next, from its spec, its status and what was seen.
+"""StreamCopy, ScopeCopy, a run of an archive: what to do next, from spec, status and what was seen.
 
 Called again and again, on every event and at intervals; each call starts from nothing but its
 arguments. The status is a report: everything that decides is found in the cluster (plan, Jobs,
@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType
+from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile import copy_deletion
 from sluice.core.reconcile.copy_plan import plan_to_write, too_large
 from sluice.core.reconcile.copy_seen import (
@@ -23,7 +24,7 @@ from sluice.core.reconcile.copy_seen import (
     waits,
 )
 from sluice.core.reconcile.copy_status import job_name
-from sluice.core.reconcile.scope_status import status_of
+from sluice.core.reconcile.status_of import status_of
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
@@ -68,7 +69,9 @@ WAIT_SECONDS: Final = 10.0
 TIDY_SECONDS: Final = 30.0
 """Before what a copy left is tried to be tidied up again."""
 
-MISSING: Final = frozenset({"StoreNotFound", "SecretNotFound", "ProfileNotFound", "InvalidSpec"})
+MISSING: Final = frozenset(
+    {"StoreNotFound", "SecretNotFound", "ClaimNotFound", "ProfileNotFound", "InvalidSpec"}
+)
 """Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
 
 HELD: Final = frozenset(error.__name__ for error in UNDECIDED) | {"PartiallySucceeded", "Failed"}
@@ -114,7 +117,7 @@ def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     """What to do about a copy that is not done and not being deleted."""
     if copy.asked or copy.changed:
         status.forget_failures()
-    if isinstance(world.answer, Complete | ScopeEnded):
+    if isinstance(world.answer, Complete | ScopeEnded | Recorded):
         return _over(copy, world, status)
     blocked = _blocked(copy, world, status)
     if blocked is not None:
@@ -186,7 +189,7 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
 
 def _tidy(copy: CopySeen) -> tuple[Action, ...]:
     """Nothing is left to protect; the stores' finalizers go when the stores are looked at."""
-    return (Abandon(), RemoveFinalizer()) if copy.finalizer else ()
+    return (Abandon(), RemoveFinalizer()) if copy.finalizer and not copy.keeps else ()
 
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
@@ -255,7 +258,9 @@ def _drop(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
         and failure.category in {Category.SPEC, Category.INTEGRITY}
         and failure.reason not in MISSING | HELD
     )
-    return (Abandon(), RemoveFinalizer()) if copy.finalizer and hopeless else ()
+    if not (copy.finalizer and hopeless):
+        return ()
+    return (Abandon(),) if copy.keeps else (Abandon(), RemoveFinalizer())
 
 
 def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
@@ -337,10 +342,10 @@ def _all_ready(world: World) -> bool:
 
 def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
     """Why a store cannot be worked with."""
-    named = [(field, source.store_ref.name) for field, source in copy.spec.origins]
-    named.append(("spec.target", copy.spec.target.store_ref.name))
+    places = (*copy.spec.origins, copy.spec.goal)
+    named = [(f"{field}.{one.store_field}", one.store) for field, one in places]
     for (field, name), store in zip(named, (*world.sources, world.target), strict=True):
-        found = _store_trouble(f"{field}.storeRef.name", name, store, begun=copy.finalizer)
+        found = _store_trouble(field, name, store, begun=copy.finalizer)
         if found is not None:
             return found
     return None

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.scope_status import status_of
+from sluice.core.reconcile.status_of import status_of
 from sluice.core.reconcile.world import (
     Abandon,
     Decision,
     DeleteJob,
+    Erase,
     Orphan,
     RemoveFinalizer,
 )
@@ -48,8 +49,9 @@ def reconcile_deletion(copy: CopySeen, world: World) -> Decision:
     if world.jobs or world.pods:
         said = Saying("Deleting", "The driver is being stopped.")
         return Decision(status=status.deleting(said), actions=jobs, again=POLL_SECONDS)
-    said = Saying("Deleting", "What was staged is being dropped.")
-    return Decision(status=status.deleting(said), actions=(Abandon(), RemoveFinalizer()))
+    said = Saying("Deleting", status.dropping)
+    erase = (Erase(),) if copy.keeps else ()
+    return Decision(status=status.deleting(said), actions=(Abandon(), *erase, RemoveFinalizer()))
 
 
 def deletion_failed(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
@@ -64,7 +66,7 @@ def deletion_failed(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
         return Decision(
             status=status.unchanged(), actions=(Orphan(str(trouble)), RemoveFinalizer())
         )
-    hint = "To leave it behind, annotate the copy with sluice.dev/force-orphan=true."
-    said = Saying(trouble.reason, f"What was staged cannot be dropped yet. {trouble} {hint}")
+    hint = "To leave it behind, annotate the resource with sluice.dev/force-orphan=true."
+    said = Saying(trouble.reason, f"{status.undropped} {trouble} {hint}")
     first, most = RETRY_SECONDS
     return Decision(status=status.deleting(said), again=min(max(first, seconds / 4), most))

@@ -40,12 +40,21 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
         return answer, (*damaged, *_results(answer.plan, world), WritePlan(answer.plan))
     approved = not answer.recorded and status.value.plan_hash == written.plan.hash
     # The bounds may be those of before; the stores are where their StreamStores say now.
-    held = written.plan if approved else answer.plan
-    plan = answer.plan.model_copy(update={"streams": held.streams, "scope": held.scope})
+    held = written.plan if approved and _follows(written.plan, answer.plan) else answer.plan
+    plan = answer.plan.model_copy(
+        update={"streams": held.streams, "scope": held.scope, "archive": held.archive}
+    )
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
     planned = Planned(plan=plan, recorded=answer.recorded)
     return planned, (*_results(plan, world), *anew, WritePlan(plan))
+
+
+def _follows(written: Plan, now: Plan) -> bool:
+    """Whether a plan can still be carried out: that of a run only on what it was made to follow."""
+    if written.archive is None or now.archive is None:
+        return written.archive is now.archive
+    return written.archive.parent == now.archive.parent
 
 
 def _results(plan: Plan, world: World) -> tuple[Action, ...]:
@@ -65,7 +74,8 @@ def too_large(planned: Planned) -> Trouble | None:
     size = len(plan.model_dump_json().encode())
     if plan.scope is None:
         field = "spec.source.stream"
-        what, remedy = f"{len(plan.streams[0].segments)} segments", None
+        segments = sum(len(one.segments) for one in (plan.archive, *plan.streams) if one)
+        what, remedy = f"{segments} segments", None
     else:
         field = "spec.streams"
         if size > MOST_PLAN_JSON:

@@ -12,13 +12,14 @@ from sluice.core.reconcile.world import JobPhase
 if TYPE_CHECKING:
     from sluice.api.scopecopy import ScopeCopySpec
     from sluice.api.status import CopyingStatus
+    from sluice.api.streamarchive import StreamArchiveSpec
     from sluice.api.streamcopy import StreamCopySpec
     from sluice.core.reconcile.world import JobSeen, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySeen:
-    """A StreamCopy or a ScopeCopy as the API server has it.
+    """A StreamCopy or a ScopeCopy as the API server has it, or a run of a StreamArchive.
 
     Attributes:
         name, uid, generation: from its metadata.
@@ -34,7 +35,7 @@ class CopySeen:
     uid: str
     generation: int
     copy_id: str
-    spec: StreamCopySpec | ScopeCopySpec
+    spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec
     status: CopyingStatus
     requested_at: str | None = None
     finalizer: bool = False
@@ -54,6 +55,11 @@ class CopySeen:
             self.requested_at is not None
             and self.requested_at != self.status.last_handled_requested_at
         )
+
+    @property
+    def keeps(self) -> bool:
+        """Whether something of it stays in a store that goes with the resource."""
+        return False
 
     @property
     def changed(self) -> bool:

@@ -1,10 +1,10 @@
-"""A copy's status, of one stream or of a scope: what is written for each situation."""
+"""A copy's status, of a stream, a scope or an archive's run: what is written for each situation."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sluice.api.status import (
     Attempt,
@@ -42,7 +42,20 @@ class CopyStatus(ABC):
     Args:
         copy: the copy, with the status that stands.
         now: the time.
+
+    Attributes:
+        work: what is done with them.
+        there: what those are that are there before all are.
+        comparing: a sentence on what is done when all are.
+        dropping: a sentence on what is done when the resource is deleted.
+        undropped: one on that it cannot be done yet.
     """
+
+    work: ClassVar[str] = "copy"
+    there: ClassVar[str] = "staged"
+    comparing: ClassVar[str] = "All bytes are staged; they are compared and published."
+    dropping: ClassVar[str] = "What was staged is being dropped."
+    undropped: ClassVar[str] = "What was staged cannot be dropped yet."
 
     def __init__(self, copy: CopySeen, now: datetime) -> None:
         self._copy = copy
@@ -88,6 +101,10 @@ class CopyStatus(ABC):
     @abstractmethod
     def _copied(self) -> str:
         """A sentence on what is whole already, after a blank; nothing where there is none."""
+
+    def _moving(self, message: str) -> Saying:
+        """What is said while bytes are on their way."""
+        return Saying("Copying", message)
 
     @abstractmethod
     def _take(self, reading: Reading) -> dict[str, Any]:
@@ -149,7 +166,9 @@ class CopyStatus(ABC):
             entry = Attempt(attempt=number, job=name, start_time=self._now)
             self._set(history=(*self.value.history, entry)[-10:])
         again = f" (attempt {number})" if number > 1 else ""
-        said = Saying("Starting", f"The driver starts{again}; {self._work(planned.plan)} to copy.")
+        said = Saying(
+            "Starting", f"The driver starts{again}; {self._work(planned.plan)} to {self.work}."
+        )
         return self._say(conditions.working(said))
 
     def starting(self, job: JobSeen) -> CopyingStatus:
@@ -161,7 +180,7 @@ class CopyStatus(ABC):
 
     def stopping(self) -> CopyingStatus:
         """The driver is being stopped."""
-        said = Saying("Stopping", "The driver is being stopped; what is staged stays.")
+        said = Saying("Stopping", f"The driver is being stopped; what is {self.there} stays.")
         return self._say(conditions.working(said))
 
     def waiting(self, trouble: Trouble) -> CopyingStatus:
@@ -174,15 +193,14 @@ class CopyStatus(ABC):
         self._set(start_time=self.value.start_time or self._now)
         progress = self.value.progress
         if trouble is not None:
-            said = Saying("Copying", f"The driver runs. Its progress cannot be seen: {trouble}")
+            said = self._moving(f"The driver runs. Its progress cannot be seen: {trouble}")
         elif world.reading is not None and world.reading.progress.published:
             said = Saying("Publishing", "All bytes are verified and published; the driver tidies.")
         elif progress is not None and 0 < progress.total_bytes <= progress.bytes:
-            compared = f"All bytes are staged; they are compared and published.{self._copied()}"
-            said = Saying("Verifying", compared)
+            said = Saying("Verifying", f"{self.comparing}{self._copied()}")
         else:
             again = f" Attempt {self.value.attempts}." if self.value.attempts > 1 else ""
-            said = Saying("Copying", f"{self._so_far()}{again}")
+            said = self._moving(f"{self._so_far()}{again}")
         return self._say(conditions.working(said))
 
     def measure(self, world: World) -> None:
@@ -242,7 +260,7 @@ class CopyStatus(ABC):
                 times = "a failure" if failures == 1 else f"{failures} failures"
                 message = (
                     f"Gave up after {times} without progress.{self._copied()} {trouble} To try "
-                    "again, annotate the copy with sluice.dev/requestedAt."
+                    "again, annotate the resource with sluice.dev/requestedAt."
                 )
                 said = Saying(trouble.reason, message)
             self._set(completion_time=self._now)
@@ -278,7 +296,7 @@ class CopyStatus(ABC):
         if progress is None or not progress.bytes:
             return ""
         done, total = text.size(progress.bytes), text.size(progress.total_bytes)
-        return f" {done} of {total} are staged and stay."
+        return f" {done} of {total} are {self.there} and stay."
 
     def deleting(self, saying: Saying) -> CopyingStatus:
         """The copy is being deleted."""

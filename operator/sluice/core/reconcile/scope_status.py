@@ -1,4 +1,4 @@
-"""What a ScopeCopy's status says that is said of many streams only; and which kind says what."""
+"""What a ScopeCopy's status says that is said of many streams only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sluice.api.scope_status import (
     ScopeCopyStatus,
     StreamCounts,
 )
-from sluice.api.scopecopy import ScopeCopySpec
 from sluice.api.status import Failure, ObjectRef, Progress
 from sluice.core import text
 from sluice.core.reconcile import conditions
@@ -26,7 +25,6 @@ from sluice.core.reconcile.scope_results import (
     results_name,
     shards,
 )
-from sluice.core.reconcile.stream_status import StreamStatus
 from sluice.core.reconcile.world import ScopeEnded, WriteResults
 from sluice.core.scope import StreamState
 from sluice.core.trouble import Trouble
@@ -35,6 +33,7 @@ from sluice.errors import Category
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from sluice.api.scopecopy import ScopeCopySpec
     from sluice.api.status import CopyingStatus
     from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_seen import CopySeen
@@ -48,13 +47,6 @@ _RETRY = (
     "To try again what is not copied, annotate the copy with sluice.dev/requestedAt; "
     "status.failedStreams says why it failed, and status.resultRefs what became of each stream."
 )
-
-
-def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
-    """Builds the next status of a copy, of one stream or of a scope."""
-    if isinstance(copy.spec, ScopeCopySpec):
-        return ScopeStatus(copy, copy.spec, now)
-    return StreamStatus(copy, copy.spec, now)
 
 
 class ScopeStatus(CopyStatus):

@@ -9,7 +9,7 @@ from sluice.core.model import Health
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.verdict import Backoff
-from sluice.errors import SecretNotFound
+from sluice.errors import ClaimNotFound, SecretNotFound
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,6 +22,9 @@ PROBE_SECONDS: Final = 30.0
 
 AWAY: Final = Backoff(5, 60)
 """Between two looks at a store that is not, by how often in a row it was not."""
+
+_APPLIED_LATER: Final = frozenset({ClaimNotFound.__name__, SecretNotFound.__name__})
+"""Of what may be applied a moment after its store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +77,16 @@ def reconcile_store(
     )
     if isinstance(probe, Health):
         said = Saying("Reachable", "The store answers.")
+        if probe.latency is None:
+            said = Saying(
+                "Mountable", "The claim is there. Only pods that mount it can look into it."
+            )
         wanted = conditions.ready(said)
         new = new.model_copy(
             update={
-                "latency_milliseconds": round(probe.latency * 1000),
+                "latency_milliseconds": (
+                    None if probe.latency is None else round(probe.latency * 1000)
+                ),
                 "protocol_version": probe.protocol,
             }
         )
@@ -85,7 +94,7 @@ def reconcile_store(
         said = Saying(probe.reason, str(probe))
         # A store that is away may come back, a Secret may be applied a moment after its store; a
         # wrong password does not get right by itself.
-        passing = probe.retryable or probe.reason == SecretNotFound.__name__
+        passing = probe.retryable or probe.reason in _APPLIED_LATER
         wanted = (conditions.working if passing else conditions.stalled)(said, bounded=False)
         new = new.model_copy(update={"latency_milliseconds": None})
     if deleting and world.users:

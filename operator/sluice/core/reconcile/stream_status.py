@@ -99,17 +99,19 @@ class StreamStatus(CopyStatus):
         )
 
     def _origin(self) -> str:
-        return origin([source.stream for _, source in self._spec.origins])
+        return origin([source.title for _, source in self._spec.origins])
 
     def _of_run(self) -> dict[str, Any]:
         return {"verification": None, "position_map_ref": None}
 
     def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        if not plan.streams:  # only the driver can look
+            return {"start_cut": None, "end_cut": None}
         (stream,) = plan.streams
         return {"start_cut": _cut(stream, end=False), "end_cut": _cut(stream, end=True)}
 
     def _work(self, plan: Plan) -> str:
-        return text.size(plan.bytes)
+        return text.size(plan.bytes) if plan.streams else "what the archive holds"
 
     def _so_far(self) -> str:
         progress = self.value.progress

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sluice.core.archive.recorded import Recorded
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -66,6 +68,8 @@ class JobSeen:
         words: what its pod says of itself (PENDING), where that is no trouble yet.
         deleting: whether it is being deleted.
         outdated: whether it was made for another runtime than the spec asks for now.
+        recorded: what its driver said of the archive in which it has recorded a run, where nobody
+            else can look into that.
     """
 
     name: str
@@ -77,6 +81,7 @@ class JobSeen:
     words: str = ""
     deleting: bool = False
     outdated: bool = False
+    recorded: Recorded | None = None
 
     @property
     def active(self) -> bool:
@@ -166,7 +171,7 @@ class ScopeEnded:
     kept: str | None = None
 
 
-Answer = Complete | Planned | ScopeEnded
+Answer = Complete | Planned | ScopeEnded | Recorded
 """What the stores say about a copy."""
 
 
@@ -202,7 +207,8 @@ class World:
         jobs: the attempts whose Jobs still exist, the latest last.
         pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
-        answer: to Question.STATE, if it was asked; of a scope never Complete.
+        answer: to Question.STATE, if it was asked; of a stream Complete or Planned, of a scope
+            ScopeEnded or Planned, of an archive Recorded or Planned.
         positions: the map in the ConfigMap, if the target is whole; None where there is none.
         results: the hash of the results that the ConfigMaps of a scope's copy have; None where
             they are not there, or not all of them.
@@ -298,6 +304,11 @@ class Abandon:
 
 
 @dataclass(frozen=True, slots=True)
+class Erase:
+    """Delete an archive with all its runs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Orphan:
     """Say loudly what is left in a store that nobody can reach any more."""
 
@@ -316,6 +327,7 @@ Action = (
     | StartJob
     | DeleteJob
     | Abandon
+    | Erase
     | Orphan
 )
 

@@ -97,12 +97,18 @@ def since(
     return tuple(found)
 
 
-async def generations(controller: Controller, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
-    """The segments from head to tail as scale events made them. StreamNotFound."""
+async def generations(
+    controller: Controller, name: StreamName, begin: Sequence[Segment] = ()
+) -> tuple[tuple[Segment, ...], ...]:
+    """The segments from head to tail as scale events made them. StreamNotFound.
+
+    Epochs list what was truncated away, too, so one may begin with segments before the head.
+    """
     stream = await describe(controller, name)
     if stream is None:
         raise StreamNotFound(f"there is no stream {name}")
-    first = min(names.epoch_of(segment.id) for segment in stream.head)
+    head = begin or stream.head
+    first = min(names.epoch_of(segment.id) for segment in head)
     last = max(names.epoch_of(segment.id) for segment in stream.tail)
     gate = asyncio.Semaphore(_AT_ONCE)
 
@@ -112,7 +118,7 @@ async def generations(controller: Controller, name: StreamName) -> tuple[tuple[S
         return [segment for segment in segments if names.epoch_of(segment.id) == epoch]
 
     later = await asyncio.gather(*map(made, range(first + 1, last + 1)))
-    return since(stream.head, later)
+    return since(head, later)
 
 
 async def had(controller: Controller, name: StreamName, segment: int) -> bool:

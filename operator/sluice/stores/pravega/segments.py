@@ -27,7 +27,7 @@ from sluice.stores.pravega.transport import PAUSES, Ask
 from sluice.stores.pravega.wire import NOT_SET, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from sluice.stores.base import Block, Condition
@@ -56,6 +56,10 @@ class PravegaSegments:
         self._transport = transport
         self._block = block
         self._depth = depth
+
+    def digests(self, name: str) -> Mapping[int, bytes]:  # noqa: ARG002 - see Segments
+        """None: nobody writes them down."""
+        return {}
 
     def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
         """Each segment as it is now, None where there is none."""

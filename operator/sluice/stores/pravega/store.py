@@ -181,9 +181,11 @@ class PravegaStore(PravegaSegments):
                     raise
                 time.sleep(_POLL)
 
-    def generations(self, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+    def generations(
+        self, name: StreamName, since: Sequence[Segment] = ()
+    ) -> tuple[tuple[Segment, ...], ...]:
         """The segments from head to tail as scale events made them. StreamNotFound."""
-        return self._directory.run(lambda controller: epochs.generations(controller, name))
+        return self._directory.run(lambda controller: epochs.generations(controller, name, since))
 
     def had(self, name: StreamName, segment: int) -> bool:
         """See Catalog."""

@@ -1,0 +1,100 @@
+"""The notes of a run at work, in the archive: what each driver of it reads and adds to.
+
+They count up from 0, and each is made under a number that nobody has taken. The first one has the
+plan, and a mark of its own, which all that belong to it have as well. Where it is missing, what
+else is there counts for nothing: an abort or a sweep has deleted it, and perhaps what it told of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from sluice.core.archive.documents import decode, encode
+from sluice.core.archive.names import NoteName, notes_prefix, read_note
+from sluice.core.archive.notes import Note
+from sluice.errors import ArchiveDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.archive.objects import Found, Objects
+
+
+class Notes:
+    """Somebody's notes in an archive.
+
+    Args:
+        objects: of the archive.
+        owner: 32 hexadecimal digits, the same for whoever goes on with this work later.
+
+    Attributes:
+        anew: counts how often others than those known before were found.
+    """
+
+    def __init__(self, objects: Objects, owner: str) -> None:
+        self._objects = objects
+        self._owner = owner
+        self._first: Found | None = None
+        self._begun = ""
+        self._last = 0
+        self._known: list[Note] = []
+        self.anew = 0
+
+    def read(self) -> list[Note]:
+        """All notes, in order; none where there is no plan. Only those that are new are fetched.
+
+        Raises:
+            ArchiveDamaged: one cannot be read.
+            ArchiveUnsupported: a later version wrote one.
+        """
+        first = self._objects.look(self._name(0))
+        if first is None:
+            self._first = None
+            return []
+        if first != self._first:
+            data = self._objects.get(self._name(0))
+            if data is None:
+                return []  # deleted meanwhile
+            note = decode(Note, data, name=self._name(0))
+            if note.plan is None:
+                raise ArchiveDamaged(f"{self._name(0)} has no plan", name=self._name(0))
+            self._first, self._begun, self._last, self._known = first, note.begun, 0, [note]
+            self.anew += 1
+        for number, note in self._after(self._last):
+            self._last = number
+            if note.begun == self._begun:
+                self._known.append(note)
+        return list(self._known)
+
+    def begin(self, note: Note) -> None:
+        """Make the first note, which has the plan, if there is none."""
+        begun = note.model_copy(update={"begun": uuid4().hex})
+        self._objects.put_new(self._name(0), encode(begun))
+
+    def add(self, note: Note) -> None:
+        """Make the next note, behind all that others have made meanwhile."""
+        data = encode(note.model_copy(update={"begun": self._begun}))
+        number = self._last + 1
+        # Where an answer was lost, ours may be there already; to have it twice does no harm.
+        while not self._objects.put_new(self._name(number), data):
+            number += 1
+
+    def delete(self) -> bool:
+        """Delete all notes, the plan last; whether there were any."""
+        names = [found.name for found in self._objects.list(notes_prefix(self._owner))]
+        for batch in (names[1:], names[:1]):
+            if batch:
+                self._objects.delete(batch)
+        return bool(names)
+
+    def _after(self, last: int) -> Iterator[tuple[int, Note]]:
+        """The notes behind a number, with theirs."""
+        for found in self._objects.list(notes_prefix(self._owner), self._name(last)):
+            name = read_note(found.name)
+            data = self._objects.get(found.name)
+            if name is not None and data is not None:
+                yield name.number, decode(Note, data, name=found.name)
+
+    def _name(self, number: int) -> str:
+        return str(NoteName(self._owner, number))

@@ -1,0 +1,72 @@
+"""A place that holds archives, each below a path of its own: a bucket, or a directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.archive.archive import Archive
+from sluice.archive.directory import PARTIAL
+from sluice.archive.source import ArchivedStore
+from sluice.core.archive.names import FOLDERS, HEADS, checked_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sluice.archive.objects import Objects
+    from sluice.core.model import ArchivedRun
+
+_OURS: Final = {*FOLDERS, PARTIAL}
+"""Folders of an archive, in which there is no other one."""
+
+
+class Shelf:
+    """A place for archives. Nothing is opened, or made, before it is needed.
+
+    Args:
+        uri: where it is, for people.
+        opened: gives the objects below a path of it, or all of them for an empty one.
+    """
+
+    def __init__(self, uri: str, opened: Callable[[str], Objects]) -> None:
+        self.uri = uri
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        """The class and the place; never a key."""
+        return f"{type(self).__name__}({self.uri!r})"
+
+    def archive(self, path: str = "", *, field: str = "path") -> Archive:
+        """The archive at a path, whether there is one or not; without a path, the place is it.
+
+        Raises:
+            InvalidSpec: no archive can have that path; it is in `field`.
+        """
+        return Archive(self._opened(checked_path(path, field=field) if path else ""))
+
+    def run(self, pinned: ArchivedRun) -> ArchivedStore:
+        """A run, as a store that holds the one stream that was archived."""
+        return ArchivedStore(self.archive(pinned.path), pinned)
+
+    def paths(self, below: str = "") -> Iterator[str]:
+        """The paths of the archives at a path and below it, in order of names.
+
+        Only folders are listed, and none of an archive's own, so it does not matter how much the
+        archives hold.
+        """
+        yield from self._walk(self._opened(""), f"{below}/" if below else "")
+
+    def probe(self) -> None:
+        """Ask whether the place is there and may be listed.
+
+        Raises:
+            BackendError: it is not, or may not.
+        """
+        self._opened("").folders()
+
+    def _walk(self, objects: Objects, folder: str) -> Iterator[str]:
+        found = objects.folders(folder)
+        if f"{folder}{HEADS}" in found:
+            yield folder.rstrip("/")
+        for one in found:
+            if one.removeprefix(folder) not in _OURS:
+                yield from self._walk(objects, one)

@@ -1,0 +1,51 @@
+"""What somebody wants archived, with names resolved and nothing observed yet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from sluice.core.archive.names import Format
+from sluice.core.model import Frozen, StreamName
+from sluice.core.plan import OnTruncation
+
+MAX_EVENTS = 1_000_000
+"""Events that become objects of their own, unless somebody asks for more."""
+
+
+class ArchiveRequest(Frozen):
+    """One run of an archive.
+
+    Attributes:
+        archive_id: the identity of who archives, 32 hexadecimal digits.
+        run_key: which of its runs this is. A run that is asked for again under the same key is not
+            made twice. None for another run whenever one is asked for, but for one that was begun.
+        source: the stream.
+        store: its store's address, for people.
+        path: of the archive in its store.
+        format: how it holds events; it is that of the archive's first run.
+        verify: whether what is put is read back before it is recorded.
+        max_events: of the format EventObjects, how many the run may hold.
+        on_truncation: what to do where the source has lost bytes that are not archived yet.
+    """
+
+    archive_id: str
+    run_key: str | None = None
+    source: StreamName
+    store: str
+    path: str
+    format: Format = Format.SEGMENTS
+    verify: bool = True
+    max_events: int = MAX_EVENTS
+    on_truncation: OnTruncation = "Fail"
+
+    @property
+    def copy_id(self) -> str:
+        """The identity of the run, 32 hexadecimal digits."""
+        text = json.dumps([self.archive_id, self.run_key], separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def origin(self) -> str:
+        """What is archived, for people."""
+        return str(self.source)
