@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
+from sluice.core.plan import StreamPlan
 from sluice.core.rounds import share_out, take
-from sluice.engine.run import Silent, StreamRun
+from sluice.engine.report import StreamReport
+from sluice.engine.run import P, R, Silent, StreamRun
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import SluiceError
 
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 
     from sluice.core.plan import Plan
     from sluice.engine.executor import Executor
-    from sluice.engine.report import StreamReport
-    from sluice.engine.run import Clock, Listener
+    from sluice.engine.run import Clock, Listener, Undertaking
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
@@ -24,50 +25,38 @@ ROUND_SLICES = 2
 """Slices of full size for each slot in a round."""
 
 
-class CopyRunner:
-    """Runs a plan's copies.
+class Runner(Generic[P, R]):
+    """Does what is to be done for several streams.
 
     Args:
-        plan: what to copy.
-        sources: the stores to read from, as the plan numbers them.
-        target: the store to write to.
+        undertakings: what, numbered by their places.
         executor: where slices run.
         limits: asked before every round.
         listener: hears of every step.
         clock: time.
         patience: seconds without progress after which a failing stream is given up; None for
             each error category's own.
-        keep_sources: whether the sources of moves are not deleted.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        undertakings: Sequence[Undertaking[P, R]],
         *,
-        sources: Sequence[Store],
-        target: Store,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,
         listener: Listener | None = None,
         clock: Clock = time,
         patience: float | None = None,
-        keep_sources: bool = False,
     ) -> None:
         self._executor = executor
         self._limits = limits
         self._clock = clock
         self._runs = [
-            StreamRun(
-                StreamCopy(stream, number, sources, target, keep=keep_sources),
-                target,
-                listener=listener or Silent(),
-                clock=clock,
-                patience=patience,
-            )
-            for number, stream in enumerate(plan.streams)
+            StreamRun(one, listener=listener or Silent(), clock=clock, patience=patience)
+            for one in undertakings
         ]
 
-    def run(self) -> list[StreamReport]:
+    def run(self) -> list[R]:
         """Run to the end.
 
         Returns:
@@ -84,7 +73,7 @@ class CopyRunner:
             raise
         return [run.report for run in self._runs if run.report is not None]
 
-    def _turn(self, active: list[StreamRun]) -> None:
+    def _turn(self, active: list[StreamRun[P, R]]) -> None:
         """Go on with all that can be gone on with, or wait."""
         limits = self._limits()
         now = self._clock.monotonic()
@@ -110,6 +99,43 @@ class CopyRunner:
             return
         for run in concerned:
             run.absorb([one for one in results if one.slice.stream == run.copy.number])
+
+
+class CopyRunner(Runner[StreamPlan, StreamReport]):
+    """Runs a plan's copies.
+
+    Args:
+        plan: what to copy.
+        sources: the stores to read from, as the plan numbers them.
+        target: the store to write to.
+        executor, limits, listener, clock, patience: see Runner.
+        keep_sources: whether the sources of moves are not deleted.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        sources: Sequence[Store],
+        target: Store,
+        executor: Executor,
+        limits: Callable[[], Limits] = Limits,
+        listener: Listener | None = None,
+        clock: Clock = time,
+        patience: float | None = None,
+        keep_sources: bool = False,
+    ) -> None:
+        super().__init__(
+            [
+                StreamCopy(stream, number, sources, target, keep=keep_sources)
+                for number, stream in enumerate(plan.streams)
+            ],
+            executor=executor,
+            limits=limits,
+            listener=listener,
+            clock=clock,
+            patience=patience,
+        )
 
 
 def choose(slices: Sequence[Slice], limits: Limits, executor: Executor) -> list[Slice]:

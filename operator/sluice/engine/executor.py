@@ -10,6 +10,7 @@ from sluice.engine.slices import run_slice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sluice.archive.shelf import Shelf
     from sluice.engine.slices import Slice, SliceResult
     from sluice.engine.stream import Limits
     from sluice.stores.base import Store
@@ -48,7 +49,7 @@ class InlineExecutor:
     """Runs every task in the calling thread."""
 
     sources: Sequence[Store]
-    target: Store
+    target: Store | Shelf
     slots: int = 1
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:

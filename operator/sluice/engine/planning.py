@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice.core import identity
 from sluice.core.planner import plan_stream
 from sluice.engine import receipts
+from sluice.engine.archived import choose, with_what_is_lost
 from sluice.engine.bounds import take_bounds
 from sluice.engine.ledger import Ledger
 from sluice.errors import (
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
+    from sluice.engine.archived import Place
     from sluice.engine.receipts import Receipt
     from sluice.stores.base import Store
 
@@ -51,17 +53,24 @@ class Resolved(NamedTuple):
         return self.plan is None and self.digest is None
 
 
-def resolve(request: CopyRequest, sources: Sequence[Store], target: Store) -> Resolved:
+def resolve(request: CopyRequest, sources: Sequence[Place], target: Store) -> Resolved:
     """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
+
+    Args:
+        request: the copy.
+        sources: where its sources are. Runs of archives are chosen for a new plan only.
+        target: the store to write to.
 
     Raises:
         StoreBusy, TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound,
         SourceUnsupported, SourceReplaced: as `check_target` and `make_plan` do.
+        ArchiveNotFound, ArchiveDamaged, SourceTruncated, InvalidSpec: as `choose` does.
     """
     found = begun(request, target)
     if not found.is_new:
         return found
-    plan = make_plan(request, sources, append=found.append)
+    chosen, stores = choose(request, sources)
+    plan = make_plan(chosen, stores, append=found.append)
     refuse_itself(plan, target)
     return Resolved(plan)
 
@@ -168,7 +177,9 @@ def refuse_itself(plan: StreamPlan, target: Store) -> None:
         return
     for number, source in enumerate(plan.sources):
         own = [one for one in plan.segments if one.source == number]
-        if source.stream != plan.target or not all(one.created for one in own):
+        if source.archive is not None or source.stream != plan.target:
+            continue
+        if not all(one.created for one in own):
             continue
         names = [target.segment_name(plan.target, one.id) for one in own]
         found = target.attributes([(name, target.creation_time) for name in names])
@@ -201,7 +212,9 @@ def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = F
                 field=f"{source.field}.stream",
             )
         streams.append(stream)
-    seen = take_bounds(request, stores, streams)
+    seen = with_what_is_lost(
+        take_bounds(request, stores, streams), [stores[source.store] for source in request.sources]
+    )
     return plan_stream(request, config=streams[0].config, seen=seen, append=append)
 
 

@@ -18,6 +18,7 @@ class Outcome(StrEnum):
     """How a copy ended."""
 
     COPIED = "Copied"
+    ARCHIVED = "Archived"
     ALREADY_COMPLETE = "AlreadyComplete"
     FAILED = "Failed"
 

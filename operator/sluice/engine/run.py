@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from sluice.core.retry import Patience
 from sluice.core.steps import Done, Transfer, Verify
-from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.ledger import Ledger
-from sluice.engine.planning import check_plan
-from sluice.engine.report import StreamReport
 from sluice.errors import (
     UNDECIDED,
     Category,
@@ -29,9 +25,9 @@ if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.executor import Executor
+    from sluice.engine.report import StreamReport
     from sluice.engine.slices import Slice, SliceResult
-    from sluice.engine.stream import Limits, StreamCopy
-    from sluice.stores.base import Store
+    from sluice.engine.stream import Limits
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 """Refusals that mean the world is not as it was observed: looking again says how it is."""
@@ -42,7 +38,12 @@ CLEANED = (Category.SPEC, Category.INTEGRITY)
 KEPT = (CopyAborted, *UNDECIDED)
 """Failures that leave all as it is: there is nothing any more, or a person has to decide first."""
 
+T = TypeVar("T")
+P = TypeVar("P")
+"""A plan of one stream."""
+R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
+"""What came of it."""
 
 
 class Clock(Protocol):
@@ -57,71 +58,100 @@ class Clock(Protocol):
         ...
 
 
-class Listener(Protocol):
-    """Hears what a copy does. Called from the thread that does it."""
+if TYPE_CHECKING:
+    CopyRun: TypeAlias = "StreamRun[StreamPlan, StreamReport]"
 
-    def step(self, copy: StreamCopy, step: Step) -> None:
+
+class Undertaking(Protocol[P, R_co]):
+    """What is done step by step for one stream: its copy, or a run of its archive.
+
+    Nothing is remembered between two steps but what the stores say, so whoever comes can go on.
+
+    Attributes:
+        plan: what is done.
+        number: its place among those that are done together.
+    """
+
+    plan: P
+    number: int
+
+    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> R_co | None:
+        """Take it up, and make sure of the plan.
+
+        Args:
+            late: whether the plan may be old, and nobody has looked since.
+            permit: called before what is not whole is begun; raises what keeps it from that.
+
+        Returns:
+            The report, where it is done already.
+        """
+        ...
+
+    def look(self) -> Step:
+        """Observe, and decide the next step."""
+        ...
+
+    def perform(self, step: Step) -> None:
+        """Carry out a step that moves no bytes."""
+        ...
+
+    def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
+        """The slices of a step that moves bytes, for one round."""
+        ...
+
+    def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
+        """Write down what a round has brought."""
+        ...
+
+    def finished(self, digest: str) -> R_co:
+        """The report of what is whole, under that digest."""
+        ...
+
+    def give_up(self) -> None:
+        """Delete what there is of it."""
+        ...
+
+    def failed(self, error: SluiceError, *, cleaned: bool) -> R_co:
+        """The report of what failed for good."""
+        ...
+
+    def let_go(self) -> None:
+        """Leave all as it is to be while nobody goes on with it."""
+        ...
+
+
+class Listener(Protocol):
+    """Hears what is done for a stream. Called from the thread that does it."""
+
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
         """A step begins."""
 
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
         """A step failed and is tried again after `delay` seconds."""
 
 
 class Silent:
     """A listener that does not care."""
 
-    def step(self, copy: StreamCopy, step: Step) -> None:
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
         """See Listener."""
 
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
 
 
-class Arrival(NamedTuple):
-    """What a driver found that came to a copy, perhaps late.
+class StreamRun(Generic[P, R]):
+    """A stream's copy, or the run of its archive, within a run of many.
 
-    Attributes:
-        aborted: whether it finished an abort that was cut off, so that the copy begins anew.
-        digest: the digest under which the copy is complete, None if it is not.
-        settled: whether nothing is left to do; then late drivers' leftovers were deleted.
-        swept: how many of them there were.
-    """
-
-    aborted: bool
-    digest: str | None = None
-    settled: bool = False
-    swept: int = 0
-
-
-def arrive(plan: StreamPlan, target: Store) -> Arrival:
-    """Come to a copy whose plan may be old: finish its abort, see whether it is complete.
-
-    Raises:
-        SluiceError: as `finish_abort`, `check_plan` and `sweep` do.
-    """
-    aborted = finish_abort(plan.copy_id, plan.target, target)
-    digest = check_plan(plan, target)
-    # The journal after the target: what follows on the mark is done only when there is none any
-    # more, and another driver may have begun one, and set the mark, since anybody looked before.
-    journal = Ledger(target, plan.copy_id, plan.target).load()
-    if digest is None or (journal is not None and journal.target is not None):
-        return Arrival(aborted, digest)
-    swept = sweep(plan.copy_id, plan.target, target)
-    return Arrival(aborted, digest, settled=True, swept=swept)
-
-
-class StreamRun:
-    """A stream's copy within a run. Whoever uses it, it is one thread at a time.
+    Whoever uses it, it is one thread at a time.
 
     Args:
         copy: the copy.
-        target: the store to write to.
         listener: hears of every step.
         clock: time.
         patience: seconds without progress after which it is given up; None for each error
             category's own.
-        late: whether the plan may be old, and nobody has looked since; see `arrive`.
-        permit: called before a copy is begun that is not whole; raises what keeps it from that.
+        late, permit: see `Undertaking.begin`.
 
     Attributes:
         copy: the copy.
@@ -135,8 +165,7 @@ class StreamRun:
 
     def __init__(
         self,
-        copy: StreamCopy,
-        target: Store,
+        copy: Undertaking[P, R],
         *,
         listener: Listener,
         clock: Clock,
@@ -145,10 +174,9 @@ class StreamRun:
         permit: Callable[[], None] | None = None,
     ) -> None:
         self.copy = copy
-        self.report: StreamReport | None = None
+        self.report: R | None = None
         self.not_before = 0.0
         self.moves = 0
-        self._target = target
         self._listener = listener
         self._clock = clock
         self._patience = Patience(patience)
@@ -198,7 +226,8 @@ class StreamRun:
     def _advance(self, limits: Limits, executor: Executor) -> list[Slice]:
         copy = self.copy
         if not self._began:
-            self._begin()
+            self.report = copy.begin(late=self._late, permit=self._permit)
+            self._began = True
         while self.report is None:
             step = copy.look()
             self._listener.step(copy, step)
@@ -220,22 +249,6 @@ class StreamRun:
                     self._patience.advanced()
         return []
 
-    def _begin(self) -> None:
-        """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
-        copy = self.copy
-        if self._late:
-            found = arrive(copy.plan, self._target)
-            digest = found.digest
-            if digest is not None and found.settled:
-                self.report = copy.finished(digest)
-        else:
-            digest = check_plan(copy.plan, self._target)
-        if digest is None:
-            if self._permit is not None:
-                self._permit()
-            copy.plan = copy.ledger.begin(copy.plan)
-        self._began = True
-
     def _absorb(self, results: Sequence[SliceResult]) -> None:
         step, self._pending = self._pending, None
         if step is not None:
@@ -248,7 +261,7 @@ class StreamRun:
             raise error
         self._surprises = 0
 
-    def _guarded(self, action: Callable[[], R]) -> R | None:
+    def _guarded(self, action: Callable[[], T]) -> T | None:
         """Do something for the stream; its errors are its own alone."""
         try:
             return action()
@@ -260,20 +273,19 @@ class StreamRun:
             self.failed(error)
         return None
 
-    def _given_up(self, error: SluiceError) -> StreamReport:
+    def _given_up(self, error: SluiceError) -> R:
         """The report of a copy that failed for good.
 
         What only a person can mend (the spec, the data) leaves nothing behind. What may pass (a
         store that is down, a wrong password) keeps what is staged, so that the copy goes on.
         """
-        plan = self.copy.plan
         cleaned = False
         if self._began and error.category in CLEANED and not isinstance(error, KEPT):
             try:
-                abort(plan.copy_id, plan.target, self._target)
+                self.copy.give_up()
                 cleaned = True
             except SluiceError as further:
                 error.add_note(f"cleaning up failed as well: {further}")
         if not cleaned:
             self.let_go()
-        return StreamReport.failed(plan, error, cleaned=cleaned)
+        return self.copy.failed(error, cleaned=cleaned)

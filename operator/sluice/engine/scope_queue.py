@@ -10,14 +10,13 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sluice.core.steps import Step
-    from sluice.engine.run import Clock, Listener, StreamRun
-    from sluice.engine.stream import StreamCopy
+    from sluice.engine.run import Clock, CopyRun, Listener, Undertaking
     from sluice.errors import SluiceError
 
 GATHER: Final = 0.1
@@ -42,24 +41,24 @@ class StreamQueue:
     """
 
     def __init__(
-        self, places: Iterable[int], begin: Callable[[int], StreamRun], clock: Clock
+        self, places: Iterable[int], begin: Callable[[int], CopyRun], clock: Clock
     ) -> None:
         self._parallelism = 0
         self._begin = begin
         self._clock = clock
         self._changed = threading.Condition()
         self._places = deque(places)
-        self._open: dict[int, StreamRun] = {}
+        self._open: dict[int, CopyRun] = {}
         self._held: set[int] = set()  # by workers
-        self._ready: deque[StreamRun] = deque()
+        self._ready: deque[CopyRun] = deque()
         self._later: list[tuple[float, int]] = []
-        self._rounds: list[StreamRun] = []
+        self._rounds: list[CopyRun] = []
         self._halted = False
         self._error: BaseException | None = None
 
     # -- workers
 
-    def take(self) -> StreamRun | None:
+    def take(self) -> CopyRun | None:
         """The next stream to work on, once there is one; None when there will be none any more."""
         with self._changed:
             while not self._halted and not self._is_done():
@@ -70,7 +69,7 @@ class StreamQueue:
                 self._changed.wait(self._until_due())
         return None
 
-    def put(self, run: StreamRun) -> None:
+    def put(self, run: CopyRun) -> None:
         """Give a stream back: it has ended, is to be tried again, or can go on at once."""
         with self._changed:
             self._held.discard(run.copy.number)
@@ -82,14 +81,14 @@ class StreamQueue:
                 self._ready.append(run)
             self._changed.notify_all()
 
-    def want_round(self, run: StreamRun) -> None:
+    def want_round(self, run: CopyRun) -> None:
         """Let a stream wait for a round."""
         with self._changed:
             self._held.discard(run.copy.number)
             self._rounds.append(run)
             self._changed.notify_all()
 
-    def drop(self, run: StreamRun | None, error: BaseException | None = None) -> None:
+    def drop(self, run: CopyRun | None, error: BaseException | None = None) -> None:
         """Leave a stream as it is, since all ends; because of this error if there is one."""
         with self._changed:
             if run is not None:
@@ -98,7 +97,7 @@ class StreamQueue:
             self._halted = True
             self._changed.notify_all()
 
-    def call_off(self, run: StreamRun) -> None:
+    def call_off(self, run: CopyRun) -> None:
         """Take a stream as not begun, and begin no other one."""
         with self._changed:
             self._held.discard(run.copy.number)
@@ -120,7 +119,7 @@ class StreamQueue:
                 self._parallelism = parallelism
                 self._changed.notify_all()
 
-    def collect(self, seconds: float) -> list[StreamRun] | None:
+    def collect(self, seconds: float) -> list[CopyRun] | None:
         """The streams that wait for a round; none if there are none for so many seconds.
 
         Returns:
@@ -152,14 +151,14 @@ class StreamQueue:
             self._halted = True
             self._changed.notify_all()
 
-    def left(self) -> list[StreamRun]:
+    def left(self) -> list[CopyRun]:
         """The streams that have begun and not ended, and that no worker holds."""
         with self._changed:
             return [run for number, run in self._open.items() if number not in self._held]
 
     # -- with the lock
 
-    def _next(self) -> StreamRun | None:
+    def _next(self) -> CopyRun | None:
         if self._ready:
             return self._ready.popleft()
         if self._later and self._later[0][0] <= self._clock.monotonic():
@@ -195,11 +194,11 @@ class Halting:
         self._listener = listener
         self._queue = queue
 
-    def step(self, copy: StreamCopy, step: Step) -> None:
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
         """See Listener."""
         self._queue.check()
         self._listener.step(copy, step)
 
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         self._listener.retry(copy, error, delay)

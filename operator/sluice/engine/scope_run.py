@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.core.scope import StreamResult
     from sluice.engine.executor import Executor
-    from sluice.engine.run import Clock
+    from sluice.engine.run import Clock, CopyRun
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
@@ -181,7 +181,7 @@ class ScopeRunner:
             worker.start()
             self._threads.append(worker)
 
-    def _round(self, runs: list[StreamRun]) -> None:
+    def _round(self, runs: list[CopyRun]) -> None:
         """Run slices of these streams, and give those to the workers of which there were some."""
         slices = [piece for run in runs for piece in run.slices(self._limits, self._executor)]
         chosen = choose(slices, self._limits, self._executor)
@@ -272,10 +272,9 @@ class ScopeRunner:
 
     # -- workers
 
-    def _begin(self, place: int) -> StreamRun:
+    def _begin(self, place: int) -> CopyRun:
         return StreamRun(
             StreamCopy(self._plan.streams[place], place, self._sources, self._target),
-            self._target,
             listener=Halting(self._listener, self._queue),
             clock=self._clock,
             patience=0.0 if self._hurried else self._patience,
@@ -298,7 +297,7 @@ class ScopeRunner:
 
     def _work(self) -> None:
         """What a worker does: one stream after the other."""
-        run: StreamRun | None = None
+        run: CopyRun | None = None
         try:
             while (run := self._queue.take()) is not None:
                 try:
@@ -310,7 +309,7 @@ class ScopeRunner:
         except BaseException as error:  # noqa: BLE001 - the calling thread raises it
             self._queue.drop(run, error)
 
-    def _go_on(self, run: StreamRun) -> None:
+    def _go_on(self, run: CopyRun) -> None:
         """Do a stream's steps until it has ended, waits, or needs a round."""
         before = run.moves
         outcome = self._outcomes.pop(run.copy.number, None)

@@ -10,17 +10,20 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.archive.shelf import Shelf
 from sluice.core import identity
 from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan
+from sluice.core.plan import Plan, pinned
 from sluice.core.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.reconcile.world import UNVERIFIED, Planned
 from sluice.engine import appends
 from sluice.engine.abort import abort, finish_abort, sweep
+from sluice.engine.archived import named
 from sluice.engine.copy import CopyRunner
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
 from sluice.engine.positions import position_map
+from sluice.engine.reading import release
 from sluice.engine.whole import whole
 from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, StreamNotFound
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.world import Answer
+    from sluice.engine.archived import Place
     from sluice.engine.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
@@ -41,7 +45,7 @@ PUBLISH_PATIENCE = 20.0
 def ask(
     request: CopyRequest,
     *,
-    sources: Sequence[tuple[StoreAddress, Store]],
+    sources: Sequence[tuple[StoreAddress, Place]],
     target: tuple[StoreAddress, Store],
     known: StreamPlan | None,
 ) -> Answer:
@@ -49,7 +53,7 @@ def ask(
 
     Args:
         request: what is wanted.
-        sources: the stores to read from, each with its address.
+        sources: where its sources are, each with its address.
         target: the target store and its address.
         known: the plan that was written down, to compare a whole target with.
 
@@ -57,16 +61,16 @@ def ask(
         SpecError, BackendError, IntegrityError: as `resolve`; TargetReplaced also where the target
             says that it is whole and is not what the plan asked for.
     """
-    found = resolve(request, [store for _, store in sources], target[1])
+    found = resolve(request, [place for _, place in sources], target[1])
     if found.plan is not None:
-        addresses = tuple(address for address, _ in sources)
+        addresses = pinned(found.plan, [address for address, _ in sources])
         plan = Plan(sources=addresses, target=target[0], streams=(found.plan,))
         return Planned(plan=plan, recorded=found.recorded)
     digest = found.digest or UNVERIFIED
     complete = whole(request, target[1], digest, known=known, receipt=found.receipt)
     if found.receipt is not None:
         return complete
-    return replace(complete, positions=positions(request, target[1]))
+    return replace(complete, positions=positions(named(request, known), target[1]))
 
 
 def positions(request: CopyRequest, store: Store) -> PositionMap | None:
@@ -118,7 +122,7 @@ class Ended(NamedTuple):
     swept: int = 0
 
 
-def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> str:
+def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> str:
     """Leave nothing unpublished of a copy, see `end`; what was done, for people."""
     ended = end(request, sources=sources, target=target)
     match ended.how:
@@ -130,7 +134,7 @@ def abandon(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
             return ended.how.value
 
 
-def end(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> Ended:
+def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> Ended:
     """Leave nothing unpublished of a copy: drop it, or finish it where publishing has begun.
 
     Safe to repeat. No driver of the copy must run.
@@ -141,9 +145,12 @@ def end(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store)
         target: the target store.
     """
     finish_abort(request.copy_id, request.target, target)
-    journal = Ledger(target, request.copy_id, request.target).load() if request.move else None
+    remembered = request.move or any(source.archive for source in request.sources)
+    journal = Ledger(target, request.copy_id, request.target).load() if remembered else None
     try:
         if abort(request.copy_id, request.target, target):
+            if journal is not None and sources is not None:
+                release(journal.plan, sources)
             sealed = journal is not None and journal.drained is not None
             return Ended(How.SEALED if sealed else How.DROPPED)
     except AbortRefused:
@@ -172,7 +179,7 @@ class _NoSlices:
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
-def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: Store) -> Ended:
+def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> Ended:
     """Publish what is left to publish, and what follows on that."""
     ledger = Ledger(target, request.copy_id, request.target)
     journal = ledger.load()
@@ -185,7 +192,8 @@ def _finish(request: CopyRequest, *, sources: Sequence[Store] | None, target: St
     plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
     runner = CopyRunner(
         plan,
-        sources=sources or [target] * count,
+        # A run of an archive is not looked at any more: all of it is staged and verified.
+        sources=[target if isinstance(one, Shelf) else one for one in sources or [target] * count],
         target=target,
         executor=_NoSlices(),
         patience=PUBLISH_PATIENCE,

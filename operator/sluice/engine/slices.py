@@ -6,12 +6,14 @@ state: where to go on is asked of the store, and a slice that another task overt
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sluice.archive.shelf import Shelf
 from sluice.core.counting import Counted, StretchCounter
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
+from sluice.engine.archiving.slices import Archived, ArchiveSlice, CheckSlice, check, put
+from sluice.engine.throttle import Throttle
 from sluice.errors import (
     CutInsideEvent,
     DigestMismatch,
@@ -115,7 +117,7 @@ class VerifySlice:
         return self.end - self.start
 
 
-Slice = CopySlice | VerifySlice
+Slice = CopySlice | VerifySlice | ArchiveSlice | CheckSlice
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,6 +129,7 @@ class SliceResult:
         moved: bytes appended or verified.
         digests: SHA-256 of source chunks that became known.
         counted: events counted, by a counting VerifySlice that found some.
+        archived: what came of a slice of an archive.
         error: why the slice ended early.
     """
 
@@ -134,16 +137,19 @@ class SliceResult:
     moved: int = 0
     digests: dict[int, bytes] = field(default_factory=dict)
     counted: Counted | None = None
+    archived: Archived | None = None
     error: SluiceError | None = None
 
 
-def run_slice(work: Slice, source: Store, target: Store) -> SliceResult:
+def run_slice(work: Slice, source: Store, target: Store | Shelf) -> SliceResult:
     """Do a slice. Errors of the tree are in the result, others propagate."""
     result = SliceResult(slice=work)
     try:
-        if isinstance(work, CopySlice):
+        if isinstance(target, Shelf):
+            _archive(work, source, target, result)
+        elif isinstance(work, CopySlice):
             _copy(work, source, target, result)
-        else:
+        elif isinstance(work, VerifySlice):
             _verify(work, source, target, result)
     except InvalidEventNumber:
         pass  # another driver is at this part: whoever goes on asks the store where
@@ -152,13 +158,21 @@ def run_slice(work: Slice, source: Store, target: Store) -> SliceResult:
     return result
 
 
+def _archive(work: Slice, source: Store, target: Shelf, result: SliceResult) -> None:
+    """Do a slice of an archive."""
+    if isinstance(work, ArchiveSlice):
+        put(work, source, target.archive(work.path).objects, result)
+    elif isinstance(work, CheckSlice):
+        check(work, target.archive(work.path).objects, result)
+
+
 def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult) -> None:
     """Append what the staging segment lacks of the slice, and hash whole chunks on the way.
 
     Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
     an earlier attempt stopped in its midst.
     """
-    pace = _Pace(work.rate, work.seconds)
+    pace = Throttle(work.rate, work.seconds)
     with target.appender(work.staging, writer=work.writer, window=work.window) as appender:
         at = work.origin if appender.last is None else appender.last
         begin = chunk_start(chunk_of(at), work.origin)
@@ -283,27 +297,3 @@ def verify_slices(template: VerifySlice, most: int) -> list[VerifySlice]:
         )
         for group in (numbers[i : i + step] for i in range(0, len(numbers), step))
     ]
-
-
-class _Pace:
-    """Keeps a slice below its rate and knows when its time is over."""
-
-    def __init__(self, rate: float | None, seconds: float) -> None:
-        self._rate = rate
-        self._begin = time.monotonic()
-        self._until = self._begin + seconds
-        self._moved = 0
-
-    @property
-    def over(self) -> bool:
-        """Whether the slice's time is over."""
-        return time.monotonic() >= self._until
-
-    def moved(self, count: int) -> None:
-        """Wait as long as `count` more bytes take at the rate."""
-        if self._rate is None:
-            return
-        self._moved += count
-        ahead = self._begin + self._moved / self._rate - time.monotonic()
-        if ahead > 0:
-            time.sleep(ahead)

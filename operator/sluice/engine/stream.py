@@ -5,7 +5,6 @@ Steps that move bytes become slices for tasks; all others are short calls, made 
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -35,22 +34,27 @@ from sluice.core.steps import (
     Verify,
 )
 from sluice.engine import appends, moving, targets
-from sluice.engine.abort import abort, clear_attempts, has_staging
+from sluice.engine.abort import abort, clear_attempts
+from sluice.engine.arriving import arrive
+from sluice.engine.binding import bind
 from sluice.engine.checking import Checking
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
+from sluice.engine.planning import check_plan
+from sluice.engine.reading import Readings
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.slices import CopySlice, VerifySlice
 from sluice.engine.staged import Staged
-from sluice.errors import CopyAborted, StoreUnavailable
+from sluice.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.core.observed import Observed
     from sluice.core.plan import Part, StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.slices import Slice, SliceResult
+    from sluice.errors import SluiceError
     from sluice.stores.base import Store
 
 UNVERIFIED = "unverified"
@@ -107,20 +111,43 @@ class StreamCopy:
         self._target = target
         # By segment and edition: what was checked of one that begins anew counts for nothing.
         self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
+        self._readings = Readings(plan.copy_id, sources)
         self._segments: tuple[SegmentReport, ...] | None = None
         self._made = False
 
+    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> StreamReport | None:
+        """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
+        arrival = arrive(self.plan, self._target) if late else None
+        digest = arrival.digest if arrival else check_plan(self.plan, self._target)
+        if digest is not None:
+            return self.finished(digest) if arrival and arrival.settled else None
+        if permit is not None:
+            permit()
+        self.plan = self.ledger.begin(self.plan)
+        return None
+
     def look(self) -> Step:
-        """Observe, and decide the next step. Raises what `next_step` does."""
+        """Observe, and decide the next step. Raises what `next_step` and `Readings.renew` do."""
+        look = appends.observe if self.plan.append else observe
+        self.seen = look(self.plan, self.ledger, self._sources, self._target)
+        if self.seen.sources is not None:
+            self._readings.renew()
         if self.plan.append:
-            self.seen = appends.observe(self.plan, self.ledger, self._sources, self._target)
             return appending.next_step(self.plan, self.seen)
-        self.seen = observe(self.plan, self.ledger, self._sources, self._target)
         self.plan = self.seen.plan or self.plan
         if self.plan.move and not self._keep:
             left = moving.is_left(self.plan, self.seen.target, self._source)
             self.seen = replace(self.seen, left=left)
         return next_step(self.plan, self.seen)
+
+    def give_up(self) -> None:
+        """Delete staging, the target if this copy made it, and the journal."""
+        abort(self.plan.copy_id, self.plan.target, self._target)
+        self._readings.give_back()
+
+    def failed(self, error: SluiceError, *, cleaned: bool) -> StreamReport:
+        """The report of a copy that failed for good."""
+        return StreamReport.failed(self.plan, error, cleaned=cleaned)
 
     def let_go(self) -> None:
         """Leave the target as it is to be while nobody goes on with the copy."""
@@ -147,7 +174,7 @@ class StreamCopy:
             case Shape(segments):
                 targets.shape(self.plan, segments, self._target)
             case Bind(segments):
-                self._bind(segments)
+                bind(self.plan, segments, self.ledger, self._target, made=self._made)
             case Stage(parts):
                 for index, part in parts:
                     self._target.create(self._staged.name(index, part.number))
@@ -165,8 +192,10 @@ class StreamCopy:
                     self._publish(index)
             case Scale(generation):
                 targets.scale(self.plan, self._bound(), generation, self._target)
+                targets.mend(self.plan, self.ledger, self.digest(), self._target)
             case Settle():
                 targets.settle(self.plan, self._target)
+                targets.mend(self.plan, self.ledger, self.digest(), self._target)
             case Configure():
                 targets.configure(self.plan, self.digest(), self._target)
             case Seal():
@@ -195,6 +224,7 @@ class StreamCopy:
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
         """Write down what a round learnt, and mark the segments that are verified by now."""
+        self._readings.compare(results)
         records = [
             record
             for result in results
@@ -226,8 +256,7 @@ class StreamCopy:
 
     def segment_digest(self, index: int) -> bytes | None:
         """A segment's digest, None when a chunk's is not known."""
-        seen = self._journal()
-        known = seen.digests.get(index, {})
+        known = self._journal().digests.get(index, {})
         segment = self.plan.segments[index]
         wanted = chunks(segment.start, segment.end)
         if any(chunk not in known for chunk in wanted):
@@ -249,6 +278,7 @@ class StreamCopy:
 
     def finished(self, digest: str) -> StreamReport:
         """The report of a copy that is whole; without segments if it was when this driver came."""
+        self._readings.give_back()
         return StreamReport(
             copy_id=self.plan.copy_id,
             source=self.plan.origin,
@@ -276,29 +306,6 @@ class StreamCopy:
         return tuple(reports)
 
     # -- steps
-
-    def _bind(self, first: tuple[int, ...]) -> None:
-        """Write down which segments the target has and will have, if nothing is staged for them.
-
-        What is there already was staged either by a driver that has bound the target meanwhile, or
-        under a journal that is lost, by a plan that nobody knows and whose drivers may still live:
-        that only an abort can clear away. A target that was just made has segments whose ids were
-        never used, so there is nothing to look for.
-        """
-        later = [[self.plan.segments[i].keys for i in made] for made in self.plan.generations[1:]]
-        segments = (*first, *itertools.chain(*self._target.following(first, later)))
-        remains = not self._made and has_staging(
-            self.plan.copy_id, self.plan.target, segments, self._target
-        )
-        loaded = self.ledger.load()
-        if loaded is None or loaded.target is not None:
-            return
-        if remains:
-            abort(self.plan.copy_id, self.plan.target, self._target)
-            raise CopyAborted(
-                f"{self.plan.target} was begun by a copy whose journal is lost; it was deleted"
-            )
-        self.ledger.write([journal.target_record(segments)])
 
     def _edition(self, index: int) -> int:
         return self.plan.segments[index].edition
@@ -338,8 +345,7 @@ class StreamCopy:
         plan = self.plan
         segment = plan.segments[index]
         known = segment.events is not None
-        counted = index in self._journal().events
-        count = not counted and (plan.verify or not known)
+        count = index not in self._journal().events and (plan.verify or not known)
         if not (plan.verify or count):
             return None
         return VerifySlice(

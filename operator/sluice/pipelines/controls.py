@@ -8,6 +8,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from sluice.core.archive.retention import Retention
 from sluice.engine.stream import Limits
 
 if TYPE_CHECKING:
@@ -31,12 +32,15 @@ class _File(BaseModel):
     in_flight_bytes: int | None = Field(default=None, ge=1)
     parallelism: int | None = Field(default=None, ge=1)
     stop_at_failure: bool = False
+    keep_last: int | None = Field(default=None, ge=1)
+    keep_seconds: int | None = Field(default=None, ge=1)
 
 
 class Controls:
     """Limits from a JSON file: `{"bytesPerSecond": int|null, "inFlightBytes": int|null}`.
 
-    That of a scope's copy has `"parallelism": int|null, "stopAtFailure": bool` as well.
+    That of a scope's copy has `"parallelism": int|null, "stopAtFailure": bool` as well, that of an
+    archive `"keepLast": int|null, "keepSeconds": int|null`.
 
     Call it for the limits that hold now. A file that is missing or damaged changes nothing: the
     last good limits go on to hold, and a warning says so once.
@@ -75,6 +79,18 @@ class Controls:
             )
         self._last, self._damaged = limits, False
         return limits
+
+
+def read_retention(path: Path | None) -> Retention:
+    """Which runs of an archive are kept, by the same file: all where it cannot be read."""
+    if path is None:
+        return Retention()
+    try:
+        file = _File.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        _log.warning("controls cannot be read", file=str(path), error=_reason(error))
+        return Retention()
+    return Retention(keep_last=file.keep_last, keep_seconds=file.keep_seconds)
 
 
 def _limits(file: _File) -> Limits:

@@ -14,20 +14,25 @@ from typing import TYPE_CHECKING, Final, Self
 import structlog
 from pydantic import ValidationError
 
-from sluice.core.plan import Plan, expanded
+from sluice.core import unplanned
+from sluice.core.plan import expanded
 from sluice.core.trouble import Trouble
+from sluice.core.unplanned import Unplanned
+from sluice.engine.arriving import arrive
 from sluice.engine.executor import is_small
-from sluice.engine.run import arrive
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application
-from sluice.pipelines.controls import Controls
+from sluice.pipelines.archives import is_small as is_small_run
+from sluice.pipelines.archives import run_archive
+from sluice.pipelines.controls import Controls, read_retention
 from sluice.pipelines.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.program import Stores, run_plan
 from sluice.pipelines.scopes import run_scope
 from sluice.pipelines.sparkconf import Executors
 from sluice.pipelines.stopping import Stop, Terminated
+from sluice.pipelines.unplanned import planned, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +42,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.config import Settings
-    from sluice.core.plan import StreamPlan
+    from sluice.core.archive.recorded import Recorded
+    from sluice.core.plan import Plan, StreamPlan
     from sluice.engine.report import StreamReport
     from sluice.engine.scope_report import ScopeReport
     from sluice.engine.stream import Limits
@@ -99,35 +105,48 @@ def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
     """
     _log.info("driver started")
     try:
-        trouble = _drive(options, settings)
+        trouble, told = _drive(options, settings)
     except Terminated:
         termination.write(options.termination_log, INTERRUPTED)
         raise
     except Exception as error:
         termination.write(options.termination_log, _bug(error))
         raise
-    termination.write(options.termination_log, trouble)
+    termination.write(options.termination_log, trouble, told)
     _log.info("driver ended")
     return trouble
 
 
-def _drive(options: DriverOptions, settings: Settings) -> Trouble | None:
+def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, Recorded | None]:
+    """Why it failed, if it did; and what there is to say of an archive that only pods see."""
+    trouble, told = None, None
     try:
-        plan = read_plan(options.plan)
-        controls = Controls(options.controls)
-        with Stop() as stop, _Tasks(options, settings, stop) as tasks:
-
-            def limits() -> Limits:
-                stop.check()
-                return controls()
-
-            run = _run_streams if plan.scope is None else _run_scope
-            trouble = run(plan, tasks, limits, options, settings)
+        wanted = read_plan(options.plan)
+        plan = planned(wanted, settings) if isinstance(wanted, Unplanned) else wanted
+        if plan is not None:
+            trouble = _carry_out(plan, options, settings)
+        if trouble is None and isinstance(wanted, Unplanned):
+            told = recorded(wanted, settings)
     except SluiceError as error:
         trouble = Trouble.of(error)
     if trouble is not None:
         _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
-    return trouble
+    return trouble, told
+
+
+def _carry_out(plan: Plan, options: DriverOptions, settings: Settings) -> Trouble | None:
+    """Run a plan to its end; why it failed, if it did."""
+    controls = Controls(options.controls)
+    with Stop() as stop, _Tasks(options, settings, stop) as tasks:
+
+        def limits() -> Limits:
+            stop.check()
+            return controls()
+
+        if plan.archive is not None:
+            return _run_archive(plan, tasks, limits, options, settings)
+        run = _run_streams if plan.scope is None else _run_scope
+        return run(plan, tasks, limits, options, settings)
 
 
 def _run_streams(
@@ -175,6 +194,31 @@ def _run_scope(
         around=tasks.round,
     )
     return _outcome_of_scope(report)
+
+
+def _run_archive(
+    plan: Plan,
+    tasks: _Tasks,
+    limits: Callable[[], Limits],
+    options: DriverOptions,
+    settings: Settings,
+) -> Trouble | None:
+    if not is_small_run(plan):
+        tasks.prepare()
+    report = run_archive(
+        plan,
+        tasks.start,
+        settings=settings,
+        limits=limits,
+        retention=lambda: read_retention(options.controls),
+        listener=Journalist(),
+        patience=options.patience,
+        slots=tasks.slots,
+        around=tasks.round,
+    )
+    if report.error is None:
+        _log.info("run done", **report.model_dump(mode="json", exclude_none=True))
+    return report.error
 
 
 class _Tasks:
@@ -270,7 +314,7 @@ def read_plan(path: Path) -> Plan:
     """
     try:
         data = path.read_bytes()
-        return expanded(data) if data.startswith(_GZIP) else Plan.model_validate_json(data)
+        return expanded(data) if data.startswith(_GZIP) else unplanned.read_plan(data)
     except OSError as error:
         reason = error.strerror or type(error).__name__
     except ValidationError as error:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from sluice.core import access
-from sluice.core.plan import Plan
+from sluice.core.plan import Plan, pinned
 from sluice.core.request import copy_request, source_stores, store_address
 from sluice.engine.abort import abort, finish_abort, sweep
+from sluice.engine.archived import choose
+from sluice.engine.connect import archives, connect
 from sluice.engine.copy import CopyRunner
+from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
+from sluice.engine.reading import release
 from sluice.engine.report import Outcome, StreamReport
 from sluice.engine.stream import Limits
 from sluice.pipelines.spark import SparkExecutor
-from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +29,11 @@ if TYPE_CHECKING:
     from sluice.api.load import Resources
     from sluice.api.running import LimitsSpec
     from sluice.api.streamcopy import StreamCopy
+    from sluice.archive.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
+    from sluice.engine.archived import Place
     from sluice.engine.run import Listener
     from sluice.stores.base import Store
 
@@ -51,6 +56,7 @@ class Stores:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: dict[StoreAddress, Store] = {}
+        self._shelves: dict[StoreAddress, Shelf] = {}
 
     def __enter__(self) -> Self:
         """Nothing is opened before it is asked for."""
@@ -66,6 +72,16 @@ class Stores:
         if address not in self._open:
             self._open[address] = connect(address, self._settings)
         return self._open[address]
+
+    def shelf(self, address: StoreAddress) -> Shelf:
+        """The place for archives at an address."""
+        if address not in self._shelves:
+            self._shelves[address] = archives(address, self._settings)
+        return self._shelves[address]
+
+    def place(self, address: StoreAddress) -> Place:
+        """What is at the address of a StreamStore."""
+        return self[address] if address.backend == "pravega" else self.shelf(address)
 
 
 def jobs(
@@ -148,7 +164,7 @@ class Planned:
 def plan_job(job: Job, stores: Stores) -> Planned:
     """Plan a copy, or find the plan under which it was begun, or that it is complete."""
     request = job.request
-    found = resolve(request, [stores[source] for source in job.sources], stores[job.target])
+    found = resolve(request, [stores.place(source) for source in job.sources], stores[job.target])
     if found.plan is None:
         report = StreamReport(
             copy_id=request.copy_id,
@@ -158,8 +174,27 @@ def plan_job(job: Job, stores: Stores) -> Planned:
             digest=found.digest,
         )
         return Planned(job, None, report=report)
-    plan = Plan(sources=job.sources, target=job.target, streams=(found.plan,))
+    sources = pinned(found.plan, job.sources)
+    plan = Plan(sources=sources, target=job.target, streams=(found.plan,))
     return Planned(job, plan, recorded=found.recorded)
+
+
+def with_runs(job: Job, stores: Stores) -> Job:
+    """A job whose archives have their runs, to look at what was restored; what they lack is fine.
+
+    Raises:
+        ArchiveNotFound, ArchiveDamaged: a run is not there any more, or cannot be read.
+    """
+    if all(source.archive is None for source in job.request.sources):
+        return job
+    lenient = job.request.model_copy(update={"on_truncation": "Record"})
+    chosen, _ = choose(lenient, [stores.place(address) for address in job.sources])
+    runs = {source.store: source.pinned for source in chosen.sources}
+    sources = [
+        address.model_copy(update={"archive": runs[place]})
+        for place, address in enumerate(job.sources)
+    ]
+    return replace(job, request=chosen, sources=tuple(sources))
 
 
 def finish_abort_job(job: Job, stores: Stores) -> bool:
@@ -174,7 +209,12 @@ def sweep_job(job: Job, stores: Stores) -> int:
 
 def abort_job(job: Job, stores: Stores) -> bool:
     """End a copy and delete all of it; False when there was nothing. Raises AbortRefused."""
-    return abort(job.request.copy_id, job.request.target, stores[job.target])
+    request, target = job.request, stores[job.target]
+    journal = Ledger(target, request.copy_id, request.target).load()
+    done = abort(request.copy_id, request.target, target)
+    if done and journal is not None and any(one.archive for one in journal.plan.sources):
+        release(journal.plan, [stores.place(address) for address in job.sources])
+    return done
 
 
 def run_plan(

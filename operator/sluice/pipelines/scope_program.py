@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sluice.api.scopecopy import ScopeCopy
+from sluice.api.streamarchive import StreamArchive
 from sluice.core import access
 from sluice.core.reconcile.scope_results import planned_results
 from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.request import scope_request, store_address
 from sluice.engine.scope_planning import resolve_scope
 from sluice.engine.scope_settle import abandon_scope
+from sluice.pipelines.archives import ArchiveJob, archive_job
 from sluice.pipelines.program import Job, limits_of, stream_job
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ class ScopeJob:
 
 def all_jobs(
     resources: Resources, settings: Settings, *, verify: bool = True, tasks: int = 1
-) -> list[Job | ScopeJob]:
-    """The copies of streams and of scopes that a file asks for, in its order.
+) -> list[Job | ScopeJob | ArchiveJob]:
+    """The copies of streams and of scopes, and the archives, that a file asks for, in its order.
 
     Args:
         resources: the file.
@@ -51,12 +53,16 @@ def all_jobs(
         InvalidSpec: a copy names a store that is not in the file.
         AccessDenied: a move's source may not be deleted.
     """
-    return [
-        _scope_job(copy, resources, settings, verify=verify, tasks=tasks)
-        if isinstance(copy, ScopeCopy)
-        else stream_job(copy, resources, settings, verify=verify, tasks=tasks)
-        for copy in resources.order
-    ]
+    found: list[Job | ScopeJob | ArchiveJob] = []
+    for one in resources.order:
+        match one:
+            case StreamArchive():
+                found.append(archive_job(one, resources, settings, verify=verify))
+            case ScopeCopy():
+                found.append(_scope_job(one, resources, settings, verify=verify, tasks=tasks))
+            case _:
+                found.append(stream_job(one, resources, settings, verify=verify, tasks=tasks))
+    return found
 
 
 def _scope_job(

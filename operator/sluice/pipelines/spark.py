@@ -12,10 +12,10 @@ from contextlib import nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from sluice.engine.connect import archives, connect
 from sluice.engine.slices import run_slice
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.application import SparkLost, first_line
-from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
+    from sluice.archive.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
     from sluice.engine.slices import Slice, SliceResult
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 def _store(address: StoreAddress, settings: Settings) -> Store:
     """A worker process's store; it lives as long as the process."""
     return connect(address, settings)
+
+
+@cache
+def _target(address: StoreAddress, settings: Settings) -> Store | Shelf:
+    """A worker process's store to write to, or its place for archives."""
+    return archives(address, settings) if address.holds_archives else connect(address, settings)
 
 
 def _run_task(
@@ -46,7 +53,7 @@ def _run_task(
     for share in slices:
         for work in share:
             source = _store(sources[work.store], settings)
-            yield run_slice(work, source, _store(target, settings))
+            yield run_slice(work, source, _target(target, settings))
 
 
 class SparkExecutor:

@@ -1,7 +1,8 @@
 """The termination message: what a driver's pod says about its end, for the operator to read.
 
 It carries the outcome and the class of the error only. Whether a copy is whole the operator sees in
-the store; a message proves nothing.
+the store; a message proves nothing. Only of an archive in a volume, into which the operator cannot
+look, it tells what there is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import structlog
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.core.archive.recorded import Recorded
     from sluice.core.trouble import Trouble
 
 _log = structlog.get_logger()
@@ -27,12 +29,15 @@ _WIDEST = 6
 """Bytes that a character takes at most in JSON: those of an escaped control character."""
 
 
-def message(trouble: Trouble | None) -> bytes:
+def message(trouble: Trouble | None, recorded: Recorded | None = None) -> bytes:
     """The message for an end: JSON of at most MAX_BYTES bytes; long texts are cut.
 
     Args:
         trouble: why the copy failed; None when it succeeded.
+        recorded: what there is to say of an archive that the operator does not see.
     """
+    if trouble is None and recorded is not None:
+        return _encoded({"outcome": "Succeeded", "recorded": recorded.model_dump(mode="json")})
     if trouble is None:
         return _encoded({"outcome": "Succeeded"})
     said = {"outcome": "Failed", **trouble.model_dump(mode="json")}
@@ -41,12 +46,12 @@ def message(trouble: Trouble | None) -> bytes:
     return _encoded(said)
 
 
-def write(path: Path | None, trouble: Trouble | None) -> None:
+def write(path: Path | None, trouble: Trouble | None, recorded: Recorded | None = None) -> None:
     """Write the message; without a path, or where that fails, the exit code has to do."""
     if path is None:
         return
     try:
-        path.write_bytes(message(trouble))
+        path.write_bytes(message(trouble, recorded))
     except OSError as error:
         _log.warning("the termination message cannot be written", error=str(error))
 

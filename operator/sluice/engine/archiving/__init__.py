@@ -1,0 +1,1 @@
+"""Runs of archives: planned, put, read back and recorded."""

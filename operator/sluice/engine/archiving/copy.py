@@ -1,0 +1,313 @@
+"""One run of an archive: carries out the steps that `core.archive.archiving` decides.
+
+Steps that move bytes become slices for tasks; all others are short calls, made here. What is known
+of the run lies in its notes, in the archive; nothing is remembered that they do not say.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sluice.archive.archive import place
+from sluice.archive.leases import Lease
+from sluice.archive.notes import Notes
+from sluice.core.archive.archiving import SeenArchive, next_step, recorded
+from sluice.core.archive.lease import Work
+from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
+from sluice.core.archive.standing import Standing
+from sluice.core.digest import ChunkDigester, chunks
+from sluice.core.observed import SeenSource
+from sluice.core.steps import Amend, Forget, Record, Replan, Transfer, Verify
+from sluice.engine.archiving.planning import noted_plan, replanned
+from sluice.engine.archiving.report import ArchiveReport
+from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice, read_objects
+from sluice.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sluice.archive.archive import Archive
+    from sluice.core.archive.head import Head
+    from sluice.core.archive.manifest import StoredObject
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.archive.standing import Row
+    from sluice.core.steps import Step
+    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.stream import Limits
+    from sluice.errors import SluiceError
+    from sluice.stores.base import Store
+
+
+class ArchiveCopy:
+    """A run of an archive; see `engine.run.Undertaking`.
+
+    Args:
+        plan: what to archive; the noted plan takes its place if there is another.
+        sources: the stores to read from.
+        archive: where to.
+
+    Attributes:
+        plan: what is archived.
+        number: 0, the run's place in its plan.
+    """
+
+    def __init__(self, plan: ArchivePlan, sources: Sequence[Store], archive: Archive) -> None:
+        self.plan = plan
+        self.number = 0
+        self._source = sources[plan.store]
+        self._archive = archive
+        self._notes = Notes(archive.objects, plan.copy_id)
+        self._lease: Lease | None = None
+        self._held = ExitStack()
+        self._standing: Standing | None = None
+        self._taken = (0, 0)
+        self._head: Head | None = None
+        self._added: int | None = None
+
+    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> ArchiveReport | None:
+        """Take up the run: keep others from sweeping, and make sure of the plan.
+
+        Returns:
+            The report of a run that is recorded already.
+        """
+        del late  # whoever comes finds all in the notes, and is never too late
+        with ExitStack() as failing:
+            failing.callback(self.let_go)
+            self._hold()
+            if not self._notes.read():
+                entry = recorded(self.plan, self._archive.head())
+                if entry is not None:
+                    return ArchiveReport.recorded(self.plan, entry)
+                if permit is not None:
+                    permit()
+                self._notes.begin(Note(of=self.plan.hash, plan=self.plan))
+            failing.pop_all()
+        return None
+
+    def look(self) -> Step:
+        """Observe, and decide the next step. Raises what `next_step` does."""
+        self._hold()
+        # The notes before the head: they are deleted when it lists the run.
+        notes = self._notes.read()
+        plan = noted_plan(notes)
+        self._head = head = self._archive.head()
+        if plan is None:
+            return next_step(self.plan, SeenArchive(noted=False, head=head))
+        self.plan = plan
+        if (plan.run, plan.parent) != place(head):
+            return next_step(plan, SeenArchive(noted=True, head=head))
+        standing = self._stand(plan, notes)
+        seen = SeenArchive(noted=True, head=head, standing=standing)
+        if not all(one.is_put for one in standing.segments):
+            seen = self._with_source(seen)
+        return next_step(plan, seen)
+
+    def perform(self, step: Step) -> None:
+        """Carry out a step that moves no bytes."""
+        match step:
+            case Amend(starts):
+                gaps = tuple(self._gap(index, to) for index, to in starts)
+                self._notes.add(Note(of=self.plan.hash, gaps=gaps))
+            case Replan():
+                plan = replanned(self.plan, self._source, self._archive)
+                self._notes.add(Note(of=plan.hash, plan=plan))
+            case Record():
+                manifest = self._there.manifest()
+                self._hold()
+                self._archive.record(manifest, self._head, verified=self.plan.verify)
+                self._added = self._there.added
+            case Forget():
+                self._notes.delete()
+            case _:
+                raise TypeError(f"{step} moves bytes or is no step to perform")
+
+    def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
+        """The slices of a step that moves bytes, for one round."""
+        if isinstance(step, Transfer):
+            return [self._put_slice(index, limits, slots) for index, _, _ in step.parts]
+        return [
+            self._check_slice(index, row, batch, limits)
+            for index in step.segments
+            for row, group in self._there.segments[index].unchecked()
+            for batch in _batches(group, limits.slice_bytes)
+        ]
+
+    def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
+        """Write down what a round has brought."""
+        put, checked = [], []
+        for result in results:
+            done = result.archived
+            if done is None or not done.objects:
+                continue
+            index = result.slice.segment
+            if isinstance(step, Verify):
+                edges = done.objects[0].start, done.objects[-1].end
+                checked.append(CheckNote(segment=index, start=edges[0], end=edges[1]))
+                continue
+            following = done.following
+            put.append(
+                PutNote(
+                    segment=index,
+                    objects=tuple(done.objects),
+                    digests=tuple(
+                        ChunkDigest(chunk=chunk, sha256=digest.hex())
+                        for chunk, digest in result.digests.items()
+                    ),
+                    following=None if following is None else NextEvent.of(following),
+                )
+            )
+        if put or checked:
+            self._hold()
+            self._notes.add(Note(of=self.plan.hash, put=tuple(put), checked=tuple(checked)))
+
+    def finished(self, digest: str) -> ArchiveReport:
+        """The report of a run that is recorded, whose manifest has that SHA-256."""
+        entry = recorded(self.plan, self._head)
+        if entry is None:
+            raise StoreUnavailable(f"the run {digest} was not seen")
+        lost = self._standing.lost if self._standing is not None and self._added is not None else 0
+        self.let_go()
+        return ArchiveReport.recorded(self.plan, entry, added=self._added, lost=lost)
+
+    def give_up(self) -> None:
+        """Forget what the run has got so far; its objects are swept some time."""
+        self._notes.delete()
+        self.let_go()
+
+    def failed(self, error: SluiceError, *, cleaned: bool) -> ArchiveReport:
+        """The report of a run that failed for good."""
+        return ArchiveReport.failed(self.plan, error, cleaned=cleaned)
+
+    def let_go(self) -> None:
+        """Let others sweep while nobody goes on with the run."""
+        self._lease = None
+        self._held.close()
+
+    # -- what is known
+
+    def _hold(self) -> None:
+        """Hold the lease: what is put is not swept before it is recorded."""
+        if self._lease is not None and not self._lease.is_held:
+            self.let_go()
+        if self._lease is None:
+            lease = Lease(self._archive.objects, self.plan.copy_id, Work.WRITE)
+            self._lease = self._held.enter_context(lease)
+        self._lease.renew()
+
+    def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> Standing:
+        """How far the run is, by its notes. Only those that are new are taken in."""
+        standing = self._standing
+        anew, count = self._taken
+        if standing is None or standing.plan is not plan or anew != self._notes.anew:
+            head = self._head
+            parent = self._archive.manifest(head.runs[-1]) if head else None
+            standing = self._standing = Standing(plan, parent)
+            count = 0
+        standing.take(notes[count:])
+        self._taken = self._notes.anew, len(notes)
+        return standing
+
+    @property
+    def _there(self) -> Standing:
+        """How far the run was when it was looked at."""
+        if self._standing is None:
+            raise StoreUnavailable(f"the run of {self.plan.path} was not looked at")
+        return self._standing
+
+    def _with_source(self, seen: SeenArchive) -> SeenArchive:
+        """The same, with what the source has of the segments by now."""
+        plan, source = self.plan, self._source
+        names = [self._source_name(segment.id) for segment in plan.segments]
+        infos = source.infos(names)
+        created = source.attributes([(name, source.creation_time) for name in names])
+        sources = tuple(
+            None if info is None else SeenSource(info, when or 0)
+            for info, when in zip(infos, created, strict=True)
+        )
+        there = had = True
+        standing = self._there
+        if any(
+            one is None and not known.is_put
+            for one, known in zip(sources, standing.segments, strict=True)
+        ):
+            there = source.describe(plan.source) is not None
+            had = all(source.had(plan.source, one.segment) for one in plan.end.offsets)
+        return replace(seen, sources=sources, there=there, had=had)
+
+    def _gap(self, index: int, to: int) -> GapNote:
+        """What is noted of bytes that are lost."""
+        segment = self._there.segments[index]
+        at = segment.at
+        begin, before = segment.beginning(at)
+        digest = None
+        if begin < at and segment.rows and segment.rows[-1].end == at:
+            digester = ChunkDigester(begin, at)
+            whose = (self.plan.format, segment.plan.bare)
+            for block in read_objects(self._archive.objects, before, *whose, start=begin, end=at):
+                digester.feed(block)
+            ((chunk, found),) = digester.done.items()
+            digest = ChunkDigest(chunk=chunk, sha256=found.hex())
+        return GapNote(segment=index, start=at, end=to, digest=digest)
+
+    # -- slices
+
+    def _put_slice(self, index: int, limits: Limits, slots: int) -> ArchiveSlice:
+        plan, standing = self.plan, self._there
+        segment = standing.segments[index]
+        begin, before = segment.beginning(segment.at)
+        rate = limits.bytes_per_second
+        return ArchiveSlice(
+            segment=index,
+            store=plan.store,
+            source=self._source_name(segment.plan.id),
+            path=plan.path,
+            form=plan.format,
+            whose=segment.plan.bare,
+            at=segment.at,
+            end=segment.plan.end,
+            following=segment.following,
+            begin=begin,
+            before=before,
+            most_events=plan.max_events - standing.events if plan.format.is_of_events else None,
+            most_bytes=limits.slice_bytes,
+            rate=None if rate is None else rate / slots,
+            seconds=limits.slice_seconds,
+        )
+
+    def _check_slice(
+        self, index: int, row: Row, batch: tuple[StoredObject, ...], limits: Limits
+    ) -> CheckSlice:
+        plan = self.plan
+        segment = self._there.segments[index]
+        begin, before = segment.beginning(batch[0].start)
+        wanted = chunks(batch[0].start, batch[-1].end)
+        return CheckSlice(
+            segment=index,
+            store=plan.store,
+            path=plan.path,
+            form=plan.format,
+            whose=segment.plan.bare,
+            objects=batch,
+            begin=begin,
+            before=before,
+            end=row.end,
+            known={chunk: row.digests[chunk] for chunk in wanted if chunk in row.digests},
+            seconds=limits.slice_seconds,
+        )
+
+    def _source_name(self, segment: int) -> str:
+        return self._source.segment_name(self.plan.source, segment)
+
+
+def _batches(objects: Sequence[StoredObject], most: int) -> Iterator[tuple[StoredObject, ...]]:
+    """Objects that follow one another, by as many as have at most so many bytes, at least one."""
+    batch: list[StoredObject] = []
+    for one in objects:
+        if batch and one.end - batch[0].start > most:
+            yield tuple(batch)
+            batch = []
+        batch.append(one)
+    if batch:
+        yield tuple(batch)

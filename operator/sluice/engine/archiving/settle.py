@@ -1,0 +1,192 @@
+"""What the operator asks of an archive, and has done there while nobody writes to it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from sluice.api.status import MOST_GAPS
+from sluice.archive.leases import Lease
+from sluice.archive.notes import Notes
+from sluice.core.archive.lease import Work
+from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, head_name
+from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
+from sluice.core.archive.standing import Standing
+from sluice.core.plan import Plan
+from sluice.core.progress import Progress
+from sluice.core.reconcile.world import Planned
+from sluice.engine.archiving.planning import noted_plan, resolve_archive
+from sluice.errors import ArchiveNotFound, StoreBusy
+
+if TYPE_CHECKING:
+    from sluice.archive.archive import Archive
+    from sluice.archive.shelf import Shelf
+    from sluice.core.archive.head import RunEntry
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.archive.request import ArchiveRequest
+    from sluice.core.model import StoreAddress
+    from sluice.stores.base import Store
+
+ERASE_SECONDS: Final = 20.0
+"""For which an archive is deleted at a time: whoever has it done looks at other things as well."""
+
+_PATH_FIELD: Final = "spec.destination.path"
+_BATCH: Final = 500
+
+
+def ask_archive(
+    request: ArchiveRequest,
+    *,
+    source: tuple[StoreAddress, Store],
+    target: tuple[StoreAddress, Shelf],
+) -> Recorded | Planned:
+    """Whether a run is recorded, and otherwise what there is to do. Nothing is changed.
+
+    Args:
+        request: the run.
+        source: the store of the stream.
+        target: the place that holds the archive.
+
+    Raises:
+        SpecError, BackendError, IntegrityError: as `resolve_archive`.
+    """
+    archive = _archive(request, target[1])
+    found = resolve_archive(request, source[1], archive)
+    if found.plan is not None:
+        plan = Plan(sources=(source[0],), target=target[0], streams=(), archive=found.plan)
+        return Planned(plan=plan, recorded=found.noted)
+    if found.entry is None:
+        raise ArchiveNotFound(f"the archive at {request.path} is gone", field=_PATH_FIELD)
+    return told_of(archive, found.entry)
+
+
+class ArchiveWatch:
+    """Measures the progress of a run.
+
+    Args:
+        plan: the run's.
+        shelf: the place that holds the archive, on connections of the watcher's own.
+    """
+
+    def __init__(self, plan: ArchivePlan, shelf: Shelf) -> None:
+        self._plan = plan
+        self._archive = shelf.archive(plan.path, field=_PATH_FIELD)
+        self._notes = Notes(self._archive.objects, plan.copy_id)
+
+    def measure(self) -> Progress:
+        """The progress now. The plan may be another one by now: another run was recorded."""
+        notes = self._notes.read()
+        plan = noted_plan(notes)
+        if plan is not None:
+            standing = Standing(plan, None)
+            standing.take(notes)
+            return Progress(bytes=standing.bytes, total=plan.bytes, published=False)
+        head = self._archive.head()
+        runs = head.runs if head else ()
+        done = any(one.work == self._plan.copy_id for one in runs)
+        return Progress(
+            bytes=self._plan.bytes if done else 0, total=self._plan.bytes, published=done
+        )
+
+
+def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
+    """Let go of a run that will not be gone on with; nobody may be at work on it.
+
+    What it has put is swept after the grace time, unless another run puts the same.
+
+    Returns:
+        What was done, for people.
+    """
+    archive = _archive(request, shelf)
+    there = Notes(archive.objects, request.copy_id).delete()
+    archive.objects.delete([f"{LEASES}{request.copy_id}"])
+    return f"the notes of a run of {request.path}" if there else "nothing"
+
+
+def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS) -> None:
+    """Delete an archive with all its runs, if it is one of the stream that is asked for.
+
+    The heads go first, so that nobody reads what is deleted.
+
+    Args:
+        request: a run of the archive.
+        shelf: the place that holds it.
+        seconds: after which no more is deleted in this call.
+
+    Raises:
+        StoreBusy: there is more to delete, or somebody is at work in it.
+    """
+    archive = _archive(request, shelf)
+    head = archive.head()
+    if head is not None and archive.manifest(head.runs[-1]).source.stream != request.source:
+        return
+    end, count = time.monotonic() + seconds, 0
+    with Lease(archive.objects, uuid4().hex, Work.SWEEP) as lease:
+        if any(one.name != lease.name for one in lease.look().held):
+            raise StoreBusy(f"somebody is at work in the archive at {request.path}")
+        for folder in (HEADS, WORK, RUNS, DATA, EVENTS):
+            names = []
+            for found in archive.objects.list(folder):
+                names.append(found.name)
+                if len(names) < _BATCH:
+                    continue
+                lease.renew()
+                archive.objects.delete(names)
+                count, names = count + len(names), []
+                if time.monotonic() > end:
+                    raise StoreBusy(
+                        f"{count} objects of the archive are deleted, and more are left"
+                    )
+            archive.objects.delete(names)
+    archive.objects.delete([found.name for found in archive.objects.list(LEASES)])
+
+
+def _archive(request: ArchiveRequest, shelf: Shelf) -> Archive:
+    return shelf.archive(request.path, field=_PATH_FIELD)
+
+
+def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) -> Recorded:
+    """What there is to say of an archive and of a run that is recorded there.
+
+    Args:
+        archive: where.
+        entry: the run.
+        most_gaps: gaps that are told of one by one.
+
+    Raises:
+        ArchiveNotFound: the run is not there any more.
+    """
+    head = archive.head()
+    if head is None or entry not in head.runs:
+        raise ArchiveNotFound(f"run {entry.run} is not in the archive any more")
+    place = head.runs.index(entry)
+    data = archive.objects.get(head_name(head.number)) or b""
+    gaps = [
+        LostBytes(segment=segment.id, begin=gap.start, end=gap.end)
+        for segment in archive.manifest(entry).segments
+        for gap in segment.gaps
+        if gap.run == entry.run
+    ]
+    return Recorded(
+        run=entry.run,
+        head=head.number,
+        sha256=hashlib.sha256(data).hexdigest(),
+        count=len(head.runs),
+        runs=tuple(
+            RunFacts(
+                run=one.run,
+                time=datetime.fromtimestamp(one.time // 1000, UTC),
+                bytes=one.bytes,
+                events=one.events,
+                verified=one.verified,
+            )
+            for one in head.runs[-MOST_RUNS:]
+        ),
+        added=max(entry.bytes - (head.runs[place - 1].bytes if place else 0), 0),
+        verified=entry.verified,
+        lost=sum(gap.end - gap.begin for gap in gaps),
+        gaps=tuple(gaps[:most_gaps]),
+    )

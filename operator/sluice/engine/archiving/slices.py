@@ -1,0 +1,246 @@
+"""The work that tasks do for a run: putting bytes of a segment into objects, and reading them back.
+
+A slice is a value that travels to a task and back in a result, as those of `engine.slices`. Doing
+one again makes the same objects again, so a task is safe to run twice, or twice at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.archive import formats
+from sluice.archive.content import Checked, damaged
+from sluice.archive.piece import Piece
+from sluice.core.archive.events import Following, Tallier, Tally
+from sluice.core.digest import ChunkDigester, chunk_end
+from sluice.engine.throttle import Throttle
+from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from sluice.archive.objects import Objects
+    from sluice.core.archive.manifest import ArchivedSegment, StoredObject
+    from sluice.core.archive.names import Format
+    from sluice.engine.slices import SliceResult
+    from sluice.stores.base import Block, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveSlice:
+    """Bytes of a segment to put into objects. It ends where an object does.
+
+    Attributes:
+        stream: 0, the place of the only stream of its plan.
+        segment: the segment's place in the plan.
+        store: the place of the store to read from.
+        source: full name of the segment to read.
+        path: of the archive.
+        form: how it holds events.
+        whose: the segment as the archive knows it.
+        at: the first byte to put.
+        end: where the segment's bytes of this run end.
+        following: where the next event begins; None where the bytes are no events.
+        begin: where the chunk begins that `at` lies in; what is before `at` is only hashed.
+        before: the objects that hold it, for the case that the source has it no more.
+        most_events: events that may become objects of their own.
+        most_bytes: the slice ends with the first object that has as many.
+        rate: most bytes per second; None for no limit.
+        seconds: the slice ends with the first object after this time.
+    """
+
+    stream: int = 0
+    segment: int
+    store: int = 0
+    source: str
+    path: str
+    form: Format
+    whose: ArchivedSegment
+    at: int
+    end: int
+    following: Following | None
+    begin: int
+    before: tuple[StoredObject, ...] = ()
+    most_events: int | None = None
+    most_bytes: int
+    rate: float | None = None
+    seconds: float = 20.0
+
+    @property
+    def size(self) -> int:
+        """Bytes to move, for sharing out."""
+        return min(self.most_bytes, self.end - self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSlice:
+    """Objects to read back: compared with what was put, and with what the source had.
+
+    Attributes:
+        stream, segment, store, path, form, whose: as those of ArchiveSlice.
+        objects: they, one after the other.
+        begin: where the chunk begins that the first one begins in.
+        before: the objects that hold that.
+        end: where the row of objects ends that these are a part of.
+        known: SHA-256 of the source's chunks that end in them.
+        seconds: the slice ends with the first object after this time.
+    """
+
+    stream: int = 0
+    segment: int
+    store: int = 0
+    path: str
+    form: Format
+    whose: ArchivedSegment
+    objects: tuple[StoredObject, ...]
+    begin: int
+    before: tuple[StoredObject, ...] = ()
+    end: int
+    known: Mapping[int, bytes]
+    seconds: float = 20.0
+
+    @property
+    def size(self) -> int:
+        """Bytes to read, for sharing out."""
+        return self.objects[-1].end - self.objects[0].start
+
+
+@dataclass(slots=True, kw_only=True)
+class Archived:
+    """What came of a slice.
+
+    Attributes:
+        objects: that are there, or were read back.
+        following: where the next event begins.
+    """
+
+    objects: list[StoredObject]
+    following: Following | None = None
+
+    @property
+    def end(self) -> int | None:
+        """Offset after the last one."""
+        return self.objects[-1].end if self.objects else None
+
+
+def put(work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult) -> None:
+    """Put the bytes of a slice, and hash the chunks that end in them."""
+    throttle = Throttle(work.rate, work.seconds)
+    result.archived = done = Archived(objects=[], following=work.following)
+    digester = ChunkDigester(work.begin, work.end)
+    for block in _beginning(work, source, objects) if work.begin < work.at else ():
+        digester.feed(memoryview(block))
+    piece = Piece(
+        epoch=work.whose.epoch,
+        segment=work.whose.id,
+        start=work.at,
+        end=work.end,
+        following=work.following,
+        source=work.source,
+    )
+
+    def blocks(read: Iterable[Block]) -> Iterator[memoryview]:
+        for block in read:
+            digester.feed(block.data)
+            throttle.moved(len(block.data))
+            yield block.data
+
+    with _closed(source.read(work.source, work.at, work.end)) as read:
+        for entry, following in formats.write(
+            work.form, objects, piece, blocks(read), most=work.most_events
+        ):
+            done.objects.append(entry)
+            done.following = following
+            result.moved = entry.end - work.at
+            # What was read ahead belongs to the next object.
+            result.digests = {
+                chunk: digest
+                for chunk, digest in digester.done.items()
+                if chunk_end(chunk, work.end) <= entry.end
+            }
+            if result.moved >= work.most_bytes or throttle.over:
+                return
+
+
+def check(work: CheckSlice, objects: Objects, result: SliceResult) -> None:
+    """Read objects back and compare them.
+
+    Raises:
+        ArchiveDamaged: one is not what was put.
+        DigestMismatch: it is, and holds other bytes than the source.
+    """
+    throttle = Throttle(None, work.seconds)
+    result.archived = done = Archived(objects=[])
+    digester = ChunkDigester(work.begin, work.end)
+    first = work.objects[0]
+    for block in _read(work, objects, work.before, first.start):
+        digester.feed(block)
+    for entry in work.objects:
+        tallier = Tallier(None if entry.first is None else Following(entry.first), entry.start)
+        at = entry.start
+        for block in _read(work, objects, (entry,), entry.end):
+            digester.feed(block)
+            tallier.feed(block)
+            at += len(block)
+        if at != entry.end:
+            raise damaged(entry, f"ends at offset {at}, and not at {entry.end}")
+        if entry.events and tallier.end() != Tally(entry.events, entry.first, entry.last):
+            raise damaged(entry, f"has not the {entry.events} events that were put")
+        _compare(work, digester.done)
+        done.objects.append(entry)
+        result.moved = entry.end - first.start
+        if throttle.over:
+            return
+
+
+@contextmanager
+def _closed(read: Iterator[Block]) -> Iterator[Iterator[Block]]:
+    """Close what is read at the end of the block: an error would keep its connection otherwise."""
+    try:
+        yield read
+    finally:
+        if isinstance(read, Generator):
+            read.close()
+
+
+def read_objects(
+    objects: Objects,
+    entries: Iterable[StoredObject],
+    form: Format,
+    whose: ArchivedSegment,
+    *,
+    start: int,
+    end: int,
+) -> Iterator[memoryview]:
+    """The bytes [start, end) of a segment out of objects, each compared with its SHA-256."""
+    for entry in entries:
+        content = Checked(objects, entry)
+        yield from formats.read(form, objects, whose, content, start=start, end=end)
+
+
+def _read(
+    work: ArchiveSlice | CheckSlice, objects: Objects, entries: Iterable[StoredObject], end: int
+) -> Iterator[memoryview]:
+    """The bytes of objects from where a slice's chunk begins up to `end`."""
+    return read_objects(objects, entries, work.form, work.whose, start=work.begin, end=end)
+
+
+def _beginning(work: ArchiveSlice, source: Store, objects: Objects) -> list[bytes]:
+    """The bytes of the chunk before those to put: from the archive, if the source has them not."""
+    try:
+        return [bytes(block.data) for block in source.read(work.source, work.begin, work.at)]
+    except (SegmentTruncated, NoSuchSegment):
+        return [bytes(block) for block in _read(work, objects, work.before, work.at)]
+
+
+def _compare(work: CheckSlice, found: Mapping[int, bytes]) -> None:
+    for chunk, digest in found.items():
+        expected = work.known.get(chunk)
+        if expected is not None and expected != digest:
+            raise DigestMismatch(
+                f"chunk {chunk} of segment {work.whose.id} was put as other bytes: SHA-256 "
+                f"{digest.hex()}, expected {expected.hex()}"
+            )
