@@ -4,14 +4,17 @@ Tests compare the two, and both with what the operator's code calls.
 */ -}}
 {{- define "sluice.operatorRules" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamcopies, streamstores]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamstores]
   verbs: [get, list, watch, patch]
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams/status, scopecopies/status, streamcopies/status, streamstores/status]
+  resources: [ephemeralstreams/status, scopecopies/status, streamarchives/status, streamcopies/status, streamstores/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, patch]
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get]
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, create, patch, delete]
@@ -52,7 +55,7 @@ Tests compare the two, and both with what the operator's code calls.
 {{- define "sluice.uninstallRules" -}}
 {{- if eq .Values.uninstall.policy "orphan" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamcopies]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies]
   verbs: [get, list, patch, delete]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
@@ -62,14 +65,14 @@ Tests compare the two, and both with what the operator's code calls.
   verbs: [get, patch]
 {{- else if eq .Values.uninstall.policy "delete" -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamcopies]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies]
   verbs: [list, delete]
 - apiGroups: [sluice.dev]
   resources: [streamstores]
   verbs: [list]
 {{- else -}}
 - apiGroups: [sluice.dev]
-  resources: [ephemeralstreams, scopecopies, streamcopies, streamstores]
+  resources: [ephemeralstreams, scopecopies, streamarchives, streamcopies, streamstores]
   verbs: [list]
 {{- end }}
 {{- end }}

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.administration.listing import listed
 from sluice.api.status import ConditionType, CopyingStatus, ResourceStatus
-from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, SCOPE_COPY, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    COPIES,
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_STORE,
+)
 from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
 from sluice.kube.users import KINDS
 
@@ -65,8 +72,9 @@ class Holder:
 
     @property
     def unfinished(self) -> bool:
-        """Whether it has something to do still. An EphemeralStream always has."""
-        if self.kind.name not in COPIES or self.holds:
+        """Whether it has something to do still. One with a schedule or owners always has."""
+        scheduled = (self.body.get("spec") or {}).get("schedule") is not None
+        if self.kind.name not in COPIES or self.holds or scheduled:
             return True
         return CopyingStatus.read(self.body.get("status")).completion_time is None
 
@@ -88,6 +96,11 @@ class Holder:
             case STREAM_COPY.name:
                 target = spec.get("target") or {}
                 return f"{_place(target)}: what is staged for {target.get('stream')}"
+            case STREAM_ARCHIVE.name:
+                there = spec.get("destination") or {}
+                store = (there.get("storeRef") or {}).get("name")
+                kept = "all runs" if spec.get("onDelete") == "Delete" else "what is not recorded"
+                return f"StreamStore {store}, archive {there.get('path')}: {kept}"
             case SCOPE_COPY.name:
                 return f"{_place(spec.get('target') or {})}: what is staged for its streams"
             case _:

@@ -1,4 +1,4 @@
-"""The copies of a cluster, as the operator reports them, each with its streams."""
+"""The copies and archives of a cluster, as the operator reports them, each with its streams."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.administration.listing import listed
+from sluice.api.archive_status import StreamArchiveStatus
 from sluice.api.scope_status import ScopeCopyStatus
 from sluice.api.status import StreamCopyStatus
 from sluice.core.plan import origin
 from sluice.kube import results
-from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
+from sluice.kube.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.objects import is_deleting
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
     SCOPE_COPY: ScopeCopyStatus,
+    STREAM_ARCHIVE: StreamArchiveStatus,
     STREAM_COPY: StreamCopyStatus,
 }
 """What is shown, and what its status is read as."""
@@ -29,11 +31,11 @@ _STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A copy, and what the operator says of it.
+    """A copy or an archive, and what the operator says of it.
 
     Attributes:
         kind, namespace, name: which.
-        source, target: from where to where, as `STORE:SCOPE/STREAM`.
+        source, target: from where to where, as `STORE:SCOPE/STREAM` or `STORE/PATH`.
         deleting: whether somebody has deleted it, and it is held back.
         status: what the operator says.
         streams: of a scope's copy, what is known of each; None where that is not published yet,
@@ -82,7 +84,7 @@ async def _reported(api: Api, kind: Kind, body: Object) -> Reported:
         namespace=child.namespace,
         name=child.name,
         source=origin([_place(one) for one in sources]),
-        target=_place(spec.get("target") or {}),
+        target=_place(spec.get("target") or spec.get("destination") or {}),
         deleting=is_deleting(body),
         status=_STATUSES[kind].read(body.get("status")),
         streams=await results.published(api, child) if kind == SCOPE_COPY else None,
@@ -90,6 +92,9 @@ async def _reported(api: Api, kind: Kind, body: Object) -> Reported:
 
 
 def _place(spec: Object) -> str:
-    """A scope or a stream, as `sluice verify` takes it."""
+    """A scope or a stream, as `sluice verify` takes it, or an archive by its path."""
+    spec = spec.get("archive") or spec
+    if "path" in spec:
+        return f"{(spec.get('storeRef') or {}).get('name')}/{spec['path']}"
     stream = f"/{spec['stream']}" if "stream" in spec else ""
     return f"{(spec.get('storeRef') or {}).get('name')}:{spec.get('scope')}{stream}"

@@ -103,6 +103,8 @@ class StaleStreams:
         """What has this cluster's tags in the store that a StreamStore names."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         address = store_address(parse_store(body))
+        if address.backend != "pravega":
+            return []
         store = await self._connections.get(namespace, address)
         found = await asyncio.to_thread(engine.tagged, store, self._cluster)
         return [Stale(namespace, name, address, tagged) for tagged in found]

@@ -16,6 +16,7 @@ from sluice.kube.kinds import (
     JOB,
     POD,
     SCOPE_COPY,
+    STREAM_ARCHIVE,
     STREAM_COPY,
     STREAM_STORE,
 )
@@ -134,6 +135,10 @@ def registry(watches: Watches) -> kopf.OperatorRegistry:
     @kopf.on.event(GROUP, VERSION, SCOPE_COPY.plural, registry=handlers)
     async def scopes(event: Any, **_: Any) -> None:
         watches.resource(SCOPE_COPY, event["object"], gone=event["type"] == "DELETED")
+
+    @kopf.on.event(GROUP, VERSION, STREAM_ARCHIVE.plural, registry=handlers)
+    async def archives(event: Any, **_: Any) -> None:
+        watches.resource(STREAM_ARCHIVE, event["object"], gone=event["type"] == "DELETED")
 
     @kopf.on.event(GROUP, VERSION, STREAM_STORE.plural, registry=handlers)
     async def stores(event: Any, **_: Any) -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.streamarchive import Destination
 from sluice.core import access
 from sluice.core.progress import Meter
+from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy import questions
-from sluice.core.reconcile.copy_seen import asks_again
+from sluice.core.reconcile.copy_seen import asks_again, recorded
 from sluice.core.reconcile.copy_status import plan_name, positions_name
 from sluice.core.reconcile.world import (
     Complete,
@@ -31,36 +33,36 @@ from sluice.errors import (
 )
 from sluice.kube import results
 from sluice.kube.attempts import Attempts
-from sluice.kube.errands import errand_of
+from sluice.kube.errands import errand_of, identity_of
 from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.manifests import controls_data, plan_of, positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
 from sluice.kube.names import Child
-from sluice.kube.objects import copy_seen, origins_of, parse_either
+from sluice.kube.objects import copy_seen, goal_of, origins_of, parse_either
 from sluice.kube.pods import tasks_for
 from sluice.kube.profiles import profile_trouble
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.api.scopecopy import ScopeSource, ScopeTarget
-    from sluice.api.streamcopy import Source, Target
     from sluice.api.streamstore import Operation
+    from sluice.core.archive.recorded import Recorded
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.copy_seen import CopySeen
+    from sluice.engine.archived import Place
     from sluice.kube.client import Api
     from sluice.kube.errands import Errand, Measures
     from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
-    from sluice.kube.objects import Copy
+    from sluice.kube.objects import Copy, Goal, Origin
     from sluice.kube.settings import OperatorSettings
     from sluice.kube.stores import Connections
     from sluice.kube.storeview import StoreView
-    from sluice.stores.base import Store
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)
 _MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
 _WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
+_KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 """What a copy does with its stores, as a StreamStore's `access` calls it."""
 
 
@@ -75,7 +77,7 @@ class CopyMemory:
     """
 
     plan: PlanSeen | None = None
-    watch: tuple[str, Store, Measures] | None = None
+    watch: tuple[str, Place, Measures] | None = None
     meter: Meter = field(default_factory=Meter)
     controls: dict[str, str] | None = None
 
@@ -165,8 +167,9 @@ class CopyObserver:
         resource = parse_either(body)
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         tasks = 1 if profile is None else tasks_for(resource.spec, profile)
-        errand = errand_of(resource, cluster=self._cluster, tasks=tasks)
-        seen = copy_seen(body, resource, errand.copy_id)
+        seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))
+        run_key = seen.run_key if isinstance(seen, ArchiveSeen) else None
+        errand = errand_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
@@ -174,6 +177,7 @@ class CopyObserver:
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
         reads = _MOVES if errand.moves else _READS
+        writes = _KEEPS if seen.keeps else _WRITES
         world = World(
             now=datetime.now(UTC),
             sources=tuple(
@@ -182,9 +186,7 @@ class CopyObserver:
                     for field, what in origins
                 ]
             ),
-            target=await self._store(
-                body, "spec.target", resource.spec.target, _WRITES, eager=eager
-            ),
+            target=await self._store(body, *goal_of(resource), writes, eager=eager),
             profile=profile_trouble(resource, profile, self._settings),
             plan=plan,
             damaged=damaged,
@@ -203,19 +205,19 @@ class CopyObserver:
         asked = questions(seen, world)
         return await self._ask(situation, asked) if asked else situation
 
-    async def stores(self, situation: Situation) -> tuple[list[Store] | None, Store]:
+    async def stores(self, situation: Situation) -> tuple[list[Place] | None, Place]:
         """The stores to read from, if all can be reached, and the target's.
 
         Raises:
             StoreNotFound, StoreNotReady, SecretNotFound: there is no way to the target's store.
         """
         namespace, world = situation.namespace, situation.world
-        target = await self._connections.get(namespace, self._target_address(situation))
+        target = await self._connections.place(namespace, self._target_address(situation))
         addresses = _addresses(situation.resource, world)
         if addresses is None:
             return None, target
         try:
-            return [await self._connections.get(namespace, one) for one in addresses], target
+            return [await self._connections.place(namespace, one) for one in addresses], target
         except SluiceError:
             return None, target
 
@@ -226,7 +228,7 @@ class CopyObserver:
             return store.address
         if situation.world.plan is not None:
             return situation.world.plan.plan.target
-        name = situation.resource.spec.target.store_ref.name
+        name = goal_of(situation.resource)[1].store
         if isinstance(store, Trouble):
             raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
         raise StoreNotFound(
@@ -246,13 +248,16 @@ class CopyObserver:
         addresses = _addresses(situation.resource, world)
         if addresses is None or not isinstance(world.target, StoreSeen):
             return situation
-        target = await self._connections.get(namespace, world.target.address)
+        target = await self._connections.place(namespace, world.target.address)
         if Question.STATE in asked:
-            stores = [await self._connections.get(namespace, one) for one in addresses]
+            stores = [await self._connections.place(namespace, one) for one in addresses]
             from_, to = list(zip(addresses, stores, strict=True)), (world.target.address, target)
             errand, known = situation.errand, world.plan.plan if world.plan else None
             again = asks_again(situation.seen, world)
-            answer = await self.blocking(lambda: errand.ask(from_, to, known=known, again=again))
+            told = _told(situation)
+            answer = await self.blocking(
+                lambda: errand.ask(from_, to, known=known, again=again, told=told)
+            )
             world = await self._published(situation.child, replace(world, answer=answer))
             return replace(situation, world=world)
         if world.plan is None:
@@ -296,20 +301,20 @@ class CopyObserver:
         self,
         body: Object,
         field: str,
-        what: Source | Target | ScopeSource | ScopeTarget,
+        what: Origin | Goal,
         needs: tuple[Operation, ...],
         *,
         eager: bool,
     ) -> StoreSeen | Trouble | None:
         """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
-        name = what.store_ref.name
+        name = what.store
         try:
             found = await self._stores.look(body["metadata"]["namespace"], name, eager=eager)
         except InvalidSpec as error:
             return Trouble.of(
                 StoreNotReady(
                     f"the spec of StreamStore {name!r} is invalid: {error}",
-                    field=f"{field}.storeRef.name",
+                    field=f"{field}.{what.store_field}",
                     remedy="Correct the StreamStore and apply it again; the copy goes on then.",
                 )
             )
@@ -317,22 +322,41 @@ class CopyObserver:
             return None
         if "deletionTimestamp" not in body["metadata"]:  # what was begun can always be cleared away
             try:
+                access.check_kind(
+                    found.resource.spec,
+                    store=name,
+                    archives=what.holds_archives,
+                    field=f"{field}.{what.store_field}",
+                )
                 access.check(
                     found.resource.spec.access,
                     store=name,
-                    scope=what.scope,
+                    scope="" if isinstance(what, Destination) else what.scope,
                     operations=needs,
                     field=field,
                 )
-            except AccessDenied as error:
+                if needs is _KEEPS and found.seen.address.claim is not None:
+                    raise InvalidSpec(
+                        "an archive in a volume is not deleted with its resource: only pods can "
+                        "look into a volume",
+                        field="spec.onDelete",
+                        remedy="Take onDelete: Retain, and delete the directory or the claim.",
+                    )
+            except (AccessDenied, InvalidSpec) as error:
                 return Trouble.of(error)
         return found.seen
+
+
+def _told(situation: Situation) -> Recorded | None:
+    """What the driver of the last attempt said of an archive, if that is not written down yet."""
+    job = situation.world.job
+    return None if job is None or recorded(situation.seen, job) else job.recorded
 
 
 def _addresses(copy: Copy, world: World) -> tuple[StoreAddress, ...] | None:
     """Where the stores to read from are, as the plan numbers them; None if one is not known."""
     known = {
-        source.store_ref.name: store.address
+        source.store: store.address
         for (_, source), store in zip(origins_of(copy), world.sources, strict=True)
         if isinstance(store, StoreSeen)
     }

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.api.status import ConditionType, Progress
+from sluice.core.reconcile import archive
+from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy import after_failure, reconcile
 from sluice.core.reconcile.world import RemoveFinalizer
 from sluice.core.scope import StreamState
@@ -52,13 +54,16 @@ class CopyWorkings:
 
     def decide(self, situation: Situation) -> Decision:
         """What to do."""
+        if isinstance(situation.seen, ArchiveSeen):
+            return archive.reconcile_archive(situation.seen, situation.world)
         return reconcile(situation.seen, situation.world)
 
     def after_failure(self, situation: Situation, decided: Decision, trouble: Trouble) -> Decision:
         """What to do when something could not be done."""
-        return after_failure(
-            replace(situation.seen, status=decided.status), situation.world, trouble
-        )
+        seen = replace(situation.seen, status=decided.status)
+        if isinstance(seen, ArchiveSeen):
+            return archive.after_failure(seen, situation.world, trouble)
+        return after_failure(seen, situation.world, trouble)
 
     async def perform(self, situation: Situation, action: Action) -> None:
         """Do one thing."""

@@ -1,6 +1,6 @@
-"""What a copy has the engine do: the same few calls, whether it is of one stream or of a scope.
+"""What a copy has the engine do: the same few calls, whatever it is of.
 
-Whoever looks after copies knows no more of what tells the two kinds apart. All calls block.
+Whoever looks after copies and archives knows no more of what tells them apart. All calls block.
 """
 
 from __future__ import annotations
@@ -9,25 +9,42 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from sluice.api.scopecopy import ScopeCopy
-from sluice.core.request import copy_request, scope_request
+from sluice.api.streamarchive import StreamArchive
+from sluice.archive.shelf import Shelf
+from sluice.core import identity
+from sluice.core.model import VOLUME
+from sluice.core.plan import Plan
+from sluice.core.progress import Progress
+from sluice.core.reconcile.world import Planned
+from sluice.core.request import archive_id, archive_request, copy_request, scope_request
+from sluice.core.unplanned import Unplanned
+from sluice.engine.archiving.settle import (
+    ArchiveWatch,
+    abandon_archive,
+    ask_archive,
+    erase_archive,
+)
+from sluice.engine.planning import begun
 from sluice.engine.progress import Watch
 from sluice.engine.scope_settle import abandon_scope, ask_scope
 from sluice.engine.scope_watch import ScopeWatch
 from sluice.engine.settle import abandon, ask
+from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sluice.core.archive.recorded import Recorded
+    from sluice.core.archive.request import ArchiveRequest
     from sluice.core.model import StoreAddress
-    from sluice.core.plan import Plan
     from sluice.core.planner import CopyRequest
-    from sluice.core.progress import Progress
     from sluice.core.reconcile.world import Answer
     from sluice.core.scope_request import ScopeRequest
+    from sluice.engine.archived import Place
     from sluice.kube.objects import Copy
     from sluice.stores.base import Store
 
-    Place = tuple[StoreAddress, Store]
+    Located = tuple[StoreAddress, Place]
 
 
 class Measures(Protocol):
@@ -42,17 +59,18 @@ class Errand(Protocol):
     """What a copy has the engine do."""
 
     @property
-    def copy_id(self) -> str:
-        """The copy's identity in stores."""
-        ...
-
-    @property
     def moves(self) -> bool:
         """Whether the source is deleted at the end."""
         ...
 
     def ask(
-        self, sources: Sequence[Place], target: Place, *, known: Plan | None, again: bool
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        known: Plan | None,
+        again: bool,
+        told: Recorded | None = None,
     ) -> Answer:
         """What the stores say about the copy; nothing is changed.
 
@@ -61,14 +79,15 @@ class Errand(Protocol):
             target: the store to write to.
             known: the plan that was written down.
             again: whether what ended with failures is to be planned once more.
+            told: what the driver has said of an archive, if it has.
         """
         ...
 
-    def watch(self, plan: Plan, target: Store) -> Measures:
+    def watch(self, plan: Plan, target: Place) -> Measures:
         """What measures the progress of a plan."""
         ...
 
-    def abandon(self, sources: Sequence[Store] | None, target: Store, *, known: Plan | None) -> str:
+    def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """Leave nothing unpublished; what was done, for people.
 
         Args:
@@ -76,6 +95,10 @@ class Errand(Protocol):
             target: the store to write to.
             known: the plan that was written down.
         """
+        ...
+
+    def erase(self, target: Place) -> None:
+        """Delete what stays otherwise: of an archive, all of it. StoreBusy: there is more."""
         ...
 
 
@@ -86,40 +109,46 @@ class StreamErrand:
     request: CopyRequest
 
     @property
-    def copy_id(self) -> str:
-        """See Errand."""
-        return self.request.copy_id
-
-    @property
     def moves(self) -> bool:
         """See Errand."""
         return self.request.move
 
     def ask(
         self,
-        sources: Sequence[Place],
-        target: Place,
+        sources: Sequence[Located],
+        target: Located,
         *,
         known: Plan | None,
         again: bool,  # noqa: ARG002 - a stream is whole or is not
+        told: Recorded | None = None,  # noqa: ARG002 - the target's store says more
     ) -> Answer:
         """See Errand."""
-        stream = None if known is None else known.streams[0]
-        return ask(self.request, sources=sources, target=target, known=stream)
+        if _unseen(sources) and begun(self.request, _store(target[1])).is_new:
+            addresses = tuple(address for address, _ in sources)
+            plan = Unplanned(sources=addresses, target=target[0], copying=self.request)
+            return Planned(plan=plan)
+        stream = known.streams[0] if known is not None and known.streams else None
+        return ask(self.request, sources=sources, target=_live(target), known=stream)
 
-    def watch(self, plan: Plan, target: Store) -> Measures:
+    def watch(self, plan: Plan, target: Place) -> Measures:
         """See Errand."""
-        return Watch(plan, target)
+        if isinstance(plan, Unplanned):
+            return UnplannedWatch(self.request, plan, _store(target))
+        return Watch(plan, _store(target))
 
     def abandon(
         self,
-        sources: Sequence[Store] | None,
-        target: Store,
+        sources: Sequence[Place] | None,
+        target: Place,
         *,
         known: Plan | None,  # noqa: ARG002 - a stream's journal has it
     ) -> str:
         """See Errand."""
-        return abandon(self.request, sources=sources, target=target)
+        seen = None if any(map(_is_unseen, sources or ())) else sources
+        return abandon(self.request, sources=seen, target=_store(target))
+
+    def erase(self, target: Place) -> None:
+        """See Errand: a copy's target is no part of the resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,40 +158,171 @@ class ScopeErrand:
     request: ScopeRequest
 
     @property
-    def copy_id(self) -> str:
-        """See Errand."""
-        return self.request.scope_id
-
-    @property
     def moves(self) -> bool:
         """See Errand."""
         return self.request.move
 
     def ask(
-        self, sources: Sequence[Place], target: Place, *, known: Plan | None, again: bool
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        known: Plan | None,
+        again: bool,
+        told: Recorded | None = None,  # noqa: ARG002 - the target's store says more
     ) -> Answer:
         """See Errand."""
         (source,) = sources
-        return ask_scope(self.request, source=source, target=target, known=known, again=again)
+        return ask_scope(
+            self.request, source=_live(source), target=_live(target), known=known, again=again
+        )
 
-    def watch(self, plan: Plan, target: Store) -> Measures:
+    def watch(self, plan: Plan, target: Place) -> Measures:
         """See Errand."""
-        return ScopeWatch(plan, target)
+        return ScopeWatch(plan, _store(target))
 
-    def abandon(self, sources: Sequence[Store] | None, target: Store, *, known: Plan | None) -> str:
+    def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """See Errand."""
-        source = None if sources is None else sources[0]
-        return abandon_scope(self.request, source=source, target=target, known=known)
+        source = None if sources is None else _store(sources[0])
+        return abandon_scope(self.request, source=source, target=_store(target), known=known)
+
+    def erase(self, target: Place) -> None:
+        """See Errand: what was copied is no part of the resource."""
 
 
-def errand_of(resource: Copy, *, cluster: str, tasks: int) -> Errand:
+@dataclass(frozen=True, slots=True)
+class ArchiveErrand:
+    """Of a StreamArchive: one run of it."""
+
+    request: ArchiveRequest
+
+    @property
+    def moves(self) -> bool:
+        """See Errand."""
+        return False
+
+    def ask(
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        known: Plan | None,  # noqa: ARG002 - the archive has it
+        again: bool,  # noqa: ARG002 - another run has another key
+        told: Recorded | None = None,
+    ) -> Answer:
+        """See Errand. What is in a volume only the driver can tell."""
+        (source,) = sources
+        request = self.request.model_copy(update={"store": source[0].uri})
+        if target[0].claim is not None:
+            plan = Unplanned(sources=(source[0],), target=target[0], archiving=request)
+            return told or Planned(plan=plan)
+        return ask_archive(request, source=_live(source), target=(target[0], _shelf(target[1])))
+
+    def watch(self, plan: Plan, target: Place) -> Measures:
+        """See Errand."""
+        if plan.archive is None:
+            return Unseen()
+        return ArchiveWatch(plan.archive, _shelf(target))
+
+    def abandon(
+        self,
+        sources: Sequence[Place] | None,  # noqa: ARG002 - nothing of a run is there
+        target: Place,
+        *,
+        known: Plan | None,  # noqa: ARG002 - the archive has it
+    ) -> str:
+        """See Errand. What a run has noted in a volume, the sweep of a later one deletes."""
+        shelf = _shelf(target)
+        return "nothing" if _is_unseen(shelf) else abandon_archive(self.request, shelf)
+
+    def erase(self, target: Place) -> None:
+        """See Errand."""
+        erase_archive(self.request, _shelf(target))
+
+
+class Unseen:
+    """Measures what only the driver can see."""
+
+    def measure(self) -> Progress:
+        """See Measures."""
+        return Progress(bytes=0, total=0, published=False)
+
+
+class UnplannedWatch:
+    """Measures a copy that its driver plans: nothing before that, then as any other.
+
+    Args:
+        request: the copy.
+        plan: what was written down in place of its plan.
+        target: the store to write to.
+    """
+
+    def __init__(self, request: CopyRequest, plan: Plan, target: Store) -> None:
+        self._request = request
+        self._plan = plan
+        self._target = target
+        self._watch: Measures = Unseen()
+
+    def measure(self) -> Progress:
+        """See Measures."""
+        if isinstance(self._watch, Unseen):
+            found = begun(self._request, self._target).plan
+            if found is not None:
+                plan = Plan(sources=self._plan.sources, target=self._plan.target, streams=(found,))
+                self._watch = Watch(plan, self._target)
+        return self._watch.measure()
+
+
+def _unseen(sources: Sequence[Located]) -> bool:
+    """Whether a source is in a volume."""
+    return any(address.claim is not None for address, _ in sources)
+
+
+def _is_unseen(place: Place) -> bool:
+    return isinstance(place, Shelf) and place.uri.startswith(VOLUME)
+
+
+def _live(located: Located) -> tuple[StoreAddress, Store]:
+    return located[0], _store(located[1])
+
+
+def _store(place: Place) -> Store:
+    """A store of live streams, as which it is named. InvalidSpec where it is none."""
+    if isinstance(place, Shelf):
+        raise InvalidSpec(f"{place.uri} is a store of archives, and holds no live streams")
+    return place
+
+
+def _shelf(place: Place) -> Shelf:
+    """A place for archives, as which it is named. InvalidSpec where it is none."""
+    if not isinstance(place, Shelf):
+        raise InvalidSpec("the destination is a store of live streams, and holds no archives")
+    return place
+
+
+def identity_of(resource: Copy, *, cluster: str) -> str:
+    """A resource's identity in stores."""
+    if isinstance(resource, StreamArchive):
+        return archive_id(resource, cluster=cluster)
+    return identity.copy_id(
+        cluster=cluster,
+        namespace=resource.metadata.namespace,
+        name=resource.metadata.name,
+        identity=resource.spec.identity(),
+    )
+
+
+def errand_of(resource: Copy, *, cluster: str, tasks: int, run_key: str | None = None) -> Errand:
     """What a resource has the engine do.
 
     Args:
         resource: the resource.
         cluster: tells clusters apart that share a store.
         tasks: how many will run at once.
+        run_key: of an archive, which run it is about.
     """
+    if isinstance(resource, StreamArchive):
+        return ArchiveErrand(archive_request(resource, cluster=cluster, run_key=run_key))
     if isinstance(resource, ScopeCopy):
         return ScopeErrand(scope_request(resource, cluster=cluster, tasks=tasks))
     return StreamErrand(copy_request(resource, cluster=cluster, tasks=tasks))

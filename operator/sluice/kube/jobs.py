@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
+from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.world import JobPhase, JobSeen
 from sluice.core.trouble import Trouble
 from sluice.errors import (
@@ -92,6 +93,7 @@ def job_seen(
         words=words,
         deleting="deletionTimestamp" in meta,
         outdated=runtime is not None and made_for != runtime,
+        recorded=_recorded(pods) if phase is JobPhase.SUCCEEDED else None,
     )
 
 
@@ -211,6 +213,19 @@ def _why_failed(pods: Sequence[Object]) -> Trouble:
             befell = f"{name}: {status['reason']}: {status.get('message', '')}"
             return Trouble.of(DriverLost(_short(befell)))
     return Trouble.of(DriverLost("the driver's pod is gone"))
+
+
+def _recorded(pods: Sequence[Object]) -> Recorded | None:
+    """What a driver that ended well said of an archive; None where none said anything."""
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses") or []:
+            ended = container.get("state", {}).get("terminated") or {}
+            try:
+                said = json.loads(ended.get("message") or "")
+                return Recorded.model_validate(said["recorded"])
+            except (ValueError, RecursionError, TypeError, LookupError):  # also pydantic's
+                continue
+    return None
 
 
 def termination(message: str | None) -> Trouble | None:

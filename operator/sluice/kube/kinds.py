@@ -37,14 +37,16 @@ class Kind(NamedTuple):
 
 STREAM_COPY: Final = Kind(GROUP, VERSION, "streamcopies", "StreamCopy")
 SCOPE_COPY: Final = Kind(GROUP, VERSION, "scopecopies", "ScopeCopy")
+STREAM_ARCHIVE: Final = Kind(GROUP, VERSION, "streamarchives", "StreamArchive")
 STREAM_STORE: Final = Kind(GROUP, VERSION, "streamstores", "StreamStore")
 EPHEMERAL_STREAM: Final = Kind(GROUP, VERSION, "ephemeralstreams", "EphemeralStream")
 JOB: Final = Kind("batch", "v1", "jobs", "Job")
 POD: Final = Kind("", "v1", "pods", "Pod")
 CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
+CLAIM: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 EVENT: Final = Kind("", "v1", "events", "Event")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace")
 
-COPIES: Final = {kind.name: kind for kind in (STREAM_COPY, SCOPE_COPY)}
+COPIES: Final = {kind.name: kind for kind in (STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE)}
 """The kinds that drivers work for, by name."""

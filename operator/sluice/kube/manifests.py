@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from sluice.api.common import GROUP
 from sluice.api.scopecopy import ScopeCopySpec
+from sluice.api.streamarchive import ArchiveLimits, StreamArchiveSpec
 from sluice.core import text
-from sluice.core.plan import Plan, compressed, expanded
+from sluice.core.plan import compressed, expanded
 from sluice.core.positions import PositionMap
 from sluice.core.reconcile.copy_plan import MOST_PLAN_JSON
 from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
+from sluice.core.unplanned import read_plan
 from sluice.kube.names import (
     ATTEMPT_LABEL,
     RUNTIME_ANNOTATION,
@@ -29,6 +31,7 @@ from sluice.kube.names import (
 from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE, driver_pod, executor_template
 
 if TYPE_CHECKING:
+    from sluice.core.plan import Plan
     from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.objects import CopySpec
@@ -71,7 +74,7 @@ def plan_of(config_map: Object) -> Plan | None:
     try:
         if packed is not None:
             return expanded(base64.b64decode(packed), most=MOST_PLAN_JSON)
-        return Plan.model_validate_json((config_map.get("data") or {}).get(PLAN_FILE, ""))
+        return read_plan((config_map.get("data") or {}).get(PLAN_FILE, ""))
     except ValueError:  # which also pydantic's is
         return None
 
@@ -102,10 +105,12 @@ def positions_of(config_map: Object | None) -> PositionMap | None:
 def controls_data(spec: CopySpec) -> dict[str, str]:
     """What the driver reads again between rounds."""
     limits = spec.limits
-    found: dict[str, int | bool | None] = {
-        "bytesPerSecond": limits.bytes_per_second,
-        "inFlightBytes": limits.in_flight_bytes,
-    }
+    found: dict[str, int | bool | None] = {"bytesPerSecond": limits.bytes_per_second}
+    if not isinstance(limits, ArchiveLimits):
+        found["inFlightBytes"] = limits.in_flight_bytes
+    if isinstance(spec, StreamArchiveSpec) and spec.retention is not None:
+        found["keepLast"] = spec.retention.keep_last
+        found["keepSeconds"] = spec.retention.seconds
     if isinstance(spec, ScopeCopySpec):
         found["parallelism"] = spec.parallelism
         found["stopAtFailure"] = spec.failure_policy == "Stop"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
+from sluice.api.archive_status import StreamArchiveStatus
 from sluice.api.common import GROUP
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.api.ephemeralstream import EphemeralStream
@@ -14,27 +15,34 @@ from sluice.api.load import invalid
 from sluice.api.scope_status import ScopeCopyStatus
 from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec
 from sluice.api.status import MOST_TOKEN, StreamCopyStatus
+from sluice.api.streamarchive import StreamArchive, StreamArchiveSpec
 from sluice.api.streamcopy import StreamCopy, StreamCopySpec
 from sluice.api.streamstore import StreamStore
+from sluice.core.reconcile.archive_seen import ArchiveSeen, times
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.ephemeral_world import EphemeralSeen
-from sluice.kube.kinds import COPIES, SCOPE_COPY, STREAM_COPY
+from sluice.kube.kinds import COPIES, SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.api.scopecopy import ScopeSource
+    from sluice.api.scopecopy import ScopeSource, ScopeTarget
     from sluice.api.status import CopyingStatus
-    from sluice.api.streamcopy import Source
+    from sluice.api.streamarchive import ArchivedStream, Destination
+    from sluice.api.streamcopy import Source, Target
     from sluice.kube.kinds import Kind, Object
 
-Copy = StreamCopy | ScopeCopy
-CopySpec = StreamCopySpec | ScopeCopySpec
+    Origin = Source | ScopeSource | ArchivedStream
+    Goal = Target | ScopeTarget | Destination
+
+Copy = StreamCopy | ScopeCopy | StreamArchive
+CopySpec = StreamCopySpec | ScopeCopySpec | StreamArchiveSpec
 """What drivers work for."""
 
 STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
     STREAM_COPY: StreamCopyStatus,
     SCOPE_COPY: ScopeCopyStatus,
+    STREAM_ARCHIVE: StreamArchiveStatus,
 }
 """The models of their statuses."""
 
@@ -64,9 +72,23 @@ def parse_scope(body: Object) -> ScopeCopy:
         raise invalid(error, "ScopeCopy") from error
 
 
+def parse_archive(body: Object) -> StreamArchive:
+    """A StreamArchive from its object. InvalidSpec where it is none that this version knows."""
+    try:
+        return StreamArchive.model_validate(body)
+    except ValidationError as error:
+        raise invalid(error, "StreamArchive") from error
+
+
 def parse_either(body: Object) -> Copy:
-    """A copy of either kind from its object. InvalidSpec where this version does not know it."""
-    return parse_scope(body) if body["kind"] == SCOPE_COPY.name else parse_copy(body)
+    """What drivers work for, from its object. InvalidSpec where this version does not know it."""
+    match body["kind"]:
+        case SCOPE_COPY.name:
+            return parse_scope(body)
+        case STREAM_ARCHIVE.name:
+            return parse_archive(body)
+        case _:
+            return parse_copy(body)
 
 
 def parse_store(body: Object) -> StreamStore:
@@ -104,14 +126,21 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
     )
 
 
-def origins_of(resource: Copy) -> Sequence[tuple[str, Source | ScopeSource]]:
+def origins_of(resource: Copy) -> Sequence[tuple[str, Origin]]:
     """What a copy copies, in order, each with the field that names it."""
     return resource.spec.origins
 
 
+def goal_of(resource: Copy) -> tuple[str, Goal]:
+    """Where it copies it to, with the field that names it."""
+    return resource.spec.goal
+
+
 def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
-    """A copy as `reconcile` takes it."""
+    """A copy as `reconcile` takes it. InvalidSpec where an archive's schedule has no times."""
     meta = body["metadata"]
+    if isinstance(resource, StreamArchive):
+        return _archive_seen(body, resource, copy_id)
     return CopySeen(
         name=meta["name"],
         uid=meta["uid"],
@@ -123,6 +152,29 @@ def copy_seen(body: Object, resource: Copy, copy_id: str) -> CopySeen:
         finalizer=has_finalizer(body, STAGING_FINALIZER),
         deleted=_deleted_for(meta),
         force_orphan=wants_orphan(body),
+    )
+
+
+def _archive_seen(body: Object, resource: StreamArchive, archive_id: str) -> ArchiveSeen:
+    meta, now = body["metadata"], datetime.now(UTC)
+    status = StreamArchiveStatus.read(body.get("status"))
+    created = datetime.fromisoformat(meta["creationTimestamp"])
+    due, later = None, None
+    if not is_deleting(body):  # what has no times is deleted as well
+        due, later = times(resource.spec, status, created=created, now=now)
+    return ArchiveSeen(
+        name=meta["name"],
+        uid=meta["uid"],
+        generation=meta.get("generation", 0),
+        copy_id=archive_id,
+        spec=resource.spec,
+        status=status,
+        requested_at=_requested_at(body),
+        finalizer=has_finalizer(body, STAGING_FINALIZER),
+        deleted=_deleted_for(meta),
+        force_orphan=wants_orphan(body),
+        due=due,
+        later=later,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from sluice.api.scopecopy import ScopeCopy
+from sluice.api.streamarchive import StreamArchive
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import plan_name
 from sluice.core.reconcile.world import (
@@ -18,6 +19,7 @@ from sluice.core.reconcile.world import (
     AddFinalizer,
     DeleteJob,
     DropPlan,
+    Erase,
     HoldStores,
     Orphan,
     RemoveFinalizer,
@@ -33,7 +35,7 @@ from sluice.kube import finalizers, manifests, names, results
 from sluice.kube.client import Refused
 from sluice.kube.holding import hold
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD
-from sluice.kube.objects import STAGING_FINALIZER
+from sluice.kube.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.pods import JobRequest
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class Performer:
         self._metrics = metrics
         self._settings = settings
 
-    async def perform(  # noqa: C901 - a flat table of the actions
+    async def perform(  # noqa: C901, PLR0912 - a flat table of the actions
         self, situation: Situation, action: Action
     ) -> None:
         """Do one thing.
@@ -117,6 +119,9 @@ class Performer:
                     lambda: errand.abandon(sources, target, known=known)
                 )
                 _log.info("abandoned", done=done)
+            case Erase():
+                _, target = await self._observer.stores(situation)
+                await self._observer.blocking(lambda: situation.errand.erase(target))
             case Orphan(why):
                 await self._orphan(situation, why)
 
@@ -131,12 +136,12 @@ class Performer:
     async def _hold_stores(self, situation: Situation) -> None:
         """Let neither the stores nor their Secrets go while the copy needs them."""
         namespace = situation.namespace
-        fields = [*(field for field, _ in situation.resource.spec.origins), "spec.target"]
+        places = (*origins_of(situation.resource), goal_of(situation.resource))
         stores = (*situation.world.sources, situation.world.target)
-        for field, store in zip(fields, stores, strict=True):
+        for (field, what), store in zip(places, stores, strict=True):
             if not isinstance(store, StoreSeen) or store.held:
                 continue
-            await hold(self._api, namespace, store, field=f"{field}.storeRef.name")
+            await hold(self._api, namespace, store, field=f"{field}.{what.store_field}")
 
     def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
         spec = situation.resource.spec
@@ -195,7 +200,10 @@ _REFUSALS = frozenset({400, 403, 422})
 def _left(situation: Situation) -> str:
     """What a copy may leave behind, and where."""
     resource = situation.resource
-    store = f"StreamStore {resource.spec.target.store_ref.name!r}"
+    store = f"StreamStore {goal_of(resource)[1].store!r}"
+    if isinstance(resource, StreamArchive):
+        path = resource.spec.destination.path
+        return f"the archive {path} in {store} may hold runs, and what is left of one"
     if isinstance(resource, ScopeCopy):
         scope = resource.spec.target.scope
         return f"the scope {scope} in {store} may hold staging segments or unpublished streams"

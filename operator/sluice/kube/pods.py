@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.reconcile.copy_status import job_name
+from sluice.kube.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
 from sluice.kube.names import child_labels, controls_name, run_name
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ RUN_DIR: Final = "/etc/sluice/run"
 PLAN_FILE: Final = "plan.json"
 SCOPE_PLAN_FILE: Final = "plan.json.gz"
 CONTROLS_DIR: Final = "/etc/sluice/controls"
-CREDENTIALS_DIR: Final = "/var/run/sluice/credentials"
 USER: Final = 65532
-
-SCRATCH: Final = "spark-local-dir-tmp"
-"""The volume at /tmp. By this name Spark knows it as its own; else it adds one without a limit."""
 
 BYTES_PER_EXECUTOR: Final = 8 << 30
 """Where the spec leaves the number of executors open: one for each of these."""
@@ -138,8 +135,11 @@ def _arguments(request: JobRequest, executors: int) -> list[str]:
 
 def _names(request: JobRequest) -> list[Object]:
     """What drivers and executors are told alike: whose they are, and where things lie."""
+    claims = claims_of(request.plan)
+    volumes = [{"name": "SLUICE_VOLUMES_DIR", "value": VOLUMES_DIR}] if claims else []
     return [
         {"name": "SLUICE_CREDENTIALS_DIR", "value": CREDENTIALS_DIR},
+        *volumes,
         {"name": "SLUICE_RESOURCE", "value": str(request.child)},
         {"name": "SLUICE_ATTEMPT", "value": str(request.attempt)},
         {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the pod's own emptyDir
@@ -177,42 +177,16 @@ def _volumes(request: JobRequest) -> tuple[list[Object], list[Object]]:
         {"name": "run", "mountPath": RUN_DIR, "readOnly": True},
         {"name": "controls", "mountPath": CONTROLS_DIR, "readOnly": True},
     ]
-    more_volumes, more_mounts = _credentials_and_scratch(
-        request.plan, request.profile.driver.scratch_size
+    more_volumes, more_mounts = store_volumes(
+        request.plan, scratch=request.profile.driver.scratch_size
     )
     return volumes + more_volumes, mounts + more_mounts
-
-
-def _credentials_and_scratch(plan: Plan, scratch: str) -> tuple[list[Object], list[Object]]:
-    """What drivers and executors have alike: the stores' Secrets, and /tmp."""
-    secrets = sorted({a.secret for a in (*plan.sources, plan.target) if a.secret is not None})
-    volumes: list[Object] = [{"name": SCRATCH, "emptyDir": {"sizeLimit": scratch}}]
-    mounts: list[Object] = [{"name": SCRATCH, "mountPath": "/tmp"}]  # noqa: S108 - as above
-    for number, secret in enumerate(secrets):
-        volumes.append(
-            {
-                "name": f"credentials-{number}",
-                "secret": {
-                    "secretName": secret,
-                    "defaultMode": 0o440,
-                    "items": [{"key": key, "path": key} for key in ("username", "password")],
-                },
-            }
-        )
-        mounts.append(
-            {
-                "name": f"credentials-{number}",
-                "mountPath": f"{CREDENTIALS_DIR}/{secret}",
-                "readOnly": True,
-            }
-        )
-    return volumes, mounts
 
 
 def executor_template(request: JobRequest) -> Object:
     """The pod that Spark makes its executors from."""
     profile, wanted = request.profile, request.spec.runtime.executor
-    volumes, mounts = _credentials_and_scratch(request.plan, profile.executor.scratch_size)
+    volumes, mounts = store_volumes(request.plan, scratch=profile.executor.scratch_size)
     pod = _pod(profile, request.settings)
     return {
         "apiVersion": "v1",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sluice.archive.shelf import Shelf
 from sluice.core.model import Health
 from sluice.core.reconcile.store import AWAY, interval
 from sluice.core.request import store_address
@@ -19,6 +20,7 @@ from sluice.kube.objects import parse_store
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from sluice.engine.archived import Place
     from sluice.kube.kinds import Object
     from sluice.kube.stores import Connections
 
@@ -85,10 +87,22 @@ class Probes:
             address = store_address(parse_store(body))
             namespace = body["metadata"]["namespace"]
             # A driver could not be given a Secret that is gone, so such a store is not ready.
-            store = await self._connections.get(namespace, address, strict=True)
-            return await self._blocking(store.probe)
+            if address.backend == "volume":
+                await self._connections.check_claim(namespace, address)
+                return Health()
+            place = await self._connections.place(namespace, address, strict=True)
+            return await self._blocking(lambda: _health(place))
         except SluiceError as error:
             return Trouble.of(error)
+
+
+def _health(place: Place) -> Health:
+    """What a store says of itself, or how long a place for archives took to answer."""
+    if not isinstance(place, Shelf):
+        return place.probe()
+    begun = time.monotonic()
+    place.probe()
+    return Health(latency=time.monotonic() - begun)
 
 
 def _counts(kept: Probed, max_age: float | None, eager: bool) -> float:  # noqa: FBT001

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from sluice.core.reconcile.ephemeral_world import Rival
 from sluice.core.request import store_address
 from sluice.errors import InvalidSpec
-from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, SCOPE_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    COPIES,
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_STORE,
+)
 from sluice.kube.objects import STAGING_FINALIZER, has_finalizer, is_deleting, parse_store
 from sluice.kube.users import sources_of
 
@@ -45,7 +51,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
 
 
 def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
-    """The copies that are not done and read what an EphemeralStream claims, sorted."""
+    """The copies and archives that are not done and read what an EphemeralStream claims, sorted."""
     meta, spec = body["metadata"], body["spec"]
     here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
     return tuple(
@@ -54,6 +60,7 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             for kind in COPIES.values()
             for copy in mirror.all(kind)
             if has_finalizer(copy, STAGING_FINALIZER)
+            and (kind != STREAM_ARCHIVE or _goes_on(copy))
             and (kind != SCOPE_COPY or _with_ephemeral(copy))
             and here is not None
             and any(
@@ -63,6 +70,12 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             )
         )
     )
+
+
+def _goes_on(archive: Object) -> bool:
+    """Whether a run of an archive goes on; one may be held at rest, to be deleted later."""
+    conditions = (archive.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Reconciling" for one in conditions)
 
 
 def _with_ephemeral(copy: Object) -> bool:

@@ -164,7 +164,6 @@ def _held_secret(body: Object) -> str | None:
 def _secret(body: Object) -> str | None:
     """The Secret that a store names."""
     try:
-        pravega = parse_store(body).spec.pravega
+        return parse_store(body).spec.secret
     except InvalidSpec:
         return None
-    return pravega.auth.basic.secret_ref.name if pravega.auth else None

@@ -8,26 +8,23 @@ StreamStore needs it every minute, and so does a copy that is being deleted.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import structlog
 
-from sluice.errors import SecretNotFound
-from sluice.kube.kinds import SECRET
-from sluice.stores.connect import connect
-from sluice.stores.credentials import Credentials
+from sluice.archive.shelf import Shelf
+from sluice.engine.connect import archives, connect
+from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
+from sluice.kube.keys import Keys, read_keys
+from sluice.kube.kinds import CLAIM
 
 if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
+    from sluice.engine.archived import Place
     from sluice.kube.client import Api
-    from sluice.kube.kinds import Object
     from sluice.stores.base import Store, Told
-
 
 _log = structlog.get_logger()
 
@@ -40,8 +37,13 @@ class _Open:
     """An open connection, what it was opened with, and when somebody last asked for it."""
 
     fingerprint: str
-    store: Store
+    place: Place
     used: float
+
+    def close(self) -> None:
+        """Close it. Places for archives hold nothing open."""
+        if not isinstance(self.place, Shelf):
+            self.place.close()
 
 
 class Connections:
@@ -69,7 +71,21 @@ class Connections:
         self._open: dict[tuple[str, StoreAddress], _Open] = {}
 
     async def get(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Store:
-        """The store at an address, with the credentials that its Secret holds now.
+        """The live store at an address; arguments and errors as those of `place`.
+
+        Raises:
+            InvalidSpec: archives are there.
+        """
+        found = await self.place(namespace, address, strict=strict)
+        if isinstance(found, Shelf):
+            raise InvalidSpec(
+                f"{address.uri} is a store of archives, and holds no live streams",
+                remedy="Name a StreamStore of kind pravega.",
+            )
+        return found
+
+    async def place(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Place:
+        """What is at an address, with the credentials that its Secret holds now.
 
         Args:
             namespace: whose store it is.
@@ -82,32 +98,55 @@ class Connections:
             ApiUnavailable: the Secret could not be read.
         """
         key = (namespace, address)
-        secret = None
-        if address.secret is not None:
-            secret = await self._api.get(SECRET, namespace, address.secret)
+        lost, keys = None, Keys()
+        try:
+            keys = await read_keys(self._api, namespace, address)
+        except SecretNotFound as error:
+            lost = error
         # From here on nothing is awaited, or two callers would each open a connection.
         kept = self._open.get(key)
         now = asyncio.get_running_loop().time()
         if kept is not None:
             kept.used = now
-        credentials, fingerprint = None, ""
-        if address.secret is not None:
-            try:
-                credentials = _credentials(address.secret, secret)
-            except SecretNotFound:
-                if kept is not None and not strict:
-                    return kept.store
-                raise
-            fingerprint = _fingerprint(credentials)
-        if kept is not None and kept.fingerprint == fingerprint:
-            return kept.store
+        if lost is not None:
+            if kept is not None and not strict:
+                return kept.place
+            raise lost
+        if kept is not None and kept.fingerprint == keys.fingerprint:
+            return kept.place
         if kept is not None:
-            kept.store.close()
-        store = connect(address, self._settings, credentials=credentials, told=self._told)
-        self._open[key] = _Open(fingerprint, store, now)
+            kept.close()
+        place = self._connect(address, keys)
+        self._open[key] = _Open(keys.fingerprint, place, now)
         if kept is None:
             self._look_again(key, self._idle)
-        return store
+        return place
+
+    async def check_claim(self, namespace: str, address: StoreAddress) -> None:
+        """Check that there is the claim of a volume, into which only pods can look that mount it.
+
+        Raises:
+            ClaimNotFound: there is none, or its volume is lost.
+            ApiUnavailable: the API server could not be asked.
+        """
+        name = address.claim or ""
+        body = await self._api.get(CLAIM, namespace, name)
+        if body is None:
+            raise ClaimNotFound(
+                f"there is no PersistentVolumeClaim {name!r}", field="spec.volume.claimName"
+            )
+        if (body.get("status") or {}).get("phase") == "Lost":
+            raise ClaimNotFound(
+                f"the volume of PersistentVolumeClaim {name!r} is lost",
+                field="spec.volume.claimName",
+            )
+
+    def _connect(self, address: StoreAddress, keys: Keys) -> Place:
+        if address.backend == "pravega":
+            return connect(address, self._settings, credentials=keys.credentials, told=self._told)
+        if address.backend == "volume":
+            return Shelf(address.uri, unseen)
+        return archives(address, self._settings, keys=keys.s3, ca=keys.ca)
 
     def _look_again(self, key: tuple[str, StoreAddress], seconds: float) -> None:
         """Have a connection looked at in a while."""
@@ -123,35 +162,18 @@ class Connections:
             self._look_again(key, left)
             return
         del self._open[key]
-        kept.store.close()
+        kept.close()
         _log.info("connection closed", namespace=key[0], address=key[1].uri)
 
     def close(self) -> None:
         """Close every connection."""
         for kept in self._open.values():
-            kept.store.close()
+            kept.close()
         self._open.clear()
 
 
-def _credentials(name: str, secret: Object | None) -> Credentials:
-    """A Secret's user and password."""
-    field = "spec.pravega.auth.basic.secretRef.name"
-    if secret is None:
-        raise SecretNotFound(f"there is no Secret {name!r}", field=field)
-    data = secret.get("data") or {}
-    values = []
-    for key in ("username", "password"):
-        try:
-            value = base64.b64decode(data[key], validate=True).decode().rstrip("\r\n")
-        except (KeyError, binascii.Error, UnicodeDecodeError):
-            value = ""
-        if not value:
-            raise SecretNotFound(f"the Secret {name!r} has no key {key!r}", field=field)
-        values.append(value)
-    return Credentials(*values)
-
-
-def _fingerprint(credentials: Credentials) -> str:
-    """Tells whether credentials are those of before, without keeping them."""
-    text = f"{len(credentials.username)}:{credentials.username}{credentials.password}"
-    return hashlib.sha256(text.encode()).hexdigest()
+def unseen(path: str) -> NoReturn:
+    """Refuse to look into a volume."""
+    raise InvalidSpec(
+        f"{path or 'it'} is in a volume, and only pods that mount that can look into it"
+    )

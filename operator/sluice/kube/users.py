@@ -22,13 +22,14 @@ KINDS: Final = {
 def stores_of(body: Object) -> set[str]:
     """The names of the StreamStores that a resource names."""
     spec = body.get("spec", {})
-    parts = (spec, *sources_of(body), spec.get("target") or {})
+    sources = [source.get("archive") or source for source in sources_of(body)]
+    parts = (spec, *sources, spec.get("target") or {}, spec.get("destination") or {})
     refs = [part.get("storeRef", {}) for part in parts]
     return {ref["name"] for ref in refs if ref.get("name")}
 
 
 def sources_of(body: Object) -> list[Object]:
-    """What a copy copies, as its spec has it: streams, or a scope."""
+    """What a copy copies, as its spec has it: streams, archives, or a scope."""
     spec = body.get("spec", {})
     return [spec["source"]] if spec.get("source") else list(spec.get("sources") or ())
 
