@@ -12,7 +12,7 @@ import sys
 import click
 
 from sluice import __version__, console, logs
-from sluice.commands import copying, pods, positions, status, streams, uninstall, verify
+from sluice.commands import archives, copying, pods, positions, status, streams, uninstall, verify
 from sluice.commands.shared import EXIT_CODES
 from sluice.errors import SluiceError
 from sluice.pipelines.stopping import Terminated
@@ -39,6 +39,7 @@ for command in (
     copying.abort,
     positions.position,
     verify.verify,
+    archives.archive,
     status.status,
     streams.streams,
     uninstall.drain,

@@ -1,4 +1,4 @@
-"""`sluice plan | run | abort -f FILE`: copies on this machine, without a Kubernetes."""
+"""`sluice plan | run | abort -f FILE`: copies and archives, without a Kubernetes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ import click
 
 from sluice import console
 from sluice.api.load import load
-from sluice.commands import scopes
+from sluice.commands import archiving, scopes
 from sluice.commands.scopes import PlannedScope
 from sluice.commands.shared import (
     CREDENTIALS,
     FILE,
     OUTPUT,
     PATIENCE,
+    VOLUMES,
     Ended,
     exit_code,
     print_json,
     settings_of,
 )
+from sluice.engine.archiving.settle import abandon_archive
 from sluice.engine.report import StreamReport
 from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
 from sluice.pipelines.application import SparkLost, local_spark
+from sluice.pipelines.archives import ArchiveJob, PlannedArchive, plan_archive_job
 from sluice.pipelines.program import (
     Stores,
     abort_job,
@@ -61,16 +64,21 @@ TASKS = click.option(
 @FILE
 @OUTPUT
 @CREDENTIALS
+@VOLUMES
 @TASKS
-def plan(file: str, output: str, credentials_dir: Path | None, tasks: int | None) -> None:
+def plan(
+    *,
+    file: str,
+    output: str,
+    credentials_dir: Path | None,
+    volumes_dir: Path | None,
+    tasks: int | None,
+) -> None:
     """Show what a run would do, without moving or making anything."""
-    settings = settings_of(credentials_dir)
+    settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         wanted = all_jobs(read(file), settings, tasks=tasks or os.cpu_count() or 1)
-        planned = [
-            scopes.plan(job, stores) if isinstance(job, ScopeJob) else plan_job(job, stores)
-            for job in wanted
-        ]
+        planned = [_plan(job, stores) for job in wanted]
     if output == "json":
         print_json([_plan_json(entry) for entry in planned])
         return
@@ -82,6 +90,7 @@ def plan(file: str, output: str, credentials_dir: Path | None, tasks: int | None
 @FILE
 @OUTPUT
 @CREDENTIALS
+@VOLUMES
 @TASKS
 @click.option(
     "--verify/--no-verify",
@@ -95,23 +104,20 @@ def run(
     file: str,
     output: str,
     credentials_dir: Path | None,
+    volumes_dir: Path | None,
     tasks: int | None,
     verify: bool,
     patience: float | None,
 ) -> None:
-    """Copy what the file asks for, or go on where an earlier run stopped."""
-    settings = settings_of(credentials_dir)
+    """Copy and archive what the file asks for, or go on where an earlier run stopped."""
+    settings = settings_of(credentials_dir, volumes_dir)
     slots = tasks or os.cpu_count() or 1
     began = time.monotonic()
     ended: list[Ended] = []
     with Stores(settings) as stores, ExitStack() as stack:
-        spark = cache(lambda: _start_spark(stack, slots))
+        spark = cache(lambda: start_spark(stack, slots))
         for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
-            result = (
-                scopes.run(job, stores, spark, settings, patience)
-                if isinstance(job, ScopeJob)
-                else _run_job(job, stores, spark, settings, patience)
-            )
+            result = _run(job, stores, spark, settings, patience)
             if result is None:
                 console.err.print(f"{job.name} is suspended: it is planned and not run")
             else:
@@ -126,19 +132,46 @@ def run(
 @click.command()
 @FILE
 @CREDENTIALS
-def abort(file: str, credentials_dir: Path | None) -> None:
-    """Delete what unfinished copies left: staging, unpublished targets, journals."""
-    settings = settings_of(credentials_dir)
+@VOLUMES
+def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> None:
+    """Delete what unfinished copies and archives left: staging, unpublished targets, notes."""
+    settings = settings_of(credentials_dir, volumes_dir)
     with Stores(settings) as stores:
         for job in all_jobs(read(file), settings):
             if isinstance(job, ScopeJob):
                 done = abandon_scope_job(job, stores)
+            elif isinstance(job, ArchiveJob):
+                done = f"deleted {abandon_archive(job.request, stores.shelf(job.target))}"
             else:
                 done = "aborted" if abort_job(job, stores) else "nothing to abort"
             console.err.print(f"{job.name}: {done}", markup=False)
 
 
-def _run_job(
+def _plan(
+    job: Job | ScopeJob | ArchiveJob, stores: Stores
+) -> Planned | PlannedScope | PlannedArchive:
+    """Plan what one resource asks for."""
+    if isinstance(job, ScopeJob):
+        return scopes.plan(job, stores)
+    return plan_archive_job(job, stores) if isinstance(job, ArchiveJob) else plan_job(job, stores)
+
+
+def _run(
+    job: Job | ScopeJob | ArchiveJob,
+    stores: Stores,
+    spark: Callable[[], SparkContext],
+    settings: Settings,
+    patience: float | None,
+) -> Ended | None:
+    """Plan and run what one resource asks for; None when it is suspended."""
+    if isinstance(job, ScopeJob):
+        return scopes.run(job, stores, spark, settings, patience)
+    if isinstance(job, ArchiveJob):
+        return archiving.run(job, stores, spark, settings, patience)
+    return run_job(job, stores, spark, settings, patience)
+
+
+def run_job(
     job: Job,
     stores: Stores,
     spark: Callable[[], SparkContext],
@@ -203,7 +236,7 @@ def _report(
     return report, time.monotonic() - began
 
 
-def _start_spark(stack: ExitStack, slots: int) -> SparkContext:
+def start_spark(stack: ExitStack, slots: int) -> SparkContext:
     """Start Spark when the first copy needs it; it ends with the command."""
     return stack.enter_context(local_spark(slots))
 
@@ -219,20 +252,24 @@ def read(file: str, *, copies: bool = True) -> Resources:
     return load(text, copies=copies)
 
 
-def _show_plan(planned: Planned | PlannedScope) -> None:
-    """A planned copy for people."""
+def _show_plan(planned: Planned | PlannedScope | PlannedArchive) -> None:
+    """A planned copy, or run of an archive, for people."""
     if isinstance(planned, PlannedScope):
         scopes.show_plan(planned)
+    elif isinstance(planned, PlannedArchive):
+        archiving.show_plan(planned)
     elif planned.plan is not None:
         console.out.print(console.plan_table(planned.plan, recorded=planned.recorded))
     elif planned.report is not None:
         console.show_report(planned.report, 0)
 
 
-def _plan_json(planned: Planned | PlannedScope) -> dict[str, Any]:
-    """A planned copy for programs."""
+def _plan_json(planned: Planned | PlannedScope | PlannedArchive) -> dict[str, Any]:
+    """A planned copy, or run of an archive, for programs."""
     if isinstance(planned, PlannedScope):
         return scopes.plan_json(planned)
+    if isinstance(planned, PlannedArchive):
+        return archiving.plan_json(planned)
     return {
         "kind": "StreamCopy",
         "name": planned.job.name,

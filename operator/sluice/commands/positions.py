@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +11,10 @@ from rich.table import Table
 from sluice import console
 from sluice.commands.copying import read
 from sluice.commands.groups import Wish, move_group, parse
-from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, print_json, settings_of
+from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.engine.positions import position_map, translate
-from sluice.errors import InvalidSpec
-from sluice.pipelines.program import Stores, jobs
+from sluice.errors import InvalidSpec, SluiceError
+from sluice.pipelines.program import Stores, jobs, with_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @FILE
 @OUTPUT
 @CREDENTIALS
+@VOLUMES
 @click.option("--cut", help="A StreamCut of the source as text, to be translated.")
 @click.option(
     "--reader-group",
@@ -50,6 +52,7 @@ def position(
     file: str,
     output: str,
     credentials_dir: Path | None,
+    volumes_dir: Path | None,
     *,
     cut: str | None,
     group: str | None,
@@ -72,7 +75,7 @@ def position(
     if group is not None:
         new = None if name is None else parse(name, "--as")
         wish = Wish(parse(group, "--reader-group"), new, apply, alone)
-    settings = settings_of(credentials_dir)
+    settings = settings_of(credentials_dir, volumes_dir)
     found = jobs(read(file), settings)
     if len(found) != 1:
         raise InvalidSpec(
@@ -84,6 +87,8 @@ def position(
     with Stores(settings) as stores:
         store = stores[job.target]
         mapped = position_map(job.request.copy_id, job.request.target, store)
+        with suppress(SluiceError):  # an archive only tells names; it need not be there any more
+            job = with_runs(job, stores)
         given = None if cut is None else _given(job, cut, store)
         if wish is not None:
             move_group(job, wish, mapped, stores=stores, given=given, output=output)
@@ -101,7 +106,11 @@ def _given(job: Job, text: str, store: Store) -> tuple[int, dict[int, int]]:
         stream, cut = store.read_cut(text)
     except InvalidSpec as error:
         raise InvalidSpec(error.message, field="--cut", remedy=error.remedy) from None
-    places = [i for i, source in enumerate(job.request.sources) if source.stream == stream]
+    places = [
+        i
+        for i, source in enumerate(job.request.sources)
+        if source.stream == stream or (source.archive and not source.pinned)
+    ]
     if not places:
         raise InvalidSpec(
             f"this is a cut of {stream}, and the copy is of {job.request.origin}", field="--cut"

@@ -32,7 +32,8 @@ FILE = click.option(
     "file",
     required=True,
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="YAML with StreamStore, StreamCopy and ScopeCopy resources; - reads standard input.",
+    help="YAML with StreamStore, StreamCopy, ScopeCopy and StreamArchive resources; - reads "
+    "standard input.",
 )
 OUTPUT = click.option(
     "-o",
@@ -45,7 +46,13 @@ OUTPUT = click.option(
 CREDENTIALS = click.option(
     "--credentials-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of Secrets, as Kubernetes mounts them: SECRET/username and SECRET/password.",
+    help="Folder of Secrets, as Kubernetes mounts them: SECRET/username and SECRET/password, for "
+    "S3 SECRET/accessKeyId and SECRET/secretAccessKey.",
+)
+VOLUMES = click.option(
+    "--volumes-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of volumes, each under the name of its claim.",
 )
 PATIENCE = click.option(
     "--patience",
@@ -76,14 +83,16 @@ def exit_code(failures: Iterable[Trouble]) -> int:
     return max((EXIT_CODES[failure.category] for failure in failures), default=0)
 
 
-def settings_of(credentials_dir: Path | None) -> Settings:
+def settings_of(credentials_dir: Path | None, volumes_dir: Path | None = None) -> Settings:
     """The environment's settings; an option goes before its variable."""
     try:
         settings = Settings.from_environment()
     except ValueError as error:
         raise InvalidSpec(str(error), remedy="Correct the environment's variable.") from error
-    return (
-        settings if credentials_dir is None else replace(settings, credentials_dir=credentials_dir)
+    return replace(
+        settings,
+        credentials_dir=credentials_dir or settings.credentials_dir,
+        volumes_dir=volumes_dir or settings.volumes_dir,
     )
 
 

@@ -12,22 +12,23 @@ import click
 
 from sluice import __version__, console
 from sluice.commands.copying import read
+from sluice.commands.places import address_of, stream_of
 from sluice.commands.shared import (
     CREDENTIALS,
     EXIT_CODES,
     FILE,
     OUTPUT,
+    VOLUMES,
     print_json,
     settings_of,
 )
-from sluice.core.model import StreamName
 from sluice.core.pairing import Alignment
 from sluice.core.planner import Position, Range
-from sluice.core.request import store_address
 from sluice.core.verification import ReportFile, Result
 from sluice.engine.verification import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines.program import Stores
+from sluice.pipelines.archives import ArchiveJob
+from sluice.pipelines.program import Stores, with_runs
 from sluice.pipelines.scope_program import ScopeJob, all_jobs, jobs_of_streams
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
     from sluice.core.verification import Verification
     from sluice.engine.verification import Matched
     from sluice.pipelines.program import Job
@@ -78,6 +78,7 @@ class _Ask(NamedTuple):
 )
 @OUTPUT
 @CREDENTIALS
+@VOLUMES
 def verify(
     *,
     source: str | None,
@@ -93,6 +94,7 @@ def verify(
     report: Path | None,
     output: str,
     credentials_dir: Path | None,
+    volumes_dir: Path | None,
 ) -> None:
     """Compare two streams byte by byte, and say where they differ first.
 
@@ -103,7 +105,7 @@ def verify(
     A CUT is a StreamCut as text. Neither stream is changed. What is written while the command runs
     is not compared. Exit code 6: they differ, or could not be compared to the end.
     """
-    settings = settings_of(credentials_dir)
+    settings = settings_of(credentials_dir, volumes_dir)
     ranges = _range(source_from, source_to), _range(target_from, target_to)
     alignment = Alignment.OFFSETS if same_offsets else Alignment.BEGINNINGS
     ask = _asked(source, target, ranges, alignment)
@@ -181,6 +183,8 @@ def _matched(
         yield match_streams(source, target, ask.alignment)
         return
     for job in all_jobs(resources, settings):
+        if isinstance(job, ArchiveJob):
+            continue  # `sluice archive verify` reads what is archived
         kind = "ScopeCopy" if isinstance(job, ScopeJob) else "StreamCopy"
         try:
             streams = jobs_of_streams(job, stores) if isinstance(job, ScopeJob) else [job]
@@ -202,6 +206,7 @@ def _of(copy: str, error: SluiceError) -> SluiceError:
 
 def _of_copy(job: Job, stores: Stores) -> Matched:
     """A copy's target, held against its sources."""
+    job = with_runs(job, stores)
     request = job.request
     addresses = [job.sources[source.store] for source in request.sources]
     return match_copy(
@@ -218,33 +223,9 @@ def _of_copy(job: Job, stores: Stores) -> Matched:
 
 def _subject(field: str, text: str, range_: Range, resources: Resources, stores: Stores) -> Subject:
     """The stream of a name like `main:shop/orders`, or `namespace/main:shop/orders`."""
-    store, _, stream = text.partition(":")
-    scope, _, name = stream.partition("/")
-    if not store or not scope or not name or "/" in name:
-        raise InvalidSpec(
-            f"{text!r} is no stream",
-            field=field,
-            remedy="Write STORE:SCOPE/STREAM, with the name of a StreamStore in the file.",
-        )
-    address = _address(field, store, resources)
-    return Subject(stores[address], address.uri, StreamName(scope=scope, stream=name), range_)
-
-
-def _address(field: str, name: str, resources: Resources) -> StoreAddress:
-    """The address of a StreamStore, whose namespace may be left out where that is clear."""
-    namespace, _, bare = name.rpartition("/")
-    found = [
-        store
-        for (there, known), store in resources.stores.items()
-        if known == bare and namespace in {"", there}
-    ]
-    if len(found) != 1:
-        raise InvalidSpec(
-            f"there are {len(found)} StreamStores {name!r} in the file",
-            field=field,
-            remedy="Name one that is there; with two of a name, as NAMESPACE/NAME.",
-        )
-    return store_address(found[0])
+    store, stream = stream_of(text, field=field)
+    address = address_of(store, resources, field=field)
+    return Subject(stores[address], address.uri, stream, range_)
 
 
 def _write(report: Path, text: str) -> None:

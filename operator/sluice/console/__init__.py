@@ -3,6 +3,13 @@
 Only results go to stdout, so that `--output json` can be piped.
 """
 
+from sluice.console.archives import (
+    instant,
+    show_archive_verification,
+    show_archives,
+    show_inspection,
+)
+from sluice.console.archiving import archive_plan, show_archive_report, show_retained
 from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
 from sluice.console.overview import by_state, show_overview
 from sluice.console.page import duration, err, out, show_error, show_trouble, size
@@ -19,9 +26,11 @@ from sluice.console.verification import show_verification, verification_table
 __all__ = [
     "LiveProgress",
     "ReadProgress",
+    "archive_plan",
     "by_state",
     "duration",
     "err",
+    "instant",
     "out",
     "outcome_word",
     "parts_of",
@@ -30,9 +39,14 @@ __all__ = [
     "report_table",
     "scope_of",
     "scope_plan",
+    "show_archive_report",
+    "show_archive_verification",
+    "show_archives",
     "show_error",
+    "show_inspection",
     "show_overview",
     "show_report",
+    "show_retained",
     "show_scope_report",
     "show_trouble",
     "show_verification",

@@ -51,7 +51,12 @@ def plan_table(plan: Plan, *, recorded: bool) -> Table:
 
 def _uris(plan: Plan) -> str:
     """Where a plan reads from."""
-    return ", ".join(dict.fromkeys(address.uri for address in plan.sources))
+    return ", ".join(
+        dict.fromkeys(
+            f"{address.archive} in {address.uri}" if address.archive else address.uri
+            for address in plan.sources
+        )
+    )
 
 
 def report_table(report: StreamReport, seconds: float) -> Table:
@@ -107,13 +112,14 @@ def outcome_word(outcome: Outcome) -> str:
     """The word by which a summary counts a copy of one stream."""
     words = {
         Outcome.COPIED: "copied",
+        Outcome.ARCHIVED: "archived",
         Outcome.ALREADY_COMPLETE: "already complete",
         Outcome.FAILED: "failed",
     }
     return words[outcome]
 
 
-SUMMARY: Final = ("copied", "already complete", "failed", "stopped", "not finished")
+SUMMARY: Final = ("copied", "archived", "already complete", "failed", "stopped", "not finished")
 """What a summary counts, in its order."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from sluice.api.archive_status import StreamArchiveStatus
 from sluice.api.scope_status import ScopeCopyStatus
 from sluice.api.status import ConditionType
 from sluice.console.page import duration, out, size
@@ -100,6 +101,15 @@ def _conditions(ready: Condition, status: CopyingStatus) -> Text:
     )
 
 
+def _runs(status: StreamArchiveStatus) -> Iterator[str]:
+    """What an archive holds, and what is to come."""
+    if status.archive is not None:
+        runs = status.archive.runs
+        yield "1 run" if runs == 1 else f"{runs:,} runs"
+    if status.next_run_time is not None:
+        yield f"next run {status.next_run_time:%Y-%m-%d %H:%M} UTC"
+
+
 def _numbers(status: CopyingStatus) -> Iterator[str]:
     """How far it is, how fast, and how often it was tried."""
     if isinstance(status, ScopeCopyStatus) and status.streams is not None:
@@ -109,6 +119,8 @@ def _numbers(status: CopyingStatus) -> Iterator[str]:
             yield f"{counts.failed:,} failed"
         if counts.stopped:
             yield f"{counts.stopped:,} stopped"
+    if isinstance(status, StreamArchiveStatus):
+        yield from _runs(status)
     progress = status.progress
     if progress is not None:
         yield f"{progress.percent}% of {size(progress.total_bytes)}"

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 import threading
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from sluice.console.page import duration, err, size
 from sluice.core.progress import Meter
-from sluice.core.steps import Publish, Stitch, Transfer, Verify
+from sluice.core.steps import Publish, Record, Stitch, Transfer, Verify
+from sluice.engine.archiving.settle import ArchiveWatch
+from sluice.engine.connect import archives, connect
 from sluice.engine.progress import Watch
 from sluice.engine.scope_watch import ScopeWatch
 from sluice.errors import SluiceError
-from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sluice.config import Settings
     from sluice.core.plan import Plan
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.core.progress import Progress as Reading
     from sluice.core.scope import Counts, StreamResult
     from sluice.core.steps import Step
-    from sluice.engine.stream import StreamCopy
+    from sluice.engine.run import Undertaking
 
 _log = structlog.get_logger()
 
@@ -123,7 +124,7 @@ class LiveProgress:
         self._lock = threading.Lock()  # many streams of a scope tell at once
         self._said: dict[str, tuple[float, int]] = {}
 
-    def step(self, copy: StreamCopy, step: Step) -> None:
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
         """See Listener."""
         _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         if self._plan.scope is not None:
@@ -131,13 +132,15 @@ class LiveProgress:
             return
         match step:
             case Transfer():
-                self._phase = "copying"
+                self._phase = "copying" if self._plan.archive is None else "archiving"
             case Stitch() | Verify():
                 self._phase = "verifying"
             case Publish():
                 self._phase = "publishing"
+            case Record():
+                self._phase = "recording"
 
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         unsaid = self._unsaid(error.reason) if self._plan.scope is not None else 0
         if unsaid is None:
@@ -188,17 +191,14 @@ class LiveProgress:
 
     def _watch(self) -> None:
         total = self._plan.bytes
-        events = [stream.events for stream in self._plan.streams]
-        count = None if None in events else sum(e for e in events if e is not None)
+        count = self._plan.events
         task = self._bar.add_task("starting", total=total or 1, text="")
         meter = Meter()
-        store = connect(self._plan.target, self._settings)
-        scope = self._plan.scope is not None
-        watch = ScopeWatch(self._plan, store) if scope else Watch(self._plan, store)
-        try:
+        with ExitStack() as stack:
+            measure = self._measure(stack)
             while not self._stop.is_set():
                 try:
-                    progress = watch.measure()
+                    progress = measure()
                 except SluiceError:
                     self._bar.update(task, description="waiting for the store")
                 else:
@@ -216,8 +216,16 @@ class LiveProgress:
                         ),
                     )
                 self._stop.wait(_POLL_SECONDS)
-        finally:
-            store.close()
+
+    def _measure(self, stack: ExitStack) -> Callable[[], Reading]:
+        """What measures the progress, on connections of its own, which end with the stack."""
+        plan = self._plan
+        if plan.archive is not None:
+            return ArchiveWatch(plan.archive, archives(plan.target, self._settings)).measure
+        store = connect(plan.target, self._settings)
+        stack.callback(store.close)
+        watch = Watch(plan, store) if plan.scope is None else ScopeWatch(plan, store)
+        return watch.measure
 
 
 def _extent(progress: Reading) -> tuple[int, int]:

@@ -1,0 +1,382 @@
+"""`sluice archive`: archives in a bucket or a directory, without a Kubernetes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import ExitStack
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from sluice import console
+from sluice.api.instant import Instant
+from sluice.api.streamarchive import Retention as KeptRuns
+from sluice.archive.archive import find_run
+from sluice.archive.verify import verify_archive
+from sluice.commands.copying import TASKS, read, run_job, start_spark
+from sluice.commands.places import address_of, archive_place, stream_of
+from sluice.commands.shared import (
+    CREDENTIALS,
+    EXIT_CODES,
+    OUTPUT,
+    PATIENCE,
+    VOLUMES,
+    exit_code,
+    print_json,
+    settings_of,
+)
+from sluice.core import identity
+from sluice.core.archive.retention import Retention
+from sluice.core.model import StreamName
+from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.engine.archiving.retain import retain as run_retention
+from sluice.engine.stream import Limits
+from sluice.errors import ArchiveNotFound, Category, SluiceError
+from sluice.pipelines.program import Job, Stores
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from sluice.api.load import Resources
+    from sluice.archive.archive import Archive
+    from sluice.archive.verify import Verification
+    from sluice.core.archive.head import Head
+    from sluice.core.plan import OnTruncation
+
+_INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
+
+_STORES = click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="YAML with StreamStores; - reads standard input. Without it PLACE is a directory.",
+)
+_RUN = click.option("--run", type=click.IntRange(min=1), help="The run of this number.")
+_UNTIL = click.option(
+    "--until",
+    callback=lambda _context, _option, value: None if value is None else _instant(value),
+    metavar="TIME",
+    help="The last run that ends no later, as 2026-05-04T12:00:00Z.",
+)
+
+
+@click.group()
+def archive() -> None:
+    """Look at archives, verify them, restore streams from them.
+
+    A PLACE is STORE/PATH, by the name of a StreamStore in the file, or the path of a directory that
+    begins with `.` or `/`.
+    """
+
+
+@archive.command()
+@click.argument("place")
+@_STORES
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+def ls(
+    *,
+    place: str,
+    file: str | None,
+    output: str,
+    credentials_dir: Path | None,
+    volumes_dir: Path | None,
+) -> None:
+    """List the archives at PLACE and below it."""
+    code = 0
+    found: list[tuple[str, Head]] = []
+    with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
+        where = archive_place(place, _resources(file))
+        shelf = stores.shelf(where.address)
+        for path in shelf.paths(where.path):
+            try:
+                found.append((path, _head(shelf.archive(path), path)))
+            except SluiceError as error:
+                error.add_note(f"archive {path}")
+                console.show_error(error)
+                code = max(code, EXIT_CODES[error.category])
+    if output == "json":
+        print_json([{"path": path, **_head_json(head)} for path, head in found])
+    else:
+        console.show_archives(found)
+    sys.exit(code)
+
+
+@archive.command()
+@click.argument("place")
+@_RUN
+@_UNTIL
+@_STORES
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+def inspect(
+    *,
+    place: str,
+    run: int | None,
+    until: int | None,
+    file: str | None,
+    output: str,
+    credentials_dir: Path | None,
+    volumes_dir: Path | None,
+) -> None:
+    """Show the runs of the archive at PLACE, and what one of them holds: by default the last."""
+    with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
+        where = archive_place(place, _resources(file))
+        found = where.archive(stores)
+        head = _head(found, where.name)
+        manifest = found.manifest(find_run(head, run=run, until=until))
+    if output == "json":
+        body = manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
+        print_json({**_head_json(head), "manifest": body})
+    else:
+        console.show_inspection(head, manifest)
+
+
+@archive.command()
+@click.argument("place")
+@click.option("--run", "runs", type=int, multiple=True, help="Only this run; may be repeated.")
+@click.option("--head", metavar="SHA256", help="What its head has to be, as was written down.")
+@_STORES
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+def verify(
+    *,
+    place: str,
+    runs: tuple[int, ...],
+    head: str | None,
+    file: str | None,
+    output: str,
+    credentials_dir: Path | None,
+    volumes_dir: Path | None,
+) -> None:
+    """Read the archive at PLACE and compare all of it with what was recorded.
+
+    Whatever is missing, changed or swapped is named, with the runs that cannot be restored for it.
+    The SHA-256 of the head stands for all that the archive holds: write it down elsewhere, and give
+    it as --head later. Exit code 6: something is damaged.
+    """
+    with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
+        where = archive_place(place, _resources(file))
+        found = where.archive(stores)
+        total = max((one.bytes for one in _head(found, where.name).runs), default=0)
+        with console.ReadProgress(f"verifying {where.name}", total) as progress:
+            verification = verify_archive(found, runs=runs or None, head=head, told=progress.told)
+    if output == "json":
+        print_json(_verification_json(verification))
+    else:
+        console.show_archive_verification(verification)
+    sys.exit(EXIT_CODES[Category.INTEGRITY] if verification.problems else 0)
+
+
+@archive.command()
+@click.argument("place")
+@click.argument("target")
+@_RUN
+@_UNTIL
+@click.option("--append", is_flag=True, help="Append to TARGET if it is there.")
+@click.option("--seal", is_flag=True, help="Seal TARGET when it is whole.")
+@click.option(
+    "--on-truncation",
+    type=click.Choice(["Fail", "Record"]),
+    default="Fail",
+    show_default=True,
+    help="What to do with a run that lacks bytes which were lost before they could be archived.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "file",
+    required=True,
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="YAML with StreamStores; - reads standard input.",
+)
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+@TASKS
+@PATIENCE
+def restore(
+    *,
+    place: str,
+    target: str,
+    run: int | None,
+    until: int | None,
+    append: bool,
+    seal: bool,
+    on_truncation: OnTruncation,
+    file: str,
+    output: str,
+    credentials_dir: Path | None,
+    volumes_dir: Path | None,
+    tasks: int | None,
+    patience: float | None,
+) -> None:
+    """Restore a stream from the archive at PLACE to TARGET, which is STORE:SCOPE/STREAM.
+
+    The last run is restored unless --run or --until says otherwise. Bytes, configuration, scale
+    events and key ranges are those of the stream that was archived. All is compared with the
+    archive before TARGET can be seen. The same command again goes on where it was cut off.
+    """
+    settings = settings_of(credentials_dir, volumes_dir)
+    slots = tasks or os.cpu_count() or 1
+    resources = read(file, copies=False)
+    where = archive_place(place, resources)
+    store, stream = stream_of(target, field="TARGET")
+    address = address_of(store, resources, field="TARGET")
+    choice = ArchiveChoice(path=where.path, run=run, until=until)
+    wish = {
+        "source": {"uri": where.address.uri, **choice.model_dump(mode="json")},
+        "target": {"uri": address.uri, "stream": str(stream), "append": append},
+    }
+    job = Job(
+        name=where.name,
+        request=CopyRequest(
+            # The same command has the same identity, by which it goes on with what it has begun.
+            copy_id=identity.copy_id(
+                cluster=settings.cluster_id, namespace="", name="archive restore", identity=wish
+            ),
+            sources=(
+                SourceRequest(
+                    stream=StreamName(scope=where.address.uri, stream=where.path),
+                    field="PLACE",
+                    archive=choice,
+                ),
+            ),
+            target=stream,
+            seal=seal,
+            on_truncation=on_truncation,
+            part_bytes=settings.part_bytes,
+            append=append,
+            tasks=slots,
+        ),
+        sources=(where.address,),
+        target=address,
+        limits=Limits(),
+    )
+    began = time.monotonic()
+    with Stores(settings) as stores, ExitStack() as stack:
+        spark = cache(lambda: start_spark(stack, slots))
+        ended = run_job(job, stores, spark, settings, patience)
+    if ended is None:
+        return  # only what is suspended has no end, and this is not
+    if output == "json":
+        print_json(ended.json)
+    seconds = console.duration(time.monotonic() - began)
+    console.err.print(f"{console.summary(ended.words)} in {seconds}")
+    sys.exit(exit_code(ended.failures))
+
+
+@archive.command()
+@click.argument("place")
+@click.option("--keep-last", type=click.IntRange(min=1), help="As many of the last runs are kept.")
+@click.option(
+    "--keep-within",
+    metavar="TIME",
+    callback=lambda _context, _option, value: None if value is None else _duration(value),
+    help="Runs are kept for this long, as 12h or 30d.",
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing, only tell what would go.")
+@_STORES
+@OUTPUT
+@CREDENTIALS
+@VOLUMES
+def retain(
+    *,
+    place: str,
+    keep_last: int | None,
+    keep_within: int | None,
+    dry_run: bool,
+    file: str | None,
+    output: str,
+    credentials_dir: Path | None,
+    volumes_dir: Path | None,
+) -> None:
+    """Let go of runs of the archive at PLACE that no rule keeps, and sweep what nobody needs.
+
+    Without a rule all runs are kept, and only what killed processes have left is deleted. Kept in
+    any case are the last run, the newest one that was verified, and one that somebody reads. An
+    object is deleted a day after it was made at the earliest.
+    """
+    rule = Retention(keep_last=keep_last, keep_seconds=keep_within)
+    with Stores(settings_of(credentials_dir, volumes_dir)) as stores:
+        where = archive_place(place, _resources(file))
+        done = run_retention(where.archive(stores), rule, dry=dry_run, thorough=True)
+    if output == "json":
+        swept = done.swept
+        print_json(
+            {
+                "dryRun": dry_run,
+                "letGo": list(done.let_go),
+                "objects": swept.objects if swept else 0,
+                "bytes": swept.bytes if swept else 0,
+            }
+        )
+    else:
+        console.show_retained(done, dry=dry_run)
+
+
+def _resources(file: str | None) -> Resources | None:
+    """The file's; None without one."""
+    return None if file is None else read(file, copies=False)
+
+
+def _head(archive: Archive, name: str) -> Head:
+    """An archive's head.
+
+    Raises:
+        ArchiveNotFound: there is no archive.
+    """
+    head = archive.head()
+    if head is None:
+        raise ArchiveNotFound(f"there is no archive at {name}", field="PLACE")
+    return head
+
+
+def _instant(text: str) -> int:
+    """The time of an option, in ms."""
+    try:
+        return round(_INSTANT.validate_python(text).timestamp() * 1000)
+    except ValidationError:
+        raise click.BadParameter(f"{text!r} is no time like 2026-05-04T12:00:00Z") from None
+
+
+def _duration(text: str) -> int:
+    """The time of an option, in seconds."""
+    try:
+        seconds = KeptRuns(keepWithin=text).seconds
+    except ValidationError:
+        seconds = None
+    if seconds is None:
+        raise click.BadParameter(f"{text!r} is no time like 12h or 30d")
+    return seconds
+
+
+def _head_json(head: Head) -> dict[str, Any]:
+    """A head for programs."""
+    return {
+        "head": head.number,
+        "runs": [one.model_dump(mode="json", by_alias=True) for one in head.runs],
+    }
+
+
+def _verification_json(found: Verification) -> dict[str, Any]:
+    """What was found of an archive, for programs."""
+    return {
+        "headSha256": found.head,
+        "runs": list(found.runs),
+        "objects": found.objects,
+        "bytes": found.bytes,
+        "damagedRuns": sorted(found.damaged),
+        "problems": [
+            {"name": one.name, "what": one.what, "runs": list(one.runs)} for one in found.problems
+        ],
+    }

@@ -1,0 +1,116 @@
+"""`sluice plan | run` for StreamArchives: what `copying` does for StreamCopies."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from sluice import console
+from sluice.commands.shared import Ended
+from sluice.engine.archiving.report import ArchiveReport
+from sluice.errors import InfrastructureError, SluiceError
+from sluice.pipelines.application import SparkLost
+from sluice.pipelines.archives import plan_archive_job, run_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark import SparkContext
+
+    from sluice.config import Settings
+    from sluice.pipelines.archives import ArchiveJob, PlannedArchive
+    from sluice.pipelines.program import Stores
+
+
+def show_plan(planned: PlannedArchive) -> None:
+    """A planned run for people."""
+    if planned.plan is not None and planned.plan.archive is not None:
+        table = console.archive_plan(planned.plan.archive, recorded=planned.noted)
+        console.out.print(table)
+
+
+def plan_json(planned: PlannedArchive) -> dict[str, Any]:
+    """A planned run for programs."""
+    plan = planned.plan
+    return {
+        "kind": "StreamArchive",
+        "name": planned.job.name,
+        "copyId": planned.job.request.copy_id,
+        "recorded": planned.noted,
+        "complete": planned.report is not None,
+        "planHash": None if plan is None else plan.hash,
+        "plan": None if plan is None else plan.model_dump(mode="json"),
+    }
+
+
+def run(
+    job: ArchiveJob,
+    stores: Stores,
+    spark: Callable[[], SparkContext],
+    settings: Settings,
+    patience: float | None,
+) -> Ended | None:
+    """Plan and make one run, and show what came of it; None when it is suspended."""
+    began = time.monotonic()
+
+    def start() -> SparkContext:
+        nonlocal began
+        context = spark()
+        began = time.monotonic()  # what Spark takes to start is told of no copy
+        return context
+
+    try:
+        report = _report(job, stores, start, settings, patience)
+    except SluiceError as error:
+        report = ArchiveReport.failed(job.request, error)
+    except SparkLost as error:
+        lost = InfrastructureError(f"Spark was lost: {error}")
+        report = ArchiveReport.failed(job.request, lost)
+    if report is None:
+        return None
+    seconds = time.monotonic() - began
+    console.show_archive_report(report, seconds)
+    return Ended(
+        json={
+            "kind": "StreamArchive",
+            "name": job.name,
+            **report.model_dump(mode="json"),
+            "seconds": round(seconds, 3),
+        },
+        words=Counter([console.outcome_word(report.outcome)]),
+        failures=[] if report.error is None else [report.error],
+    )
+
+
+def _report(
+    job: ArchiveJob,
+    stores: Stores,
+    spark: Callable[[], SparkContext],
+    settings: Settings,
+    patience: float | None,
+) -> ArchiveReport | None:
+    """What came of a run; None when it is suspended."""
+    planned = plan_archive_job(job, stores)
+    plan = planned.plan
+    if plan is None or plan.archive is None:
+        return planned.report
+    if job.suspend:
+        return None
+    console.err.print(console.archive_plan(plan.archive, recorded=planned.noted))
+    live = console.LiveProgress(plan, settings)
+
+    def start() -> SparkContext:
+        with live.waiting("starting Spark"):
+            return spark()
+
+    with live.shown():
+        return run_archive(
+            plan,
+            start,
+            settings=settings,
+            limits=lambda: job.limits,
+            retention=lambda: job.retention,
+            listener=live,
+            patience=patience,
+        )

@@ -1,0 +1,120 @@
+"""Archives, as people see them: which there are, their runs, what a run holds, what is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from sluice.console.page import err, out, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice.archive.verify import Verification
+    from sluice.core.archive.head import Head, RunEntry
+    from sluice.core.archive.manifest import ArchivedSegment, Manifest
+
+_MOST_PROBLEMS = 50
+
+
+def instant(ms: int) -> str:
+    """A time for people, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def show_archives(found: Iterable[tuple[str, Head]]) -> None:
+    """Archives below a path: a line for each."""
+    table = Table(title_justify="left")
+    table.add_column("Archive", overflow="fold")
+    for column in ("Runs", "Last", "Up to", "Bytes", "Events"):
+        table.add_column(column, justify="right")
+    for path, head in found:
+        last = head.runs[-1]
+        table.add_row(path or ".", str(len(head.runs)), *_run(last))
+    out.print(table)
+
+
+def runs_table(head: Head) -> Table:
+    """The runs of an archive: a line for each."""
+    table = Table(title="Runs", title_justify="left")
+    for column in ("Run", "Up to", "Bytes", "Events"):
+        table.add_column(column, justify="right")
+    table.add_column("Verified")
+    table.add_column("SHA-256 of its manifest", overflow="fold")
+    for one in head.runs:
+        table.add_row(*_run(one), "yes" if one.verified else "no", one.sha256)
+    return table
+
+
+def run_table(manifest: Manifest) -> Table:
+    """A run: a line for each segment."""
+    stored = sum(one.size for one in manifest.objects)
+    table = Table(
+        title=f"Run {manifest.run} of {manifest.source.stream} ({manifest.source.store}), "
+        f"{manifest.format}",
+        caption=f"{instant(manifest.begin.time)} to {instant(manifest.end.time)}, "
+        f"{size(manifest.bytes)} in {sum(1 for _ in manifest.objects):,} objects of {size(stored)}"
+        f"{', sealed' if manifest.sealed else ''}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Segment", "Keys", "Made"):
+        table.add_column(column)
+    for column in ("Start", "End", "Bytes", "Events", "Objects"):
+        table.add_column(column, justify="right")
+    for one in manifest.segments:
+        table.add_row(
+            str(one.id),
+            f"{one.keys.low:.3f}-{one.keys.high:.3f}",
+            f"scale {one.epoch}" if one.epoch else "first",
+            f"{one.start:,}",
+            f"{one.end:,}",
+            size(one.bytes),
+            _count(one.events),
+            f"{_objects(one):,}",
+        )
+    return table
+
+
+def show_inspection(head: Head, manifest: Manifest) -> None:
+    """An archive's runs, and one of them."""
+    out.print(runs_table(head))
+    out.print(run_table(manifest))
+    for one in manifest.segments:
+        for gap in one.gaps:
+            out.print(
+                f"Segment {one.id} lacks offsets {gap.start:,} to {gap.end:,}: {gap.reason}, as "
+                f"run {gap.run} found."
+            )
+
+
+def show_archive_verification(found: Verification) -> None:
+    """Whether an archive is what was recorded."""
+    for problem in found.problems[:_MOST_PROBLEMS]:
+        runs = ", ".join(map(str, problem.runs))
+        which = f" (run {runs} cannot be restored)" if runs else ""
+        err.print("[bold red]damaged[/]: ", end="")
+        err.print(f"{problem.what}{which}", markup=False)
+    more = len(found.problems) - _MOST_PROBLEMS
+    if more > 0:
+        err.print(f"and {more:,} more; --output json tells all of them")
+    runs = ", ".join(map(str, found.runs))
+    verdict = "is damaged" if found.problems else "is as it was recorded"
+    read = f"{found.objects:,} objects, {size(found.bytes)}"
+    out.print(f"The archive {verdict}: runs {runs or '-'}, {read}.")
+    if found.head is not None:
+        out.print(f"SHA-256 of its head: {found.head}")
+
+
+def _run(one: RunEntry) -> tuple[str, str, str, str]:
+    return str(one.run), instant(one.time), size(one.bytes), _count(one.events)
+
+
+def _count(events: int | None) -> str:
+    return "unknown" if events is None else f"{events:,}"
+
+
+def _objects(segment: ArchivedSegment) -> int:
+    return sum(len(stretch.objects) for stretch in segment.stretches)

@@ -1,0 +1,75 @@
+"""Runs of archives at work, as people see them: plans and reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from sluice.console.page import duration, err, show_trouble, size
+
+if TYPE_CHECKING:
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.engine.archiving.report import ArchiveReport
+    from sluice.engine.archiving.retain import Retained
+
+
+def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Table:
+    """A run's plan as a table: a line for each segment that has something new."""
+    events = "unknown" if plan.events is None else f"{plan.events:,}"
+    state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
+    table = Table(
+        title=f"Run {plan.run} of {plan.target}, {plan.format} ({state})",
+        caption=f"{size(plan.bytes)}, {events} events of {plan.origin} in {plan.store_uri}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for column in ("Segment", "Keys"):
+        table.add_column(column, overflow="fold")
+    for column in ("Epoch", "Archived", "Begin", "End", "New"):
+        table.add_column(column, justify="right")
+    for segment in plan.segments:
+        table.add_row(
+            str(segment.id),
+            f"{segment.keys.low:.3f}-{segment.keys.high:.3f}",
+            str(segment.epoch),
+            f"{segment.done:,}",
+            "gone" if segment.lost else f"{segment.begin:,}",
+            f"{segment.end:,}",
+            size(segment.length),
+        )
+    return table
+
+
+def show_archive_report(report: ArchiveReport, seconds: float) -> None:
+    """What came of a run."""
+    where = report.path or "this place"
+    if report.error is not None:
+        err.print(f"{report.source} was not archived at {where}", markup=False)
+        show_trouble(report.error)
+        return
+    events = "an unknown number of" if report.events is None else f"{report.events:,}"
+    holds = f"{size(report.bytes or 0)}, {events} events"
+    if report.added is None:
+        err.print(f"{where} has run {report.run} of {report.source} already: {holds}", markup=False)
+        return
+    speed = size(report.added / seconds if seconds else 0)
+    err.print(
+        f"{where} has run {report.run} of {report.source}: {holds}; {size(report.added)} are new, "
+        f"in {duration(seconds)} ({speed}/s)",
+        f"SHA-256 of its manifest: {report.digest}",
+        sep="\n",
+        markup=False,
+    )
+    if report.lost:
+        err.print(f"{size(report.lost)} were lost before they were archived", markup=False)
+
+
+def show_retained(done: Retained, *, dry: bool) -> None:
+    """Which runs were let go, and what was swept."""
+    runs = ", ".join(map(str, done.let_go)) or "none"
+    would = "would be " if dry else ""
+    err.print(f"Runs {would}let go: {runs}", markup=False)
+    if done.swept is not None:
+        swept = f"{done.swept.objects:,} ({size(done.swept.bytes)})"
+        err.print(f"Objects {would}deleted: {swept}", markup=False)
