@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sluice.archive import formats
 from sluice.archive.content import Checked
 from sluice.archive.piece import Piece
+from sluice.core.archive.events import Following
 from sluice.core.archive.manifest import ArchivedSegment
 from sluice.core.model import KeyRange
 
@@ -64,10 +65,11 @@ def write(
         segment=SEGMENT.id,
         start=start,
         end=start + len(data),
-        whole=whole,
+        following=Following(start) if whole else None,
         source="a/b/7.#epoch.3",
     )
-    return list(formats.write(form, objects, piece, blocks(data, cuts), most=most))
+    written = formats.write(form, objects, piece, blocks(data, cuts), most=most)
+    return [one.entry for one in written]
 
 
 def read(

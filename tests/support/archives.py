@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.archive import formats
 from sluice.archive.archive import place
 from sluice.archive.piece import Piece
+from sluice.core.archive.events import Following
 from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import (
     ArchivedSegment,
@@ -137,11 +138,18 @@ def _archived(
         now = without(now, to=segment.start, reason="SourceTruncated", run=run)
     start, end = now.end, len(segment.data)
     piece = Piece(
-        epoch=segment.epoch, segment=segment.id, start=start, end=end, source="shop/orders/x"
+        epoch=segment.epoch,
+        segment=segment.id,
+        start=start,
+        end=end,
+        following=Following(start),
+        source="shop/orders/x",
     )
     data = memoryview(bytes(segment.data))
     objects = (
-        list(formats.write(form, archive.objects, piece, [data[start:]])) if start < end else []
+        [one.entry for one in formats.write(form, archive.objects, piece, [data[start:]])]
+        if start < end
+        else []
     )
     stretch = now.stretches[-1].start if now.stretches and now.stretches[-1].end == start else start
     digester = ChunkDigester(chunk_start(chunk_of(start), stretch), end)

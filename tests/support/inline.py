@@ -77,6 +77,7 @@ def run_copies(
     seen_as: Callable[[Store], Store] = lambda one: one,
     *,
     limits: Limits = DEFAULTS,
+    settings: Settings = SETTINGS,
 ) -> list[StreamReport]:
     """Run the copies of a file.
 
@@ -84,12 +85,15 @@ def run_copies(
         text: the file's.
         seen_as: gives what stands for a copy's target store.
         limits: of each.
+        settings: of the process.
     """
-    return [_run(job, seen_as, limits) for job in jobs(load(text), SETTINGS)]
+    return [_run(job, seen_as, limits, settings) for job in jobs(load(text), settings)]
 
 
-def _run(job: Job, seen_as: Callable[[Store], Store], limits: Limits) -> StreamReport:
-    with Stores(SETTINGS) as stores:
+def _run(
+    job: Job, seen_as: Callable[[Store], Store], limits: Limits, settings: Settings
+) -> StreamReport:
+    with Stores(settings) as stores:
         finish_abort_job(job, stores)
         try:
             planned = plan_job(job, stores)
@@ -98,13 +102,13 @@ def _run(job: Job, seen_as: Callable[[Store], Store], limits: Limits) -> StreamR
         if planned.plan is None:
             assert planned.report is not None
             return planned.report
-        (address,) = job.sources
-        source, target = stores[address], seen_as(stores[job.target])
+        sources = [stores[address] for address in planned.plan.sources]
+        target = seen_as(stores[job.target])
         runner = CopyRunner(
             planned.plan,
-            sources=[source],
+            sources=sources,
             target=target,
-            executor=InlineExecutor([source], target),
+            executor=InlineExecutor(sources, target),
             limits=lambda: limits,
             patience=5,
         )

@@ -77,6 +77,11 @@ class MemoryObjects:
             names = sorted(one for one in self.held if one.startswith(prefix) and one > after)
         return (found for name in names if (found := self.look(name)) is not None)
 
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The folders directly in a folder."""
+        rest = [one.name.removeprefix(prefix) for one in self.list(prefix)]
+        return tuple(sorted({f"{prefix}{one.partition('/')[0]}/" for one in rest if "/" in one}))
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects; those that are not there are fine."""
         with self._lock:

@@ -1,12 +1,13 @@
 """A node's part in a copy: a driver's pod, run as a process of this machine.
 
 The pod is the one that the operator's Job has made at a real API server. No node takes it, for its
-profile selects none; what a kubelet would do is done here: files from the ConfigMaps, the command
-line and the environment of the container, the pod's status.
+profile selects none; what a kubelet would do is done here: files from ConfigMaps and Secrets,
+claims, the command line and the environment of the container, the pod's status.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
+_FOLDERS = ("/etc/sluice", "/var/run/sluice")
+"""Where containers find what is mounted for them."""
+
 PROFILES = {"default": {"nodeSelector": {"sluice.dev/taken-by": "nobody"}}}
 """Of an operator whose pods are run here."""
 
@@ -31,18 +35,24 @@ class DriverPod:
         tenant: its namespace.
         pod: the pod, as it waits for a node.
         folder: for its files.
+        volumes: where claims are, each under its name.
     """
 
-    def __init__(self, tenant: Tenant, pod: Object, folder: Path) -> None:
+    def __init__(
+        self, tenant: Tenant, pod: Object, folder: Path, volumes: Path | None = None
+    ) -> None:
         self._tenant = tenant
         self._name = pod["metadata"]["name"]
         (self._container,) = pod["spec"]["containers"]
         self._message = folder / "termination-log"
         self._started = _now()
-        program, *arguments = self._container["args"]
-        for place, path in self._mounted(pod, folder).items():
-            arguments = [word.replace(place, str(path)) for word in arguments]
-        own = {one["name"]: one["value"] for one in self._container["env"] if "value" in one}
+        program, *arguments = [self._here(word, folder) for word in self._container["args"]]
+        self._mount(pod, folder, volumes)
+        own = {
+            one["name"]: self._here(one["value"], folder)
+            for one in self._container["env"]
+            if "value" in one
+        }
         self.process = subprocess.Popen(
             [Path(sys.executable).with_name(program), *arguments],
             env=os.environ
@@ -71,21 +81,39 @@ class DriverPod:
         self._report("Failed" if code else "Succeeded", {"terminated": ended})
         return code
 
-    def _mounted(self, pod: Object, folder: Path) -> dict[str, Path]:
-        """Write its ConfigMaps down; where each lies by where the container would find it."""
+    def _mount(self, pod: Object, folder: Path, volumes: Path | None) -> None:
+        """Write its ConfigMaps and Secrets down, and link its claims to where they are."""
         places = {one["name"]: one["mountPath"] for one in self._container["volumeMounts"]}
-        mounted = {}
         for volume in pod["spec"]["volumes"]:
-            if "configMap" not in volume:
-                continue
-            path = folder / volume["name"]
-            path.mkdir()
-            found = self._tenant.get("configmap", volume["configMap"]["name"])
-            assert found is not None
-            for name, text in found["data"].items():
-                (path / name).write_text(text)
-            mounted[places[volume["name"]]] = path
-        return mounted
+            path = Path(self._here(places[volume["name"]], folder))
+            if "configMap" in volume:
+                found = self._tenant.get("configmap", volume["configMap"]["name"])
+                assert found is not None
+                self._write(path, {name: text.encode() for name, text in found["data"].items()})
+            elif "secret" in volume:
+                found = self._tenant.get("secret", volume["secret"]["secretName"])
+                assert found is not None
+                keys = [one["key"] for one in volume["secret"]["items"]]
+                self._write(path, {key: base64.b64decode(found["data"][key]) for key in keys})
+            elif "persistentVolumeClaim" in volume:
+                assert volumes is not None
+                claim = volumes / volume["persistentVolumeClaim"]["claimName"]
+                claim.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.symlink_to(claim)
+
+    @staticmethod
+    def _write(folder: Path, files: dict[str, bytes]) -> None:
+        folder.mkdir(parents=True)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+
+    @staticmethod
+    def _here(word: str, folder: Path) -> str:
+        """A word of the container's, with its folders as they are here."""
+        for place in _FOLDERS:
+            word = word.replace(place, f"{folder}{place}")
+        return word
 
     def _report(self, phase: str, state: Object) -> None:
         """Write the pod's status."""

@@ -31,6 +31,27 @@ SCOPE: dict[str, Any] = {
         "target": {"storeRef": {"name": "local"}, "scope": "out"},
     },
 }
+ARCHIVE: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamArchive",
+    "metadata": {"name": "orders"},
+    "spec": {
+        "source": {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"},
+        "destination": {"storeRef": {"name": "archives"}, "path": "in/orders"},
+    },
+}
+BUCKET: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamStore",
+    "metadata": {"name": "archives"},
+    "spec": {"s3": {"bucket": "archives", "credentialsSecretRef": {"name": "keys"}}},
+}
+VOLUME: dict[str, Any] = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "StreamStore",
+    "metadata": {"name": "shelf"},
+    "spec": {"volume": {"claimName": "archives"}},
+}
 EPHEMERAL: dict[str, Any] = {
     "apiVersion": "sluice.dev/v1alpha1",
     "kind": "EphemeralStream",

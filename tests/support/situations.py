@@ -15,6 +15,7 @@ from sluice.core.model import Health
 from sluice.core.reconcile.world import Gap, JobPhase, Planned
 from sluice.core.trouble import Trouble
 from sluice.kube.status import of_invalid
+from support.archive_situations import ARCHIVES
 from support.ephemeral_situations import EPHEMERALS
 from support.recorder import READY, WHOLE, CopyRecorder, StoreRecorder
 from support.scope_situations import SCOPES
@@ -319,4 +320,4 @@ def _(copy: CopyRecorder) -> None:
     copy.fail(DOWN)
 
 
-SITUATIONS: Final = (*_made, *SCOPES, *EPHEMERALS)
+SITUATIONS: Final = (*_made, *SCOPES, *ARCHIVES, *EPHEMERALS)

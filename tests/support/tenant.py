@@ -31,8 +31,9 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 POLL = 0.2
-_KINDS = "scopecopies,streamcopies,streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
-_OURS = "ephemeralstreams,scopecopies,streamcopies,streamstores"
+_DRIVEN = "scopecopies,streamarchives,streamcopies"
+_KINDS = f"{_DRIVEN},streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
+_OURS = f"ephemeralstreams,{_DRIVEN},streamstores"
 _RENTED = "sluice.dev/rented-by-tests"
 _PARTS = 4
 _SEGMENTS = 64

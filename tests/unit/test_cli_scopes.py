@@ -61,7 +61,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     def spark(*_: object) -> NoReturn:
         raise AssertionError("small streams need no Spark")
 
-    monkeypatch.setattr(copying, "_start_spark", spark)
+    monkeypatch.setattr(copying, "start_spark", spark)
     for number, stream in enumerate("abcd"):
         put_source(made, [5, 9, 30 + number], name=name_of(stream), seed=number)
     return made

@@ -14,7 +14,7 @@ from sluice.core.trouble import Trouble
 from sluice.errors import SourceNotFound
 from sluice.kube import context, results
 from sluice.kube.client import Api
-from sluice.kube.kinds import CONFIG_MAP, SCOPE_COPY, STREAM_COPY
+from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.names import Child
 from support import resources
 from support.finalizing import FinalizingServer
@@ -114,7 +114,7 @@ def put(
 ) -> Object:
     """A copy in the cluster."""
     body = resources.changed(like, "metadata", {"name": name, "namespace": namespace})
-    kind = STREAM_COPY if like is resources.COPY else SCOPE_COPY
+    kind = COPIES[like["kind"]]
     return server.put(kind, body | ({} if status is None else {"status": status}))
 
 
@@ -303,3 +303,21 @@ def test_what_a_tenant_wrote_does_nothing_to_a_terminal(
     out = sluice()[1]
     assert all(one.isprintable() for one in out.replace("\n", ""))
     assert out.count("\n") == 4
+
+
+def test_an_archive_is_shown_with_its_runs(server: FinalizingServer, sluice: Sluice) -> None:
+    """Where it is, how many runs can be restored, and when the next one is due."""
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Archived",
+        "message": "Run 3 is recorded.",
+        "lastTransitionTime": TIME,
+    }
+    status = {"conditions": [ready], "archive": {"runs": 3}, "nextRunTime": TIME}
+    put(server, resources.ARCHIVE, "orders", status=status)
+    code, out, _ = sluice()
+    assert code == 0
+    assert "StreamArchive team/orders: local:in/orders -> archives/in/orders" in out
+    assert "Ready True, Archived: Run 3 is recorded." in out
+    assert "3 runs  next run 2026-01-01 00:00 UTC" in out

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from localstore import ForeignClient, Standalone
 from s3gateway import Gateway, versitygw
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.objects import Objects
 from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
 from support.memory_objects import MemoryObjects
+from support.restores import Lab, Restore, bucket_store, volume
 
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 _buckets = itertools.count(1)
@@ -65,3 +67,44 @@ def new_client(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], O
 def objects(new_client: Callable[[], Objects]) -> Objects:
     """Gives a client of an empty place."""
     return new_client()
+
+
+@pytest.fixture
+def new_restore(
+    tmp_path: Path, standalone: Standalone, scope: str
+) -> Callable[[dict[str, object]], Restore]:
+    """Gives the function that makes a restore, in a scope of its own, from this kind of store."""
+    return lambda backend: Restore(
+        tmp_path, standalone.controller_uri, (scope, "restored"), backend
+    )
+
+
+@pytest.fixture
+def volume_lab(
+    tmp_path: Path, foreign: ForeignClient, new_restore: Callable[[dict[str, object]], Restore]
+) -> Iterator[Lab]:
+    """Gives a lab whose archives lie in a directory."""
+    lab = Lab(new_restore(volume(tmp_path)), foreign)
+    with lab.stores:
+        yield lab
+
+
+@pytest.fixture
+def bucket_lab(
+    tmp_path: Path,
+    foreign: ForeignClient,
+    gateway: Gateway,
+    bucket: str,
+    new_restore: Callable[[dict[str, object]], Restore],
+) -> Iterator[Lab]:
+    """Gives a lab whose archives lie in a bucket."""
+    lab = Lab(new_restore(bucket_store(tmp_path, gateway, bucket)), foreign)
+    with lab.stores:
+        yield lab
+
+
+@pytest.fixture(params=["volume", "bucket"])
+def lab(request: pytest.FixtureRequest) -> Lab:
+    """Gives a lab whose archives lie in a directory, and in a bucket."""
+    found: Lab = request.getfixturevalue(f"{request.param}_lab")
+    return found

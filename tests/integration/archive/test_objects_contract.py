@@ -131,6 +131,17 @@ def test_names_come_in_their_order(objects: Objects) -> None:
     assert list(objects.list("nothing/")) == []
 
 
+def test_folders_are_told_without_what_is_in_them(objects: Objects) -> None:
+    """Of a folder, those in it are told in order, and none that lies deeper."""
+    assert objects.folders() == ()
+    names = ["a/heads/1", "a/data/2", "b.c/x", "b/c/d/e", "it"]
+    objects.put_many((name, b"x") for name in names)
+    assert [one for one in objects.folders() if "partial" not in one] == ["a/", "b.c/", "b/"]
+    assert objects.folders("a/") == ("a/data/", "a/heads/")
+    assert objects.folders("b/") == ("b/c/",)
+    assert objects.folders("none/") == ()
+
+
 def test_a_listing_begins_behind_a_name(objects: Objects) -> None:
     """What comes after a name is listed, whether or not there is an object of that name."""
     names = [f"events/{number // 100:08x}/{number:016x}" for number in range(0, 250, 2)]

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
+from support import wrong_archives
 from support.apply import Applier
-from support.resources import COPY, EPHEMERAL, REMOVED, STORE, changed, label, text
+from support.resources import ARCHIVE, COPY, EPHEMERAL, REMOVED, STORE, changed, label, text
 from support.wrong_ephemerals import CHANGED, GOOD, WRONG, ephemeral
 from support.wrong_ephemerals import UNKNOWN as LATER_EPHEMERALS
 
@@ -97,7 +98,6 @@ COPIES: list[Row] = [
 
 LATER: list[Row] = [
     ("spec.mode", "Continuous", UNKNOWN),
-    ("spec.source.archive", {"path": "a"}, UNKNOWN),
     ("spec.source.storeRef.namespace", "other", UNKNOWN),
     ("spec.publish", "Progressive", UNKNOWN),
     ("spec.stopWhen", {"idleSeconds": 5}, UNKNOWN),
@@ -113,7 +113,6 @@ LATER: list[Row] = [
 STORES: list[Row] = [
     ("metadata.name", "a.b", "no dots"),
     ("spec", REMOVED, "Required value"),
-    ("spec.pravega", REMOVED, "exactly one backend is needed: pravega"),
     ("spec.pravega.controllerURI", REMOVED, "Required value"),
     ("spec.pravega.controllerURI", "127.0.0.1:9090", "should match"),
     ("spec.pravega.controllerURI", "tls://host:9090", "should match"),
@@ -129,8 +128,6 @@ STORES: list[Row] = [
 ]
 
 LATER_STORES: list[Row] = [
-    ("spec.s3", {"bucket": "a"}, UNKNOWN),
-    ("spec.volume", {"claimName": "a"}, UNKNOWN),
     ("spec.access.groups", ["team"], UNKNOWN),
     ("spec.kafka", {}, UNKNOWN),
     ("spec.pravega.tls", {"serverName": "a"}, UNKNOWN),
@@ -168,6 +165,33 @@ def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, sa
     with pytest.raises(InvalidSpec) as caught:
         load(text(wrong, COPY))
     assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(("like", "path", "values", "said"), wrong_archives.WRONG, ids=label)
+def test_wrong_resources_of_archives_are_refused(
+    applier: Applier, like: dict[str, Any], path: str, values: dict[str, object], said: str
+) -> None:
+    """As for a copy, for archives, stores of them and copies from them."""
+    refusal = applier.refusal(wrong_archives.made(like, values))
+    assert path in refusal
+    assert said in refusal
+
+
+@pytest.mark.parametrize("good", wrong_archives.GOOD, ids=label)
+def test_good_resources_of_archives_are_accepted(applier: Applier, good: dict[str, Any]) -> None:
+    """What the model accepts, the API server accepts as well."""
+    assert not applier.refusal(good)
+
+
+@pytest.mark.parametrize(("path", "values", "said"), wrong_archives.CHANGED_ARCHIVES, ids=label)
+def test_an_archive_stays_the_same(
+    applier: Applier, path: str, values: dict[str, object], said: str
+) -> None:
+    """What is archived where, and how, cannot be changed; the refusal says what to do instead."""
+    applier.apply(ARCHIVE)
+    refusal = applier.refusal(wrong_archives.made(ARCHIVE, values))
+    assert path.rpartition(".")[0] in refusal
+    assert said in refusal
 
 
 @pytest.mark.parametrize(("path", "values", "said"), [*WRONG, *LATER_EPHEMERALS], ids=label)

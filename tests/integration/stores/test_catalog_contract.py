@@ -193,6 +193,23 @@ def test_a_scaled_stream_has_another_tail_than_head(
         store.seal_stream(stream)
 
 
+def test_what_came_after_segments_is_known_though_it_is_truncated_away(
+    store: PravegaStore, stream: StreamName
+) -> None:
+    """From segments that took events at once to the tail, whatever the head is by now."""
+    began = store.describe(stream)
+    assert began is not None
+    store.scale(stream, [0], [keys(0, 0.2), keys(0.2, 0.5)])
+    store.scale(stream, [EPOCH + 2, EPOCH + 3], [keys(0, 0.5)])
+    whole = store.generations(stream)
+    store.truncate_stream(stream, {2 * EPOCH + 4: 0, 1: 0})
+    assert store.generations(stream) == ((*whole[2], began.head[1]),)
+    for number in range(3):
+        then = (began.head[1], *whole[number]) if number else began.head
+        assert store.generations(stream, then) == (then, *whole[number + 1 :])
+        store.seal_stream(stream)
+
+
 @pytest.mark.parametrize(
     "edges",
     [

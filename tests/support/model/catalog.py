@@ -61,13 +61,16 @@ class ModelCatalog:
 
         return self._call(f"describe {name}", act)
 
-    def generations(self, name: StreamName) -> tuple[tuple[Segment, ...], ...]:
+    def generations(
+        self, name: StreamName, since: Sequence[Segment] = ()
+    ) -> tuple[tuple[Segment, ...], ...]:
         """See Catalog."""
 
         def act() -> tuple[tuple[Segment, ...], ...]:
             if name not in self._world.streams:
                 raise StreamNotFound(str(name))
-            return tuple(self._world.streams[name].made)
+            stream = self._world.streams[name]
+            return stream.since(since) if since else tuple(stream.made)
 
         return self._call(f"generations {name}", act)
 

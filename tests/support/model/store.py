@@ -160,6 +160,10 @@ class ModelStore(ModelTransactions):
 
     # -- segments
 
+    def digests(self, name: str) -> Mapping[int, bytes]:  # noqa: ARG002 - see Segments
+        """See Segments."""
+        return {}
+
     def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
         """See Segments."""
 

@@ -54,9 +54,9 @@ class ModelStream:
     """A stream's configuration and segments.
 
     `segments` take events; `made` are all that are readable: the oldest, then what each scale event
-    made. `past` are the ids of all that there ever were.
-    made. `layout` counts scale events: what a transaction adds has one that was there before.
-    `committing` are in the order in which that was decided.
+    made. `ever` are all that there were, in the same way. `layout` counts scale events: what a
+    transaction adds has one that was there before. `committing` are in the order in which that was
+    decided.
     """
 
     config: StreamConfig
@@ -65,14 +65,31 @@ class ModelStream:
     epoch: int = 0
     layout: int = 0
     made: list[tuple[Segment, ...]] = field(default_factory=list)
-    past: set[int] = field(default_factory=set)
+    ever: list[tuple[Segment, ...]] = field(default_factory=list)
     transactions: dict[str, ModelTransaction] = field(default_factory=dict)
     committing: list[ModelTransaction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """A stream that was just made."""
         self.made = self.made or [self.segments]
-        self.past |= {segment.id for segment in self.segments}
+        self.ever = self.ever or [self.segments]
+
+    @property
+    def past(self) -> set[int]:
+        """The ids of all segments that there ever were."""
+        return {segment.id for made in self.ever for segment in made}
+
+    def add(self, made: tuple[Segment, ...]) -> None:
+        """Note what a scale event has made."""
+        self.made.append(made)
+        self.ever.append(made)
+
+    def since(self, begin: Sequence[Segment]) -> tuple[tuple[Segment, ...], ...]:
+        """What scale events have made of segments that took events all at once at some time."""
+        last = max(
+            place for place, made in enumerate(self.ever) if any(one in begin for one in made)
+        )
+        return (tuple(begin), *self.ever[last + 1 :])
 
     @property
     def readable(self) -> list[Segment]:
@@ -133,8 +150,7 @@ class World:
                 self.segments[segment_name(name, segment.id)].sealed = True
         kept = [segment for segment in stream.segments if segment.id not in sealed]
         stream.segments = tuple(sorted((*kept, *made), key=lambda segment: segment.keys.low))
-        stream.made.append(made)
-        stream.past |= {segment.id for segment in made}
+        stream.add(made)
 
     def commit(self, name: StreamName) -> None:
         """Let the store commit what is decided to be: those of the oldest layout first."""
@@ -154,9 +170,9 @@ class World:
             if layout != stream.layout:
                 for segment in (*into, *stream.segments):
                     self.segments[segment_name(name, segment.id)].sealed = True
-                stream.made.append(into)
+                stream.add(into)
                 stream.segments = self._again(name, stream.segments)
-                stream.made.append(stream.segments)
+                stream.add(stream.segments)
 
     def _again(self, name: StreamName, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """Segments of a new epoch with the numbers and keys of others."""

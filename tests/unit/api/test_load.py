@@ -21,6 +21,7 @@ def test_a_good_file_is_read() -> None:
     assert (first.spec.source.scope, first.spec.target.on_exists) == ("in", "Fail")
     assert first.spec.limits == LimitsSpec()
     store = resources.store(first, "local", side="source")
+    assert store.spec.pravega is not None
     assert store.spec.pravega.controller_uri == "tcp://127.0.0.1:9090"
 
 
@@ -28,9 +29,8 @@ def test_a_store_with_credentials_names_a_secret() -> None:
     """The secret's name is read; a manifest has no place for the password itself."""
     auth = {"basic": {"secretRef": {"name": "login"}}}
     resources = load(text(COPY, changed(STORE, "spec.pravega.auth", auth)))
-    read = resources.stores["default", "local"].spec.pravega.auth
-    assert read is not None
-    assert read.basic.secret_ref.name == "login"
+    named = resources.stores["default", "local"].spec.secret
+    assert named == "login"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
         ("spec.source.stream", "a b"),
         ("spec.source.stream", "a" * 250),
         ("spec.source.stream", None),
+        ("spec.source.storeRef", REMOVED),
         ("spec.source.storeRef", "local"),
         ("spec.source.storeRef.name", REMOVED),
         ("spec.source.storeRef.namespace", "other"),
@@ -106,7 +107,6 @@ def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("spec.pravega", REMOVED),
         ("spec.kafka", {}),
         ("spec.pravega.controllerURI", REMOVED),
         ("spec.pravega.controllerURI", "127.0.0.1:9090"),
@@ -152,7 +152,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         ("[" * 5000, "not YAML"),
         ("- 1", "document 1 is not a mapping"),
         ("just text", "document 1 is not a mapping"),
-        ("", "there is no StreamCopy"),
+        ("", "no ScopeCopy and no StreamArchive"),
         ("---\n---\n", "there is no StreamCopy"),
         ("kind: StreamCopy", "there is no StreamCopy"),
         ("apiVersion: sluice.dev/v1alpha1\nkind: StreamMove", "unknown kind 'StreamMove'"),

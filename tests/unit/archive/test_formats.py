@@ -18,6 +18,7 @@ from sluice.archive.directory import DirectoryObjects
 from sluice.archive.eventobjects import event_names
 from sluice.archive.piece import OBJECT, Piece
 from sluice.core.archive import events
+from sluice.core.archive.events import Following
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import EVENTS, Format, read_data, read_event
 from sluice.core.digest import CHUNK
@@ -185,7 +186,7 @@ def test_a_source_that_gives_other_bytes_is_refused(form: Format, length: int) -
 
 def formats_piece(end: int) -> Piece:
     """A piece of so many bytes."""
-    return Piece(epoch=0, segment=0, start=0, end=end)
+    return Piece(epoch=0, segment=0, start=0, end=end, following=Following(0))
 
 
 def test_rows_say_where_events_were(tmp_path: Path) -> None:

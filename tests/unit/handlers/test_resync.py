@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.handlers.resync import Resync
-from sluice.kube.kinds import EPHEMERAL_STREAM, SCOPE_COPY, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_STORE,
+)
 from sluice.kube.mirror import Mirror
 from sluice.kube.queue import WorkQueue
 from sluice.metrics import Metrics
@@ -70,7 +76,7 @@ def said(**conditions: str) -> Object:
     return {"metadata": {}, "status": {"conditions": found}}
 
 
-def test_copies_of_both_kinds_are_counted_by_what_they_say() -> None:
+def test_what_drivers_work_for_is_counted_by_what_it_says() -> None:
     """Each kind by itself; a state that none is in counts as well."""
     bench = Bench(0)
     done, stalled = said(Succeeded="True"), said(Succeeded="False", Stalled="True")
@@ -78,6 +84,7 @@ def test_copies_of_both_kinds_are_counted_by_what_they_say() -> None:
         {
             STREAM_COPY: [done, done, stalled],
             SCOPE_COPY: [stalled, said(Suspended="True"), {"metadata": {}}],
+            STREAM_ARCHIVE: [done],
             EPHEMERAL_STREAM: [],
             STREAM_STORE: [],
         }
@@ -96,4 +103,8 @@ def test_copies_of_both_kinds_are_counted_by_what_they_say() -> None:
         ("ScopeCopy", "Failed"): 1,
         ("ScopeCopy", "Suspended"): 1,
         ("ScopeCopy", "Active"): 1,
+        ("StreamArchive", "Succeeded"): 1,
+        ("StreamArchive", "Failed"): 0,
+        ("StreamArchive", "Suspended"): 0,
+        ("StreamArchive", "Active"): 0,
     }

@@ -170,7 +170,7 @@ def test_the_watches_write_nothing() -> None:
     handlers = registry(Bench().watches)
     selectors = [handler.selector for handler in handlers._watching.get_all_handlers()]
     watched = {str(selector.any_name) for selector in selectors if selector is not None}
-    ours = {"ephemeralstreams", "scopecopies", "streamcopies", "streamstores"}
+    ours = {"ephemeralstreams", "scopecopies", "streamarchives", "streamcopies", "streamstores"}
     assert watched == {*ours, "jobs", "pods"}
     assert not [*handlers._changing.get_all_handlers(), *handlers._spawning.get_all_handlers()]
     found = settings()

@@ -48,8 +48,8 @@ class Away:
         """As Probes.look."""
         return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
 
-    async def get(self, *_: Any) -> Store:
-        """As Connections.get."""
+    async def place(self, *_: Any) -> Store:
+        """As Connections.place."""
         raise StoreUnavailable("no connection")
 
 
@@ -59,8 +59,8 @@ class Here(Away):
     def __init__(self, store: ModelStore) -> None:
         self._store = store
 
-    async def get(self, *_: Any) -> Store:
-        """As Connections.get."""
+    async def place(self, *_: Any) -> Store:
+        """As Connections.place."""
         return self._store
 
 

@@ -33,8 +33,8 @@ class Asking:
         self.there = False
         self._probes = Probes(cast("Connections", self), threads)
 
-    async def get(self, *_: Any, **__: Any) -> Self:
-        """As Connections.get."""
+    async def place(self, *_: Any, **__: Any) -> Self:
+        """As Connections.place."""
         return self
 
     def probe(self) -> Health:

@@ -11,7 +11,7 @@ from sluice.kube import rivals
 from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.objects import STAGING_FINALIZER
-from support.resources import COPY, SCOPE, STORE, changed
+from support.resources import ARCHIVE, COPY, SCOPE, STORE, changed
 
 
 def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:
@@ -155,3 +155,13 @@ def test_a_copy_of_a_scope_reads_what_is_ephemeral_if_it_is_to(
         copy = changed(copy, "spec.streams", {"includeEphemeral": ephemeral})
     body = _body("helper", 1, **spec)
     assert rivals.readers(_mirror(copy, body), body) == expected
+
+
+def test_an_archive_reads_while_a_run_goes_on() -> None:
+    """At rest it reads nothing, also if it is held so that it can be deleted with its resource."""
+    meta = {"name": "orders", "namespace": "team", "finalizers": [STAGING_FINALIZER]}
+    archive = changed(ARCHIVE, "metadata", meta)
+    own = _body("own", 1, stream="orders")
+    assert rivals.readers(_mirror(archive), own) == ()
+    going = archive | {"status": {"conditions": [{"type": "Reconciling", "status": "True"}]}}
+    assert rivals.readers(_mirror(going), own) == ("StreamArchive team/orders",)

@@ -110,8 +110,8 @@ class Bench:
     async def _probed(self, *_: object, **__: object) -> Probed:
         return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
 
-    async def get(self, *_: object) -> Store:
-        """As Connections.get."""
+    async def place(self, *_: object) -> Store:
+        """As Connections.place."""
         return self.store
 
     async def say(self, _: Object, saying: Saying, **__: object) -> None:

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.archive.shelf import Shelf
 from sluice.config import Settings
 from sluice.core.model import StoreAddress
-from sluice.errors import SecretNotFound
+from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube import stores
+from sluice.kube.keys import Keys, login_of, read_keys
+from sluice.kube.kinds import CLAIM, CONFIG_MAP, SECRET
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
 from sluice.kube.storekeeper import _secret
-from sluice.kube.stores import Connections, _credentials, _fingerprint
+from sluice.kube.stores import Connections
 from sluice.kube.users import users
-from sluice.stores.credentials import Credentials
 from support.api_server import ApiServer
-from support.resources import COPY, STORE, changed
+from support.resources import ARCHIVE, COPY, STORE, changed
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object
@@ -27,10 +29,28 @@ def secret(**values: bytes) -> Object:
     return {"data": {key: base64.b64encode(value).decode() for key, value in values.items()}}
 
 
+LIVE = StoreAddress(uri="tcp://here:1", secret="login")  # noqa: S106 - the name of a Secret
+BUCKET = StoreAddress(
+    backend="s3",
+    uri="s3://archives",
+    secret="keys",  # noqa: S106 - the name of a Secret
+    ca="configmap.trust/ca.crt",
+)
+
+
 def test_a_secret_gives_a_login() -> None:
     """A newline at the end, as editors leave it, does not count."""
-    found = _credentials("login", secret(username=b"me\n", password="p\u00e4ss\r\n".encode()))
-    assert (found.username, found.password) == ("me", "p\u00e4ss")
+    found = login_of(LIVE, secret(username=b"me\n", password="p\u00e4ss\r\n".encode()))
+    assert found == ("me", "p\u00e4ss")
+
+
+def test_a_secret_gives_a_key_of_a_bucket() -> None:
+    """Under other names than a login has."""
+    found = login_of(BUCKET, secret(accessKeyId=b"AK", secretAccessKey=b"s3cret"))
+    assert found == ("AK", "s3cret")
+    with pytest.raises(SecretNotFound, match="no key 'accessKeyId'") as caught:
+        login_of(BUCKET, secret(username=b"me", password=b"p"))
+    assert caught.value.field == "spec.s3.credentialsSecretRef.name"
 
 
 @pytest.mark.parametrize(
@@ -48,17 +68,42 @@ def test_a_secret_gives_a_login() -> None:
 def test_a_secret_without_a_login_is_none(body: Object | None, words: str) -> None:
     """The error names the Secret and the key, never what is in it."""
     with pytest.raises(SecretNotFound, match=words) as caught:
-        _credentials("login", body)
+        login_of(LIVE, body)
     assert caught.value.field == "spec.pravega.auth.basic.secretRef.name"
 
 
-def test_a_fingerprint_tells_logins_apart() -> None:
+def test_a_fingerprint_tells_keys_apart() -> None:
     """Also where user and password share their letters, and without giving them away."""
-    logins = [Credentials("a", "bc"), Credentials("ab", "c"), Credentials("a", "bd")]
-    prints = [_fingerprint(login) for login in logins]
-    assert len(set(prints)) == 3
-    assert prints == [_fingerprint(login) for login in logins]
-    assert not any("bc" in one for one in prints)
+    keys = [
+        Keys(login=("a", "bc")),
+        Keys(login=("ab", "c")),
+        Keys(login=("a", "bd")),
+        Keys(login=("a", "bc"), ca="pem"),
+        Keys(),
+    ]
+    prints = [one.fingerprint for one in keys]
+    assert len(set(prints)) == len(keys)
+    assert prints == [one.fingerprint for one in keys]
+    assert not any("bc" in one for one in (*prints, *map(repr, keys)))
+
+
+def test_certificates_are_read_where_the_store_names_them() -> None:
+    """From a ConfigMap or a Secret; without them the store is not opened."""
+    server = ApiServer()
+    server.put(
+        SECRET, {"metadata": {"name": "keys"}, **secret(accessKeyId=b"a", secretAccessKey=b"b")}
+    )
+
+    async def read(address: StoreAddress) -> Keys:
+        return await read_keys(server.api, "default", address)
+
+    with pytest.raises(SecretNotFound, match=r"no ConfigMap 'trust' with the key 'ca\.crt'"):
+        asyncio.run(read(BUCKET))
+    server.put(CONFIG_MAP, {"metadata": {"name": "trust"}, "data": {"ca.crt": "pem"}})
+    server.put(SECRET, {"metadata": {"name": "trust"}, **secret(**{"ca.crt": b"secret pem"})})
+    assert asyncio.run(read(BUCKET)) == Keys(login=("a", "b"), ca="pem")
+    of_secret = BUCKET.model_copy(update={"ca": "trust/ca.crt"})
+    assert asyncio.run(read(of_secret)).ca == "secret pem"
 
 
 def copy(name: str, *finalizers: str, target: str = "local") -> dict[str, Any]:
@@ -123,3 +168,54 @@ def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.Monk
         await asyncio.sleep(1.2)  # what was to look for idle ones finds none
 
     asyncio.run(story())
+
+
+def test_a_volume_is_a_claim_that_is_there() -> None:
+    """Nobody but pods can look into it, so nothing else is asked."""
+    server, claim = ApiServer(), {"metadata": {"name": "archives", "namespace": "team"}}
+    volume = StoreAddress(backend="volume", uri="volume://archives/streams")
+    connections = Connections(server.api, Settings())
+
+    async def check() -> None:
+        await connections.check_claim("team", volume)
+
+    with pytest.raises(ClaimNotFound, match="no PersistentVolumeClaim 'archives'"):
+        asyncio.run(check())
+    server.put(CLAIM, claim | {"status": {"phase": "Lost"}})
+    with pytest.raises(ClaimNotFound, match="is lost"):
+        asyncio.run(check())
+    for phase in ("Bound", "Pending"):  # a claim may wait for the first pod
+        server.put(CLAIM, claim | {"status": {"phase": phase}})
+        asyncio.run(check())
+
+
+def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket is no live store; a volume is there, and cannot be looked into."""
+    monkeypatch.setattr(stores, "connect", lambda *_, **__: Connection())
+    bucket = StoreAddress(backend="s3", uri="s3://archives", endpoint="http://127.0.0.1:1")
+    volume = StoreAddress(backend="volume", uri="volume://archives")
+
+    async def story() -> None:
+        connections = Connections(ApiServer().api, Settings())
+        shelf = await connections.place("team", bucket)
+        assert isinstance(shelf, Shelf)
+        assert await connections.place("team", bucket) is shelf
+        with pytest.raises(InvalidSpec, match="holds no live streams"):
+            await connections.get("team", bucket)
+        hidden = await connections.place("team", volume)
+        assert isinstance(hidden, Shelf)
+        with pytest.raises(InvalidSpec, match="only pods that mount"):
+            hidden.archive("orders")
+        connections.close()
+
+    asyncio.run(story())
+
+
+def test_archives_use_stores_as_copies_do() -> None:
+    """On either side, and as a source of a copy."""
+    finalizers = {"finalizers": [STAGING_FINALIZER], "name": "one"}
+    archive = ARCHIVE | {"metadata": finalizers}
+    source = {"archive": {"storeRef": {"name": "archives"}, "path": "in/orders"}}
+    restore = changed(COPY, "spec.source", source) | {"metadata": finalizers}
+    assert users([archive, restore], "archives") == ["StreamArchive one", "StreamCopy one"]
+    assert users([archive], "local") == ["StreamArchive one"]

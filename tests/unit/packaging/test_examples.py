@@ -65,8 +65,15 @@ def test_examples_can_be_applied(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COPIES, ids=lambda path: path.name)
 def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
-    """Each has a copy of a stream or a scope for the command line."""
-    assert load(path.read_text()).order
+    """Each has a copy or an archive for the command line, and the stores that it names."""
+    found = load(path.read_text())
+    assert found.order or found.archives
+    for archive in found.archives:
+        assert not found.store(
+            archive, archive.spec.source.store, side="source"
+        ).spec.holds_archives
+        there = found.store(archive, archive.spec.destination.store, side="destination")
+        assert there.spec.holds_archives
 
 
 @pytest.mark.parametrize("name", ["ephemeralstream.yaml", APPLICATION])

@@ -4,7 +4,14 @@ import ast
 from collections.abc import Iterator
 
 from sluice.kube import kinds as known
-from sluice.kube.kinds import EPHEMERAL_STREAM, SCOPE_COPY, STREAM_COPY, STREAM_STORE, Kind
+from sluice.kube.kinds import (
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_STORE,
+    Kind,
+)
 from support.chart import ROOT, render, rules
 
 SOURCES = [
@@ -13,7 +20,7 @@ SOURCES = [
     for path in (ROOT / "operator" / "sluice" / folder).glob("*.py")
     if path.name != "client.py"
 ]
-OURS = [STREAM_COPY, SCOPE_COPY, STREAM_STORE, EPHEMERAL_STREAM]
+OURS = [STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE, STREAM_STORE, EPHEMERAL_STREAM]
 CALLS = {"get", "list", "create", "patch", "apply", "delete"}
 CHILDREN = {known.CONFIG_MAP, known.JOB}
 

@@ -11,7 +11,14 @@ from click.testing import CliRunner
 from sluice import cli
 from sluice.administration.drain import Drain, Policy
 from sluice.commands import uninstall
-from sluice.kube.kinds import EPHEMERAL_STREAM, SCOPE_COPY, SECRET, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    SECRET,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_STORE,
+)
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
 from support import resources
 from support.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
@@ -155,6 +162,7 @@ def test_rights_are_what_the_policy_takes(policy: str) -> None:
         (EPHEMERAL_STREAM, resources.EPHEMERAL, STREAMS_FINALIZER),
         (STREAM_COPY, resources.COPY, STAGING_FINALIZER),
         (SCOPE_COPY, resources.SCOPE, STAGING_FINALIZER),
+        (STREAM_ARCHIVE, resources.ARCHIVE, STAGING_FINALIZER),
     ):
         # Deleting needs an operator that lets go: here one has done so before.
         held = [] if policy == "delete" else [finalizer]

@@ -8,6 +8,7 @@ from sluice.core.reconcile.store import StoreDecision, StoreWorld, reconcile_sto
 from sluice.core.trouble import Trouble
 from sluice.errors import (
     AuthenticationFailed,
+    ClaimNotFound,
     InvalidSpec,
     PermissionDenied,
     SecretNotFound,
@@ -141,3 +142,20 @@ def test_a_look_that_finds_nothing_new_writes_only_when_it_was() -> None:
     assert look(HEALTHY, status=first.status).status == first.status
     again = look(HEALTHY, status=first.status, seconds=30).status
     assert again.conditions == first.status.conditions
+
+
+def test_a_place_for_archives_is_ready_as_a_store_is() -> None:
+    """A bucket tells how long it took; a volume tells nothing, since only pods look into it."""
+    bucket = look(Health(latency=0.02)).status
+    assert (bucket.latency_milliseconds, bucket.protocol_version) == (20, None)
+    volume = look(Health(), status=bucket)
+    assert said(volume) == {"Ready": "True"}
+    assert volume.status.latency_milliseconds is None
+    (ready,) = volume.status.conditions
+    assert ready.reason == "Mountable"
+
+
+def test_a_claim_may_be_applied_after_its_store() -> None:
+    """So nothing has failed yet."""
+    decision = look(ClaimNotFound("there is no PersistentVolumeClaim 'archives'"))
+    assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}

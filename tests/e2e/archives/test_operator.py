@@ -1,0 +1,189 @@
+"""Archives from their resources to what lies in a bucket or a volume, and back, by an operator.
+
+The operator is a process against a real API server; driver pods are run here (`support.node`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3gateway import Gateway, versitygw
+from sluice.archive.archive import Archive
+from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.verify import verify_archive
+from sluice.config import StoreTimeouts
+from support.node import DriverPod
+from support.office import Office, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from localcluster import Cluster
+    from localstore import ForeignClient, Standalone
+    from sluice.archive.objects import Objects
+    from support.tenant import Tenant
+
+# The first one to need the gateway compiles it.
+pytestmark = pytest.mark.timeout(1200)
+
+EVENTS, KEYS = 2000, 32
+TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
+
+
+@pytest.fixture(scope="module")
+def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
+    """Gives an S3 gateway."""
+    with announce("an S3 gateway"):
+        versitygw(lambda _: None)
+        server = Gateway()
+        server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def office(
+    kube: Cluster,
+    definitions: list[str],
+    standalone: Standalone,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Office]:
+    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
+    folder = tmp_path_factory.mktemp("sluice-test-archives")
+    with opened(kube, folder, standalone.controller_uri) as made:
+        yield made
+
+
+class Desk:
+    """A namespace whose driver pods are run here, one after the other.
+
+    Args:
+        tenant: the namespace.
+        folder: for files of pods, and claims.
+    """
+
+    def __init__(self, tenant: Tenant, folder: Path) -> None:
+        self.tenant = tenant
+        self._folder = folder
+        self._pods = 0
+        self._seen: set[str] = set()
+
+    def resource(self, kind: str, name: str, spec: dict[str, Any]) -> None:
+        """Apply a resource."""
+        body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
+        self.tenant.apply(body | {"spec": spec})
+
+    def drive(self) -> None:
+        """Run the next driver's pod to its end."""
+
+        def fresh() -> list[dict[str, Any]]:
+            found = self.tenant.list("pods", "--selector=app.kubernetes.io/component=driver")
+            return [
+                one
+                for one in found
+                if one["status"].get("phase") == "Pending"
+                and "deletionTimestamp" not in one["metadata"]
+                and one["metadata"]["name"] not in self._seen
+            ]
+
+        self.tenant.until("a driver's pod", fresh)
+        (pod,) = fresh()
+        self._seen.add(pod["metadata"]["name"])
+        self._pods += 1
+        folder = self._folder / f"pod-{self._pods}"
+        folder.mkdir()
+        driver = DriverPod(self.tenant, pod, folder, self._folder)
+        try:
+            assert driver.finish(240) == 0
+        finally:
+            driver.close()
+
+    def until_reason(self, kind: str, name: str, *reasons: str) -> dict[str, Any]:
+        """Wait until a resource says one of these, and give its status."""
+
+        def said() -> bool:
+            found = self.tenant.get(kind, name) or {}
+            conditions = found.get("status", {}).get("conditions", [])
+            return any(one["type"] == "Ready" and one["reason"] in reasons for one in conditions)
+
+        self.tenant.until(f"{kind} {name} says {reasons}", said)
+        found = self.tenant.get(kind, name)
+        assert found is not None
+        status: dict[str, Any] = found["status"]
+        return status
+
+
+@pytest.fixture
+def desk(office: Office, tmp_path: Path) -> Desk:
+    """Gives the namespace."""
+    return Desk(office.tenant, tmp_path)
+
+
+def source(scope: str) -> dict[str, Any]:
+    """The stream that is archived."""
+    return {"storeRef": {"name": "store"}, "scope": scope, "stream": "orders"}
+
+
+def restore(desk: Desk, store: str, scope: str, run: int) -> None:
+    """Restore a run to a stream named after it."""
+    archive = {"storeRef": {"name": store}, "path": "demo/orders", "run": run}
+    target = {"storeRef": {"name": "store"}, "scope": scope, "stream": f"restored-{run}"}
+    name = f"{scope}-{run}"
+    desk.resource("StreamCopy", name, {"source": {"archive": archive}, "target": target})
+    desk.drive()
+    desk.until_reason("scopy", name, "Copied")
+
+
+def assert_whole(objects: Objects, runs: int) -> None:
+    """The archive holds so many runs, and is as it was recorded."""
+    archive = Archive(objects)
+    head = archive.head()
+    assert head is not None
+    assert len(head.runs) == runs
+    assert verify_archive(archive).problems == []
+
+
+def test_a_stream_goes_to_a_bucket_and_back(
+    desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str
+) -> None:
+    """Each run can be restored; the archive goes with its resource where that is wanted."""
+    bucket = gateway.make_bucket("operator")
+    keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
+    desk.tenant.apply(secret | {"stringData": keys})
+    s3 = {
+        "bucket": bucket,
+        "endpoint": gateway.endpoint,
+        "credentialsSecretRef": {"name": "keys"},
+    }
+    desk.resource("StreamStore", "bucket", {"s3": s3})
+    status = desk.until_reason("sst", "bucket", "Reachable")
+    assert "latencyMilliseconds" in status
+    foreign.create(scope, "orders", segments=2)
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
+    destination = {"storeRef": {"name": "bucket"}, "path": "demo/orders"}
+    spec = {"source": source(scope), "destination": destination, "onDelete": "Delete"}
+    desk.resource("StreamArchive", "orders", spec)
+    desk.drive()
+    status = desk.until_reason("sarc", "orders", "Archived")
+    assert status["archive"]["runs"] == 1
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS, first=EVENTS)
+    desk.tenant.run("annotate", "sarc", "orders", "sluice.dev/requestedAt=again", "--overwrite")
+    desk.drive()
+    desk.tenant.until(
+        "the second run is told of",
+        lambda: (desk.tenant.get("sarc", "orders") or {})["status"]["archive"]["runs"] == 2,
+    )
+    place = Bucket(name=bucket, prefix="demo/orders", endpoint=gateway.endpoint)
+    credentials = S3Keys(access=gateway.access, secret=gateway.secret)
+    objects = S3Objects(place, keys=credentials, timeouts=TIMEOUTS)
+    assert_whole(objects, 2)
+    for run in (1, 2):
+        restore(desk, "bucket", scope, run)
+        assert foreign.read(scope, f"restored-{run}").events == run * EVENTS
+    desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
+    assert list(objects.list()) == []

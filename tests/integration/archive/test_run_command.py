@@ -1,0 +1,150 @@
+"""`sluice run` with a StreamArchive: a process that is killed, and goes on."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.archive.archive import Archive
+from sluice.archive.directory import DirectoryObjects
+from sluice.core.archive.names import Format
+from sluice.core.model import StoreAddress, StreamName
+from sluice.pipelines.program import Stores
+from support.archive_files import ArchiveFile, call
+from support.archive_runs import held_by, last_run
+from support.inline import SETTINGS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from sluice.core.archive.head import RunEntry
+
+EVENTS = 6000
+
+
+@pytest.fixture
+def file(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> ArchiveFile:
+    """Gives the file with an archive of a stream of four segments."""
+    found = ArchiveFile(tmp_path, standalone.controller_uri, (scope, "source"))
+    foreign.create(*found.source, segments=4)
+    foreign.write(*found.source, events=EVENTS, keys=64)
+    return found
+
+
+def assert_whole(file: ArchiveFile, standalone: Standalone, run: int) -> None:
+    """The archive is as it was recorded, and holds what the stream does."""
+    objects = DirectoryObjects(file.place)
+    manifest = last_run(objects)
+    assert manifest.run == run
+    held = held_by(objects, manifest)
+    name = StreamName(scope=file.source[0], stream=file.source[1])
+    with Stores(SETTINGS) as stores:
+        store = stores[StoreAddress(uri=standalone.controller_uri)]
+        for segment in manifest.segments:
+            full = store.segment_name(name, segment.id)
+            (info,) = store.infos([full])
+            assert info is not None
+            data = b"".join(bytes(one.data) for one in store.read(full, info.start, info.length))
+            assert held[segment.id] == data
+    assert not [one.name for one in objects.list() if one.name.startswith(("work/", "leases/"))]
+
+
+def test_each_run_of_the_command_adds_what_is_new(
+    file: ArchiveFile, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """`plan` says what it will be and makes nothing."""
+    planned = file.run("plan", "--output", "json").json[0]
+    assert (planned["kind"], planned["recorded"]) == ("StreamArchive", False)
+    assert planned["plan"]["archive"]["run"] == 1
+    assert not file.place.exists()
+    ended = file.run("run", "--output", "json")
+    assert ended.code == 0, ended.err
+    assert (ended.json[0]["outcome"], ended.json[0]["events"]) == ("Archived", EVENTS)
+    assert_whole(file, standalone, 1)
+    foreign.write(*file.source, events=100, keys=64, first=EVENTS)
+    ended = file.run("run", "--output", "json")
+    assert (ended.json[0]["run"], ended.json[0]["events"]) == (2, EVENTS + 100)
+    assert_whole(file, standalone, 2)
+    assert file.run("abort").code == 0
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(Format.SEGMENTS, marks=pytest.mark.exhaustive),
+        pytest.param(Format.PARQUET, marks=pytest.mark.exhaustive),
+        Format.EVENT_OBJECTS,
+    ],
+)
+def test_a_command_that_is_killed_goes_on(
+    file: ArchiveFile, standalone: Standalone, form: Format
+) -> None:
+    """Whenever it is killed; the archive is then what it would have been."""
+    file.spec = {"format": form.value, "limits": {"bytesPerSecond": "400Ki"}}
+    chance = random.Random(form.value)  # noqa: S311 - no secrets
+    for _ in range(3):
+        with file.running("run") as process:
+            time.sleep(1.5 + 1.5 * chance.random())
+            process.kill()
+    file.spec = {"format": form.value}
+    ended = file.run("run", "--output", "json")
+    assert ended.code == 0, ended.err
+    assert ended.json[0]["events"] == EVENTS
+    assert_whole(file, standalone, ended.json[0]["run"])
+
+
+def test_old_runs_are_let_go_by_the_command_and_by_each_run(
+    file: ArchiveFile, standalone: Standalone
+) -> None:
+    """A dry run only tells; the spec's retention lets go once another run is recorded."""
+    for _ in range(3):
+        assert file.run("run").code == 0
+    place = str(file.place)
+    told = call("archive", "retain", place, "--keep-last", "1", "--dry-run", "-o", "json")
+    assert (told.json["letGo"], told.json["objects"]) == ([1, 2], 0)
+    assert [one.run for one in _runs(file)] == [1, 2, 3]
+    done = call("archive", "retain", place, "--keep-within", "1h", "-o", "json")
+    assert done.json["letGo"] == []
+    file.spec = {"retention": {"keepLast": 2}}
+    assert file.run("run").code == 0
+    assert [one.run for one in _runs(file)] == [3, 4]
+    assert_whole(file, standalone, 4)
+
+
+def _runs(file: ArchiveFile) -> tuple[RunEntry, ...]:
+    head = Archive(DirectoryObjects(file.place)).head()
+    assert head is not None
+    return head.runs
+
+
+@pytest.mark.parametrize(
+    "form", [Format.SEGMENTS, pytest.param(Format.PARQUET, marks=pytest.mark.exhaustive)]
+)
+def test_long_runs_are_made_by_tasks(
+    file: ArchiveFile, standalone: Standalone, foreign: ForeignClient, form: Format
+) -> None:
+    """Segments side by side; killed with its tasks at work, the run is gone on with."""
+    foreign.write(*file.source, events=40_000, size=1000, keys=64, first=EVENTS)
+    file.spec = {"format": form.value, "limits": {"bytesPerSecond": "8Mi"}}
+    with file.running("run") as process:
+        wait_for_notes(file)
+        time.sleep(2)
+        process.kill()
+    assert Archive(DirectoryObjects(file.place)).head() is None
+    file.spec = {"format": form.value}
+    ended = file.run("run", "--output", "json")
+    assert ended.code == 0, ended.err
+    assert (ended.json[0]["run"], ended.json[0]["events"]) == (1, EVENTS + 40_000)
+    assert_whole(file, standalone, 1)
+
+
+def wait_for_notes(file: ArchiveFile) -> None:
+    """Wait until a run is begun."""
+    end = time.monotonic() + 60
+    while not (file.place / "work").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,0 +1,48 @@
+"""Archives of streams of a real store, with the slices in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core.archive.request import ArchiveRequest
+from sluice.engine.archiving.planning import resolve_archive
+from sluice.engine.archiving.run import ArchiveRunner
+from sluice.engine.executor import InlineExecutor
+
+if TYPE_CHECKING:
+    from sluice.archive.shelf import Shelf
+    from sluice.core.archive.names import Format
+    from sluice.core.model import StreamName
+    from sluice.core.plan import OnTruncation
+    from sluice.stores.base import Store
+
+
+def archive_stream(
+    shelf: Shelf,
+    path: str,
+    form: Format,
+    store: Store,
+    stream: StreamName,
+    *,
+    on_truncation: OnTruncation = "Fail",
+) -> None:
+    """Record a run of what a stream holds now, which adds to the run before."""
+    request = ArchiveRequest(
+        archive_id="cd" * 16,
+        source=stream,
+        store="tcp://it:9090",
+        path=path,
+        format=form,
+        on_truncation=on_truncation,
+    )
+    plan = resolve_archive(request, store, shelf.archive(path)).plan
+    assert plan is not None
+    runner = ArchiveRunner(
+        plan,
+        sources=[store],
+        shelf=shelf,
+        executor=InlineExecutor([store], shelf),
+        patience=5,
+    )
+    (report,) = runner.run()
+    assert report.error is None, report.error

@@ -1,0 +1,150 @@
+import pytest
+
+from sluice.archive.shelf import Shelf
+from sluice.archive.source import CREATION_TIME, EVENT_COUNT
+from sluice.core.archive.names import Format
+from sluice.core.groups import GroupName
+from sluice.core.model import ArchivedRun, StreamConfig, StreamName
+from sluice.errors import (
+    ArchiveNotFound,
+    InvalidSpec,
+    NoSuchSegment,
+    ReaderGroupNotFound,
+    ScopeNotFound,
+    StoreRejected,
+    StreamNotFound,
+)
+from support.archives import START, STREAM, Source, take
+from support.memory_objects import MemoryObjects
+
+
+def place(names: list[str]) -> Shelf:
+    """A place with objects of these names."""
+    objects = MemoryObjects()
+    objects.put_many((name, b"") for name in names)
+    return Shelf("s3://bucket", lambda _: objects)
+
+
+def test_archives_are_found_by_their_heads() -> None:
+    """In any folder but an archive's own; what has no head is none."""
+    shelf = place(
+        [
+            "b/heads/1",
+            "b/data/0/heads/1",
+            "a/x/heads/1",
+            "a/y/data/1",
+            "a.b/heads/1",
+            "heads-not/1",
+            "loose",
+        ]
+    )
+    assert list(shelf.paths()) == ["a.b", "a/x", "b"]
+    assert list(shelf.paths("a")) == ["a/x"]
+    assert list(shelf.paths("a/x")) == ["a/x"]
+    assert list(shelf.paths("none")) == []
+    assert list(place(["heads/1", "data/2", "x/heads/1"]).paths()) == ["", "x"]
+
+
+def test_a_path_that_no_archive_can_have_is_refused() -> None:
+    """The error names the field that the path came from."""
+    with pytest.raises(InvalidSpec) as caught:
+        place([]).archive("a/../b", field="spec.source.archive.path")
+    assert caught.value.field == "spec.source.archive.path"
+
+
+def run_of(source: Source) -> tuple[Shelf, ArchivedRun]:
+    """A place with an archive of a stream, and its run."""
+    objects = MemoryObjects()
+    shelf = Shelf("s3://bucket", lambda _: objects)
+    head = take(shelf.archive("a"), Format.SEGMENTS, source, config=StreamConfig(tags=("it=1",)))
+    return shelf, ArchivedRun(path="a", run=1, sha256=head.runs[0].sha256)
+
+
+def test_a_run_is_read_as_a_store_with_one_stream() -> None:
+    """It has the stream's configuration, segments, scale events, offsets and bytes."""
+    source = Source()
+    source.write([10, 20])
+    source.split()
+    source.write([30])
+    shelf, pinned = run_of(source)
+    store = shelf.run(pinned)
+    stream = store.describe(STREAM)
+    assert stream is not None
+    first, *made = source.segments
+    assert [one.id for one in stream.head] == [first.id]
+    assert [one.id for one in stream.tail] == [one.id for one in made]
+    assert stream.config == store.configuration(STREAM) == StreamConfig(tags=("it=1",))
+    assert [[one.id for one in group] for group in store.generations(STREAM)] == [
+        [first.id],
+        [one.id for one in made],
+    ]
+    assert store.had(STREAM, first.id)
+    assert not store.had(STREAM, 77)
+    assert store.is_original(first.id)
+    assert not store.is_original(made[0].id)
+    names = [store.segment_name(STREAM, one.id) for one in source.segments]
+    infos = store.infos([*names, "other"])
+    assert [one and (one.start, one.length, one.sealed) for one in infos] == [
+        (0, len(first.data), True),
+        *((0, len(one.data), False) for one in made),
+        None,
+    ]
+    assert store.attributes([(names[0], EVENT_COUNT), (names[0], CREATION_TIME)]) == [2, START]
+    assert store.attributes([("other", EVENT_COUNT)]) == [None]
+    for name, one in zip(names, source.segments, strict=True):
+        for start in (0, 5, len(one.data)):
+            blocks = list(store.read(name, start, len(one.data)))
+            assert b"".join(bytes(block.data) for block in blocks) == one.data[start:]
+            assert [block.offset for block in blocks][:1] in ([], [start])
+    assert store.list_scopes() == [STREAM.scope]
+    assert store.list_streams(STREAM.scope) == [STREAM.stream]
+    assert store.list_streams(STREAM.scope, "it=2") == []
+    assert store.list_key_value_tables(STREAM.scope) == []
+    assert store.probe().latency >= 0
+
+
+def test_what_a_run_has_not_is_told_apart() -> None:
+    """Other streams, scopes, segments and reader groups are not there."""
+    shelf, pinned = run_of(Source())
+    store = shelf.run(pinned)
+    other = StreamName(scope="x", stream="y")
+    assert store.describe(other) is None
+    assert store.configuration(other) is None
+    assert not store.had(other, 0)
+    group = GroupName("x", "g")
+    assert store.reader_group(group) is None
+    for error, call in (
+        (StreamNotFound, lambda: store.generations(other)),
+        (ScopeNotFound, lambda: store.list_streams("x")),
+        (ScopeNotFound, lambda: store.list_key_value_tables("x")),
+        (NoSuchSegment, lambda: list(store.read("other", 0, 1))),
+        (ReaderGroupNotFound, lambda: store.group_state(group)),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_a_run_is_only_read() -> None:
+    """Whoever would change a stream in an archive is told that none is."""
+    shelf, pinned = run_of(Source())
+    store = shelf.run(pinned)
+    for call in (
+        lambda: store.create_stream(STREAM, StreamConfig()),
+        lambda: store.delete_stream(STREAM),
+        lambda: store.create("x"),
+        lambda: store.append_at("x", 0, b""),
+        lambda: store.following([0], []),
+    ):
+        with pytest.raises(StoreRejected, match="only read"):
+            call()
+
+
+def test_a_run_is_that_of_its_sha256_and_no_other() -> None:
+    """A plan that names a manifest that is not there, or is another one, reads nothing."""
+    shelf, pinned = run_of(Source())
+    for wrong in (
+        pinned.model_copy(update={"sha256": "0" * 64}),
+        pinned.model_copy(update={"run": 2}),
+    ):
+        with pytest.raises(ArchiveNotFound, match="was let go"):
+            shelf.run(wrong).describe(STREAM)

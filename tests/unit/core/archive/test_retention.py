@@ -1,0 +1,78 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.core.archive.head import RunEntry
+from sluice.core.archive.names import RunName
+from sluice.core.archive.retention import Retention, let_go
+
+DAY = 86_400_000
+NOW = 100 * DAY
+
+
+def runs(*ages: float, unverified: tuple[int, ...] = ()) -> list[RunEntry]:
+    """Runs that ended so many days ago, numbered from 1."""
+    return [
+        RunEntry(
+            run=number,
+            name=str(RunName(number, "0" * 64)),
+            size=1,
+            sha256="0" * 64,
+            time=NOW - round(age * DAY),
+            bytes=1,
+            verified=number not in unverified,
+        )
+        for number, age in enumerate(ages, start=1)
+    ]
+
+
+def test_the_last_runs_are_kept() -> None:
+    """As many as are asked for; all where there are no more."""
+    there = runs(5, 4, 3, 2, 1)
+    assert let_go(there, Retention(keep_last=2), now=NOW) == [1, 2, 3]
+    assert let_go(there, Retention(keep_last=9), now=NOW) == []
+
+
+def test_young_runs_are_kept() -> None:
+    """Those that end within the time, and the last one whatever its age."""
+    there = runs(5, 4, 3, 2, 1)
+    assert let_go(there, Retention(keep_seconds=3 * 86_400), now=NOW) == [1, 2]
+    assert let_go(there, Retention(keep_seconds=3600), now=NOW) == [1, 2, 3, 4]
+
+
+def test_what_any_rule_keeps_is_kept() -> None:
+    """Of two rules the one that keeps more; without one, all is kept."""
+    there = runs(5, 4, 3, 2, 1)
+    both = Retention(keep_last=1, keep_seconds=2 * 86_400)
+    assert let_go(there, both, now=NOW) == [1, 2, 3]
+    assert let_go(there, Retention(), now=NOW) == []
+
+
+def test_the_newest_verified_run_is_kept() -> None:
+    """Though later ones are there, which nobody has read back."""
+    there = runs(5, 4, 3, 2, unverified=(3, 4))
+    assert let_go(there, Retention(keep_last=1), now=NOW) == [1, 3]
+
+
+def test_a_run_that_is_read_is_kept() -> None:
+    """As long as somebody restores it."""
+    assert let_go(runs(5, 4, 3), Retention(keep_last=1), now=NOW, read={1}) == [2]
+
+
+@given(
+    st.lists(st.floats(0, 50), max_size=12),
+    st.sets(st.integers(1, 12)),
+    st.builds(
+        Retention,
+        keep_last=st.none() | st.integers(1, 5),
+        keep_seconds=st.none() | st.integers(1, 50 * 86_400),
+    ),
+)
+def test_the_last_one_and_a_verified_one_always_stay(
+    ages: list[float], unverified: set[int], retention: Retention
+) -> None:
+    """Whatever the rules are: what the next run adds to, and what can be relied on."""
+    there = runs(*sorted(ages, reverse=True), unverified=tuple(unverified))
+    kept = [one for one in there if one.run not in let_go(there, retention, now=NOW)]
+    assert kept[-1:] == there[-1:]
+    verified = [one for one in there if one.verified]
+    assert [one for one in kept if one.verified][-1:] == verified[-1:]

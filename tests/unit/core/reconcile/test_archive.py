@@ -1,0 +1,313 @@
+"""A StreamArchive: which run is made, and when."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from sluice.core.archive.recorded import LostBytes
+from sluice.core.reconcile.archive import after_failure, reconcile_archive
+from sluice.core.reconcile.archive_seen import FIRST
+from sluice.core.reconcile.copy import questions
+from sluice.core.reconcile.world import (
+    Abandon,
+    AddFinalizer,
+    DeleteJob,
+    DropPlan,
+    Erase,
+    HoldStores,
+    JobPhase,
+    Orphan,
+    Planned,
+    Question,
+    RemoveFinalizer,
+    StartJob,
+    WriteControls,
+    WritePlan,
+)
+from sluice.errors import DriverLost, StoreBusy, StoreUnavailable, TooManyEvents
+from support.archives_seen import (
+    EVERY_HOUR,
+    PLAN,
+    PLANNED,
+    after,
+    archive,
+    begun,
+    done,
+    ended,
+    plan,
+    plan_seen,
+    recorded,
+    seen_at,
+    status,
+)
+from support.copies import (
+    DONE,
+    NOW,
+    STALLED,
+    WORKING,
+    job,
+    later,
+    message,
+    reading,
+    reason,
+    said,
+    trouble,
+    world,
+)
+
+HOUR = NOW.replace(hour=4, minute=0, second=0)
+"""When the first run is due by EVERY_HOUR: NOW is four minutes past three."""
+
+
+def test_without_a_schedule_one_run_is_made() -> None:
+    """It is planned, and its driver starts, as of a copy."""
+    seen = archive()
+    assert seen.run_key == FIRST
+    assert questions(seen, world()) == {Question.STATE}
+    decision = reconcile_archive(seen, world(answer=PLANNED))
+    assert decision.actions == (
+        AddFinalizer(),
+        HoldStores(),
+        WritePlan(PLAN),
+        WriteControls(),
+        StartJob(1, PLAN),
+    )
+    assert (said(decision), reason(decision)) == (WORKING, "Starting")
+    assert message(decision) == "The driver starts; 1.0 kB to archive."
+    found = status(decision)
+    assert (found.run_key, found.run, found.source) == (FIRST, 1, "in/orders")
+    assert (found.start_cut, found.end_cut) == ("0=0", "0=1000")
+
+
+def test_a_run_that_goes_on_is_told_of() -> None:
+    """How far it is, as the archive says."""
+    around = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    decision = reconcile_archive(begun(), around)
+    assert reason(decision) == "Archiving"
+    assert message(decision) == "400 B of 1.0 kB are written."
+    every = replace(around, reading=reading(1000))
+    assert reason(reconcile_archive(begun(), every)) == "Verifying"
+
+
+def test_a_run_that_is_recorded_can_be_restored() -> None:
+    """The status says which runs there are; nothing of the resource is held any more."""
+    decision = reconcile_archive(begun(), ended(answer=recorded(3, runs=2)))
+    assert (said(decision), reason(decision)) == (DONE, "Archived")
+    assert message(decision) == "Run 3 is recorded: 1.0 kB are new. 2 runs can be restored."
+    found = status(decision)
+    assert found.archive is not None
+    assert [one.run for one in found.archive.last_runs] == [3, 2]
+    assert (found.archive.runs, found.archive.bytes, found.archive.sha256) == (2, 3000, "e" * 64)
+    assert (found.last_run_time, found.run) == (NOW, 3)
+    assert [entry.outcome for entry in found.history] == ["Succeeded"]
+
+
+def test_what_was_lost_is_said() -> None:
+    """With onTruncation: Record."""
+    gap = LostBytes(segment=0, begin=10, end=110)
+    decision = reconcile_archive(begun(), ended(answer=recorded(gaps=(gap,), lost=100)))
+    assert reason(decision) == "ArchivedWithGaps"
+    assert "The source had lost 100 B before." in message(decision)
+    assert status(decision).gaps is not None
+
+
+def test_an_archive_that_is_done_asks_nothing() -> None:
+    """And gives up what it held, so its store may go."""
+    assert reconcile_archive(begun(), ended()).actions == (Abandon(), RemoveFinalizer())
+    seen = done()
+    assert seen.done
+    assert questions(seen, world()) == set()
+    decision = reconcile_archive(seen, world())
+    assert said(decision) == DONE
+    assert (decision.actions, decision.again) == ((), None)
+
+
+# -- another run
+
+
+def test_a_wish_makes_another_run() -> None:
+    """Under a key of its own, planned anew; the runs of before stay told of."""
+    seen = replace(done(), requested_at="today")
+    assert seen.run_key is not None
+    assert seen.run_key.startswith("requested:")
+    second = Planned(plan=plan(500, run=2))
+    decision = reconcile_archive(seen, world(answer=second, plan=plan_seen()))
+    assert DropPlan() in decision.actions
+    assert StartJob(2, second.plan) in decision.actions
+    found = status(decision)
+    assert (found.run_key, found.run) == (seen.run_key, 2)
+    assert found.last_handled_requested_at == "today"
+    assert found.archive is not None
+
+
+def test_a_wish_while_a_run_goes_on_is_heard_after_it() -> None:
+    """What was written since its bounds were taken would not be in that one."""
+    seen = replace(begun(), requested_at="today")
+    running = reconcile_archive(seen, world(jobs=(job(),), plan=plan_seen(), reading=reading(1)))
+    assert status(running).last_handled_requested_at is None
+    over = after(seen, reconcile_archive(after(seen, running), ended()))
+    assert not over.done
+    assert over.run_key is not None
+    assert over.run_key.startswith("requested:")
+
+
+def test_a_wish_tries_a_failed_run_at_once() -> None:
+    """It is the same run: what it has put stays."""
+    failed = world(jobs=(job(phase=JobPhase.FAILED, trouble=trouble(DriverLost("lost"))),))
+    seen = begun()
+    waiting = after(seen, reconcile_archive(seen, replace(failed, plan=plan_seen())))
+    assert waiting.status.retry_time is not None
+    asked = replace(waiting, requested_at="now")
+    assert asked.run_key == FIRST
+    decision = reconcile_archive(asked, world(answer=replace(PLANNED, recorded=True)))
+    assert StartJob(2, PLAN) in decision.actions
+
+
+# -- schedules
+
+
+def test_a_schedule_waits_for_its_first_time() -> None:
+    """Nothing is asked before; the archive is as it is wanted."""
+    seen = archive(schedule=EVERY_HOUR)
+    assert questions(seen, world()) == set()
+    decision = reconcile_archive(seen, world())
+    assert (said(decision), reason(decision)) == ({"Ready": "True"}, "Scheduled")
+    assert message(decision) == "The first run is due at 2026-01-02T04:00:00Z."
+    assert decision.again == (HOUR - NOW).total_seconds()
+    assert status(decision).next_run_time == HOUR
+    assert not decision.actions
+
+
+def test_a_run_begins_when_it_is_due() -> None:
+    """Under the key of its time, which is remembered."""
+    seen = archive(schedule=EVERY_HOUR, at=HOUR)
+    assert seen.run_key == "scheduled:2026-01-02T04:00:00Z"
+    decision = reconcile_archive(seen, world(now=HOUR, answer=PLANNED))
+    assert StartJob(1, PLAN) in decision.actions
+    found = status(decision)
+    assert (found.scheduled_time, found.run_key) == (HOUR, seen.run_key)
+    assert found.next_run_time == HOUR + timedelta(hours=1)
+
+
+def test_a_time_is_heeded_once() -> None:
+    """Between two times the archive is done."""
+    seen = archive(schedule=EVERY_HOUR, at=HOUR)
+    seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=HOUR)
+    seen = after(seen, reconcile_archive(seen, ended(now=HOUR)), at=HOUR + timedelta(minutes=1))
+    assert seen.done
+    decision = reconcile_archive(seen, world(now=HOUR + timedelta(minutes=1)))
+    assert decision.again == 59 * 60
+    assert said(decision) == DONE
+    following = seen_at(seen, HOUR + timedelta(hours=1))
+    assert not following.done
+    assert following.run_key == "scheduled:2026-01-02T05:00:00Z"
+
+
+def test_runs_do_not_overlap() -> None:
+    """While one goes on the next one waits; then it begins, once however many were due."""
+    late = HOUR + timedelta(hours=3, minutes=5)
+    seen = archive(schedule=EVERY_HOUR, at=HOUR)
+    seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=late)
+    assert seen.run_key == "scheduled:2026-01-02T04:00:00Z"
+    around = world(now=late, jobs=(job(),), plan=plan_seen(), reading=reading(10))
+    assert reason(reconcile_archive(seen, around)) == "Archiving"
+    seen = after(seen, reconcile_archive(seen, ended(now=late)), at=late)
+    assert seen.run_key == "scheduled:2026-01-02T07:00:00Z"
+
+
+def test_a_run_that_failed_for_good_is_followed_by_the_next() -> None:
+    """Which begins anew, with all its attempts."""
+    seen = begun(schedule=None, backoffLimit=0)
+    lost = job(phase=JobPhase.FAILED, trouble=trouble(DriverLost("lost")))
+    decision = reconcile_archive(seen, world(jobs=(lost,), plan=plan_seen()))
+    assert said(decision) == STALLED
+    failed = after(seen, decision)
+    assert failed.gave_up
+    scheduled = replace(failed, spec=archive(schedule=EVERY_HOUR).spec)
+    scheduled = seen_at(scheduled, HOUR)
+    assert scheduled.run_key == "scheduled:2026-01-02T04:00:00Z"
+    again = reconcile_archive(scheduled, world(now=HOUR, answer=PLANNED))
+    assert StartJob(2, PLAN) in again.actions
+    assert status(again).failures == 0
+
+
+def test_what_only_a_person_can_mend_stalls_the_archive() -> None:
+    """It says what, and looks again now and then."""
+    error = TooManyEvents("in/orders has 2000000 events", field="spec.maxEvents")
+    decision = reconcile_archive(archive(), world(trouble=trouble(error)))
+    assert (said(decision), reason(decision)) == (STALLED, "TooManyEvents")
+    assert decision.again is not None
+
+
+def test_a_suspended_schedule_begins_nothing() -> None:
+    """And says so, beside what is said of the last run."""
+    seen = archive(schedule=EVERY_HOUR, suspend=True, at=HOUR)
+    assert (seen.due, seen.run_key) == (None, None)
+    decision = reconcile_archive(seen, world(now=HOUR))
+    assert said(decision) == {"Ready": "True", "Suspended": "True"}
+    assert message(decision) == "There was no run yet."
+    assert (decision.again, status(decision).next_run_time) == (None, None)
+    again = reconcile_archive(after(seen, decision), world(now=HOUR))
+    assert said(again) == said(decision)
+    resumed = replace(after(seen, decision), spec=archive(schedule=EVERY_HOUR).spec)
+    assert said(reconcile_archive(seen_at(resumed, NOW), world())) == {"Ready": "True"}
+
+
+def test_a_run_that_is_suspended_stops() -> None:
+    """What it has put stays, and it goes on from there."""
+    seen = begun(suspend=True)
+    decision = reconcile_archive(seen, world(jobs=(job(),), plan=plan_seen()))
+    assert DeleteJob(job().name) in decision.actions
+    assert message(decision) == "The driver is being stopped; what is written stays."
+
+
+def test_a_look_comes_no_later_than_the_next_run() -> None:
+    """However long a failure asks to wait."""
+    at = HOUR - timedelta(seconds=3)
+    seen = begun(schedule=EVERY_HOUR, at=HOUR)
+    lost = job(phase=JobPhase.FAILED, trouble=trouble(StoreUnavailable("away")))
+    decision = reconcile_archive(seen_at(seen, at), world(now=at, jobs=(lost,), plan=plan_seen()))
+    assert decision.again is not None
+    assert decision.again <= 3
+
+
+# -- its end
+
+
+def test_a_deleted_archive_stays_in_its_store() -> None:
+    """Only what a run has noted goes, once its driver is gone."""
+    seen = replace(begun(), deleted=1.0)
+    stopping = reconcile_archive(seen, world(jobs=(job(),)))
+    assert stopping.actions == (DeleteJob(job().name),)
+    gone = reconcile_archive(seen, world())
+    assert gone.actions == (Abandon(), RemoveFinalizer())
+
+
+def test_an_archive_is_deleted_where_that_is_wanted() -> None:
+    """The resource is held until it is, also while no run goes on."""
+    seen = done(onDelete="Delete")
+    assert reconcile_archive(seen, world()).actions == ()
+    leaving = replace(seen, deleted=1.0)
+    decision = reconcile_archive(leaving, world())
+    assert decision.actions == (Abandon(), Erase(), RemoveFinalizer())
+    busy = after_failure(leaving, world(), trouble(StoreBusy("more objects are left")))
+    assert (reason(busy), busy.actions) == ("StoreBusy", ())
+    assert busy.again is not None
+    assert "cannot be deleted yet" in message(busy)
+
+
+def test_an_archive_that_nobody_can_delete_is_let_go_loudly() -> None:
+    """If somebody insists."""
+    leaving = replace(done(onDelete="Delete"), deleted=1.0, force_orphan=True)
+    found = reconcile_archive(leaving, world()).actions
+    assert [type(action) for action in found] == [Orphan, RemoveFinalizer]
+
+
+@pytest.mark.parametrize("seconds", [0, 90])
+def test_a_lost_status_makes_no_run_twice(seconds: float) -> None:
+    """The archive knows under which key a run was recorded."""
+    seen = archive(finalizer=True, at=later(seconds))
+    decision = reconcile_archive(seen, world(now=later(seconds), answer=recorded()))
+    assert said(decision) == DONE
+    assert decision.actions == (Abandon(), RemoveFinalizer())

@@ -1,0 +1,144 @@
+"""Runs that are let go, and what is swept of them."""
+
+import pytest
+
+from sluice.archive.archive import Archive
+from sluice.archive.leases import holding
+from sluice.archive.sweep import sweep
+from sluice.archive.verify import verify_archive
+from sluice.core.archive.names import Format
+from sluice.core.archive.retention import Retention
+from sluice.engine.archiving.retain import retain
+from support.archive_runs import REQUEST, archive_once, held_by, last_run
+from support.gated_objects import GatedObjects
+from support.memory_objects import MemoryObjects
+from support.model import Fate, ModelStore, World, segment_name
+from support.plans import SOURCE
+from support.sources import events_of, put_source
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+class Place:
+    """An archive whose clock stands still, of a stream of one segment."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+        self.objects = MemoryObjects(lambda: self.time)
+        self.archive = Archive(self.objects)
+        self.world = World()
+        put_source(self.world, [30] * 4)
+
+    def take(self, form: Format = Format.SEGMENTS) -> None:
+        """Make a run a day after the one before."""
+        self.time += DAY
+        there = self.world.segments[segment_name(SOURCE, 0)]
+        there.data += events_of([30, 50], seed=round(self.time))
+        request = REQUEST.model_copy(update={"format": form})
+        store = ModelStore(self.world)
+        assert archive_once(store, self.objects, request, now=lambda: self.time).error is None
+
+    def runs(self) -> tuple[int, ...]:
+        """The runs that there are, all of which are whole."""
+        found = verify_archive(self.archive)
+        assert found.problems == []
+        return found.runs
+
+
+@pytest.fixture
+def place() -> Place:
+    """Gives an archive with four runs."""
+    made = Place()
+    for _ in range(4):
+        made.take()
+    return made
+
+
+def test_runs_are_let_go_and_swept(place: Place) -> None:
+    """What only they had goes once it is older than the grace time; what others list stays."""
+    rule = Retention(keep_last=1)
+    assert retain(place.archive, rule, dry=True, now=lambda: place.time).let_go == (1, 2, 3)
+    assert place.runs() == (1, 2, 3, 4)
+    before = set(place.objects.held)
+    done = retain(place.archive, rule, now=lambda: place.time)
+    assert done.let_go == (1, 2, 3)
+    assert done.swept is not None
+    assert done.swept.runs == {1, 2}  # the third is too young
+    assert place.runs() == (4,)
+    assert not any(name.startswith("data/") for name in before - set(place.objects.held))
+    place.time += 2 * DAY
+    done = retain(place.archive, rule, now=lambda: place.time)
+    assert (done.let_go, done.swept and done.swept.runs) == ((), {3})
+    assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
+    assert retain(place.archive, rule).swept is None  # nothing is left to look for
+
+
+def test_a_run_that_is_restored_is_not_let_go(place: Place) -> None:
+    """It is once nobody reads it any more."""
+    head = place.archive.head()
+    assert head is not None
+    with holding(place.archive, "ef" * 16, head.runs[1]):
+        assert retain(place.archive, Retention(keep_last=1)).let_go == (1, 3)
+        assert place.runs() == (2, 4)
+    assert retain(place.archive, Retention(keep_last=1)).let_go == (2,)
+
+
+def test_a_run_that_follows_adds_to_what_is_kept(place: Place) -> None:
+    """Its parent is the last run; those before may be gone."""
+    retain(place.archive, Retention(keep_last=1))
+    place.take()
+    assert place.runs() == (4, 6)
+    assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_what_a_killed_run_has_left_is_swept(form: Format) -> None:
+    """Its notes first, so a driver that comes late begins anew, and no run lacks anything."""
+    place = Place()
+    place.take(form)
+    place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
+    request = REQUEST.model_copy(update={"format": form})
+    lost = iter(range(25))
+
+    def gate(_: str) -> Fate:
+        return Fate.DONE if next(lost, None) is not None else Fate.REQUEST_LOST
+
+    there = GatedObjects(place.objects, gate)
+    report = archive_once(ModelStore(place.world), there, request, now=lambda: place.time)
+    assert report.error is not None
+    left = [name for name in place.objects.held if name.startswith("work/")]
+    assert left
+    place.time += 2 * DAY
+    order: list[str] = []
+    sweep(place.archive, told=lambda found: order.append(found.name.partition("/")[0]))
+    assert order[: len(left)] == ["work"] * len(left)
+    assert "data" in order
+    place.take(form)
+    assert place.runs() == (1, 2)
+    assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
+
+
+def test_a_driver_that_slept_goes_on_with_what_is_there(place: Place) -> None:
+    """Its lease was over and all that it had put was swept meanwhile; the run is whole."""
+    place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
+    puts = 0
+
+    def gate(what: str) -> Fate:
+        nonlocal puts
+        puts += what.startswith("put data")
+        if what.startswith("put data") and puts == 3:
+            place.time += 3 * DAY
+            for name in [one for one in place.objects.held if one.startswith("leases/")]:
+                place.objects.delete([name])
+            sweep(place.archive)
+        return Fate.DONE
+
+    there = GatedObjects(place.objects, gate)
+    store = ModelStore(place.world)
+    report = archive_once(store, there, now=lambda: place.time)
+    assert report.error is not None
+    assert report.error.reason == "CopyAborted"
+    assert place.runs() == (1, 2, 3, 4)
+    assert archive_once(store, place.objects, now=lambda: place.time).run == 5
+    assert place.runs() == (1, 2, 3, 4, 5)

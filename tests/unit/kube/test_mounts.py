@@ -1,0 +1,77 @@
+"""What of stores is mounted into pods."""
+
+from sluice.core.model import StoreAddress
+from sluice.core.plan import Plan
+from sluice.kube.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
+
+LIVE = StoreAddress(uri="tcp://here:1", secret="login")  # noqa: S106 - the name of a Secret
+BUCKET = StoreAddress(backend="s3", uri="s3://archives", secret="keys")  # noqa: S106 - as above
+VOLUME = StoreAddress(backend="volume", uri="volume://archives/streams")
+
+
+def mounted(*sources: StoreAddress, target: StoreAddress) -> dict[str, dict[str, object]]:
+    """Volumes by where they are mounted, without /tmp."""
+    plan = Plan(sources=sources, target=target, streams=())
+    volumes, mounts = store_volumes(plan, scratch="1Gi")
+    by_name = {one.pop("name"): one for one in volumes}
+    found = {one["mountPath"]: by_name[one["name"]] for one in mounts}
+    assert found.pop("/tmp") == {"emptyDir": {"sizeLimit": "1Gi"}}  # noqa: S108 - a pod's
+    return found
+
+
+def items(*keys: str) -> list[dict[str, str]]:
+    """Keys as a volume has them."""
+    return [{"key": key, "path": key} for key in keys]
+
+
+def test_each_store_has_the_keys_of_its_kind() -> None:
+    """And no others of the Secret, which may hold what is none of our business."""
+    found = mounted(LIVE, target=BUCKET)
+    assert found == {
+        f"{CREDENTIALS_DIR}/login": {
+            "secret": {
+                "secretName": "login",
+                "defaultMode": 0o440,
+                "items": items("username", "password"),
+            }
+        },
+        f"{CREDENTIALS_DIR}/keys": {
+            "secret": {
+                "secretName": "keys",
+                "defaultMode": 0o440,
+                "items": items("accessKeyId", "secretAccessKey"),
+            }
+        },
+    }
+
+
+def test_certificates_lie_where_the_address_says() -> None:
+    """From a ConfigMap under a name that no Secret has; from a Secret beside its other keys."""
+    of_map = BUCKET.model_copy(update={"ca": "configmap.keys/ca.crt"})
+    found = mounted(target=of_map)
+    assert found[f"{CREDENTIALS_DIR}/configmap.keys"] == {
+        "configMap": {"name": "keys", "items": items("ca.crt")}
+    }
+    of_secret = BUCKET.model_copy(update={"ca": "keys/ca.crt"})
+    (secret,) = mounted(target=of_secret).values()
+    assert secret["secret"]["items"] == items(  # type: ignore[index]
+        "accessKeyId", "secretAccessKey", "ca.crt"
+    )
+
+
+def test_one_secret_of_two_stores_is_mounted_once() -> None:
+    """With the keys of both."""
+    both = BUCKET.model_copy(update={"secret": "login"})
+    (secret,) = mounted(LIVE, target=both).values()
+    assert secret["secret"]["items"] == items(  # type: ignore[index]
+        "username", "password", "accessKeyId", "secretAccessKey"
+    )
+
+
+def test_a_claim_is_mounted_under_its_name() -> None:
+    """Once, however many addresses are in it."""
+    other = VOLUME.model_copy(update={"uri": "volume://archives/other"})
+    found = mounted(VOLUME, other, target=LIVE)
+    assert found[f"{VOLUMES_DIR}/archives"] == {"persistentVolumeClaim": {"claimName": "archives"}}
+    assert claims_of(Plan(sources=(VOLUME, other), target=LIVE, streams=())) == ["archives"]
+    assert claims_of(Plan(sources=(BUCKET,), target=LIVE, streams=())) == []

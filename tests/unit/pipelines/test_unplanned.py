@@ -1,0 +1,146 @@
+"""What a driver does for the operator, which cannot look into volumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from sluice.archive.shelf import Shelf
+from sluice.config import Settings
+from sluice.core.model import StoreAddress
+from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.unplanned import Unplanned, read_plan
+from sluice.errors import InvalidSpec
+from sluice.kube.errands import StreamErrand
+from sluice.kube.stores import unseen
+from sluice.pipelines import termination, unplanned
+from support.archive_runs import PATH, REQUEST, archive_once, shelf_of
+from support.memory_objects import MemoryObjects
+from support.model import ModelStore, World
+from support.plans import SOURCE, TARGET
+from support.sources import put_source
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.engine.archived import Place
+
+LIVE = StoreAddress(uri="tcp://model:1")
+VOLUME = StoreAddress(backend="volume", uri="volume://archives")
+RUN = Unplanned(sources=(LIVE,), target=VOLUME, archiving=REQUEST)
+
+
+class Stores:
+    """As `program.Stores`, with a model store and a volume in memory."""
+
+    def __init__(self, store: ModelStore, shelf: Shelf) -> None:
+        self._store = store
+        self._shelf = shelf
+
+    def __call__(self, _: Settings) -> Self:
+        """As its constructor."""
+        return self
+
+    def __enter__(self) -> Self:
+        """As Stores."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """As Stores."""
+
+    def __getitem__(self, _: StoreAddress) -> ModelStore:
+        """As Stores."""
+        return self._store
+
+    def shelf(self, _: StoreAddress) -> Shelf:
+        """As Stores."""
+        return self._shelf
+
+    def place(self, address: StoreAddress) -> Place:
+        """As Stores."""
+        return self._store if address.backend == "pravega" else self._shelf
+
+
+class Bench:
+    """A pod that has mounted a volume."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = World()
+        self.world.scopes |= {SOURCE.scope, TARGET.scope}
+        put_source(self.world, [40, 40], [9], name=SOURCE)
+        self.store, self.objects = ModelStore(self.world), MemoryObjects()
+        monkeypatch.setattr(unplanned, "Stores", Stores(self.store, shelf_of(self.objects)))
+
+    def planned(self, wanted: Unplanned) -> Plan | None:
+        """What a driver makes of it."""
+        return unplanned.planned(wanted, Settings())
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Gives a stream that nobody has archived."""
+    return Bench(monkeypatch)
+
+
+def test_a_run_is_planned_by_its_driver(bench: Bench) -> None:
+    """And once it is recorded there is nothing to do, and something to tell."""
+    plan = bench.planned(RUN)
+    assert plan is not None
+    assert plan.archive is not None
+    assert plan.archive.copy_id == REQUEST.copy_id
+    assert unplanned.recorded(RUN, Settings()) is None
+    keyed = RUN.model_copy(update={"archiving": REQUEST.model_copy(update={"run_key": "first"})})
+    assert keyed.archiving is not None
+    archive_once(bench.store, bench.objects, keyed.archiving)
+    assert bench.planned(keyed) is None
+    told = unplanned.recorded(keyed, Settings())
+    assert told is not None
+    assert (told.run, told.count, told.verified) == (1, 1, True)
+
+
+def test_what_is_told_of_a_run_fits_into_a_termination_message(bench: Bench) -> None:
+    """However many runs there are."""
+    for number in range(30):
+        keyed = REQUEST.model_copy(update={"run_key": f"scheduled:{number}"})
+        archive_once(bench.store, bench.objects, keyed)
+    wanted = RUN.model_copy(update={"archiving": keyed})
+    told = unplanned.recorded(wanted, Settings())
+    assert told is not None
+    assert (told.count, len(told.runs)) == (30, 20)
+    assert len(termination.message(None, told)) < termination.MAX_BYTES
+
+
+def restore() -> StreamErrand:
+    """A copy of the archive in the volume."""
+    source = SourceRequest(stream=SOURCE, archive=ArchiveChoice(path=PATH))
+    return StreamErrand(CopyRequest(copy_id="cd" * 16, sources=(source,), target=TARGET))
+
+
+def test_a_restore_is_planned_by_its_driver(bench: Bench) -> None:
+    """The operator sees no more than the target; from the driver's journal on, all of it."""
+    archive_once(bench.store, bench.objects)
+    errand = restore()
+    hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
+    answer = errand.ask(hidden, (LIVE, bench.store), known=None, again=False)
+    assert isinstance(answer.plan, Unplanned)  # type: ignore[union-attr]
+    wanted = answer.plan  # type: ignore[union-attr]
+    watch = errand.watch(wanted, bench.store)
+    assert watch.measure().published is False
+    plan = bench.planned(wanted)
+    assert plan is not None
+    assert plan.sources[0].archive is not None
+    assert plan.sources[0].archive.run == 1
+
+
+def test_what_is_to_be_planned_reads_back_as_it_was() -> None:
+    """From where the operator has written it down; a plan stays a plan."""
+    for wanted in (RUN, Unplanned(sources=(VOLUME,), target=LIVE, copying=restore().request)):
+        assert read_plan(wanted.model_dump_json()) == wanted
+        assert wanted.hash != RUN.model_copy(update={"archiving": None}).hash
+        assert (wanted.bytes, wanted.events) == (0, 0)
+
+
+def test_nothing_that_is_wanted_is_refused(bench: Bench) -> None:
+    """Such as a file that somebody has damaged."""
+    with pytest.raises(InvalidSpec, match="nothing is wanted"):
+        bench.planned(RUN.model_copy(update={"archiving": None}))

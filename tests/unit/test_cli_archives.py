@@ -1,0 +1,158 @@
+"""`sluice archive`: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice import cli
+from sluice.archive.archive import Archive
+from sluice.archive.directory import DirectoryObjects
+from sluice.core.archive.names import DATA, HEADS, Format
+from support.archives import Source, take
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STORES = """\
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {name: backup}
+spec: {volume: {claimName: backups}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: StreamStore
+metadata: {name: local}
+spec: {pravega: {controllerURI: "tcp://127.0.0.1:1"}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Gives a folder with archives of two streams, of two runs and of one."""
+    for name in ("SLUICE_CLUSTER_ID", "SLUICE_CREDENTIALS_DIR", "SLUICE_VOLUMES_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "250")
+    root = tmp_path / "volumes" / "backups"
+    for path, runs in (("team/orders", 2), ("team/users", 1)):
+        source = Source()
+        for _ in range(runs):
+            source.write([100, 200])
+            take(Archive(DirectoryObjects(root / path)), Format.SEGMENTS, source)
+            source.split()
+    (tmp_path / "stores.yaml").write_text(STORES)
+    return root
+
+
+def main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Run the command line as the program does; gives its exit code."""
+    monkeypatch.setattr(sys, "argv", ["sluice", "archive", *arguments])
+    try:
+        cli.main()
+    except SystemExit as end:
+        assert isinstance(end.code, int)  # noqa: PT017 - a command that works ends without one
+        return end.code
+    return 0
+
+
+def of_store(folder: Path) -> tuple[str, ...]:
+    """The options by which places are those of StreamStores."""
+    volumes = folder.parent
+    return ("-f", str(volumes.parent / "stores.yaml"), "--volumes-dir", str(volumes))
+
+
+def test_archives_are_listed_with_their_last_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a StreamStore's name, below a path of it, or in a directory: the same archives."""
+    assert main(monkeypatch, "ls", "backup", *of_store(folder), "-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["path"], len(one["runs"])) for one in found] == [
+        ("team/orders", 2),
+        ("team/users", 1),
+    ]
+    assert main(monkeypatch, "ls", "backup/team/users", *of_store(folder), "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out) == found[1:]
+    assert main(monkeypatch, "ls", str(folder / "team"), "-o", "json") == 0
+    assert [one["path"] for one in json.loads(capsys.readouterr().out)] == ["orders", "users"]
+    assert main(monkeypatch, "ls", str(folder)) == 0
+    assert "team/orders" in capsys.readouterr().out
+
+
+def test_an_archive_that_cannot_be_read_hides_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named, the others are listed, and the exit code tells of it."""
+    objects = DirectoryObjects(folder / "team" / "orders")
+    objects.put(max(one.name for one in objects.list(HEADS)), b"no head")
+    assert main(monkeypatch, "ls", str(folder), "-o", "json") == 6
+    out, err = capsys.readouterr()
+    assert [one["path"] for one in json.loads(out)] == ["team/users"]
+    assert "archive team/orders" in err
+
+
+def test_a_run_is_inspected(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its segments, by default of the last one; which runs there are, in any case."""
+    place = ("inspect", "backup/team/orders", *of_store(folder))
+    assert main(monkeypatch, *place) == 0
+    out = capsys.readouterr().out
+    assert "Run 2 of shop/orders" in out
+    assert "scale 1" in out
+    assert main(monkeypatch, *place, "--run", "1", "-o", "json") == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["manifest"]["run"] == 1
+    assert [one["run"] for one in body["runs"]] == [1, 2]
+    assert main(monkeypatch, *place, "--until", "2000-01-01T00:00:00Z") == 2
+    assert main(monkeypatch, *place, "--until", "yesterday") == 2
+    assert "2026-05-04T12:00:00Z" in capsys.readouterr().err
+
+
+def test_damage_is_named_and_is_exit_code_6(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive is as it was recorded, or what is wrong with it is named."""
+    place = ("verify", "backup/team/orders", *of_store(folder))
+    assert main(monkeypatch, *place) == 0
+    assert "is as it was recorded" in capsys.readouterr().out
+    assert main(monkeypatch, *place, "-o", "json") == 0
+    head = json.loads(capsys.readouterr().out)["headSha256"]
+    assert main(monkeypatch, *place, "--head", head) == 0
+    assert main(monkeypatch, *place, "--head", "0" * 64) == 6
+    assert head in capsys.readouterr().err
+    objects = DirectoryObjects(folder / "team" / "orders")
+    victim = next(objects.list(DATA)).name
+    objects.delete([victim])
+    assert main(monkeypatch, *place) == 6
+    assert f"{victim} is missing" in capsys.readouterr().err
+    assert main(monkeypatch, *place, "-o", "json") == 6
+    body = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in body["problems"]] == [victim]
+    assert body["damagedRuns"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["inspect", "backup/none"], "no archive"),
+        (["verify", "other/team"], "StreamStores 'other'"),
+        (["ls", "local"], "no archives"),
+        (["restore", "backup/team/orders", "nowhere"], "no stream"),
+        (["restore", "backup/team/orders", "backup:a/b"], "no store of live streams"),
+        (["inspect", "backup/../x"], "no path of an archive"),
+    ],
+)
+def test_wrong_places_are_exit_code_2(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    """What is wrong with a place is said, and nothing is made."""
+    assert main(monkeypatch, *arguments, *of_store(folder)) == 2
+    assert said in capsys.readouterr().err
