@@ -11,6 +11,7 @@ import pytest
 
 from s3gateway import Gateway, versitygw
 from sluice.archive.archive import Archive
+from sluice.archive.directory import DirectoryObjects
 from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.archive.verify import verify_archive
 from sluice.config import StoreTimeouts
@@ -187,3 +188,34 @@ def test_a_stream_goes_to_a_bucket_and_back(
         assert foreign.read(scope, f"restored-{run}").events == run * EVENTS
     desk.tenant.run("delete", "sarc", "orders", "--timeout=60s", timeout=70)
     assert list(objects.list()) == []
+
+
+def test_a_stream_goes_to_a_volume_and_back(
+    desk: Desk, foreign: ForeignClient, scope: str, tmp_path: Path
+) -> None:
+    """Only pods look into it; what their drivers tell is what the operator says."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "shelf"},
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": "none",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    desk.resource("StreamStore", "volume", {"volume": {"claimName": "shelf"}})
+    desk.until_reason("sst", "volume", "ClaimNotFound")
+    desk.tenant.apply(claim)
+    desk.until_reason("sst", "volume", "Mountable")
+    foreign.create(scope, "orders", segments=2)
+    foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
+    destination = {"storeRef": {"name": "volume"}, "path": "demo/orders"}
+    spec = {"source": source(scope), "destination": destination, "format": "Parquet"}
+    desk.resource("StreamArchive", "table", spec)
+    desk.drive()
+    status = desk.until_reason("sarc", "table", "Archived")
+    assert (status["archive"]["runs"], status["run"]) == (1, 1)
+    assert_whole(DirectoryObjects(tmp_path / "shelf" / "demo" / "orders"), 1)
+    restore(desk, "volume", scope, 1)
+    assert foreign.read(scope, "restored-1").events == EVENTS

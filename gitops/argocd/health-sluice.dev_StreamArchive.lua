@@ -1,0 +1,49 @@
+-- Health of a StreamArchive for Argo CD. It agrees with kstatus, which Flux uses, and tells besides
+-- when a run is suspended, or was asked for and has not begun.
+-- Argo CD runs it with Lua's base and table libraries only.
+local meta, status = obj.metadata, obj.status or {}
+
+local function condition(kind)
+  for _, found in ipairs(status.conditions or {}) do
+    if found.type == kind then
+      return found
+    end
+  end
+  return { status = "False" }
+end
+
+local function health(code, message)
+  return { status = code, message = message or "" }
+end
+
+local ready, stalled = condition("Ready"), condition("Stalled")
+
+if meta.deletionTimestamp ~= nil then
+  return health("Progressing", ready.message)
+end
+if status.observedGeneration ~= meta.generation then
+  local what = "generation " .. meta.generation
+  return health("Progressing", "The operator has not looked at " .. what .. " yet.")
+end
+
+-- The operator keeps 512 characters of what it obeyed, and obeys nothing where it can't read a spec.
+local asked = (meta.annotations or {})["sluice.dev/requestedAt"] or ""
+local comparable = asked ~= "" and #asked <= 512 and stalled.reason ~= "InvalidSpec"
+if comparable and asked ~= status.lastHandledRequestedAt then
+  return health("Progressing", "Another run was asked for; the operator has not looked yet.")
+end
+
+if condition("Reconciling").status == "True" then
+  return health("Progressing", condition("Reconciling").message)
+end
+if stalled.status == "True" then
+  return health("Degraded", stalled.reason .. ": " .. stalled.message)
+end
+-- One that waits for its next run is as it is wanted, also if that does not come for now.
+if ready.status == "True" then
+  return health("Healthy", ready.message)
+end
+if condition("Suspended").status == "True" then
+  return health("Suspended", condition("Suspended").message)
+end
+return health("Progressing", ready.message)
