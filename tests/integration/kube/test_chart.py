@@ -74,7 +74,7 @@ def test_the_api_server_takes_the_examples(
     text = path.read_text().replace("  namespace: demo\n", "")
     words = ("apply", "--dry-run=server", f"--namespace={system}", "--filename=-", "--output=name")
     applied = kube.kubectl(*words, stdin=text)
-    kinds = ("streamcopy", "scopecopy", "ephemeralstream")
+    kinds = ("streamcopy", "scopecopy", "streamarchive", "ephemeralstream")
     assert any(f"{kind}.sluice.dev/" in applied for kind in kinds)
 
 
