@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING
 
 import zstandard
 
-from sluice.core.archive.documents import MOST_BYTES, decode, encode
+from sluice.core.archive.documents import MOST_BYTES, MOST_SHORT, decode, encode
 from sluice.core.archive.head import Head, RunEntry
 from sluice.core.archive.manifest import Manifest, Parent
 from sluice.core.archive.names import HEADS, RunName, head_name, head_number
-from sluice.errors import ArchiveDamaged, ArchiveMoved, ArchiveNotFound, InvalidSpec
+from sluice.core.text import size as shown
+from sluice.errors import (
+    ArchiveDamaged,
+    ArchiveMoved,
+    ArchiveNotFound,
+    InvalidSpec,
+    PlanTooLarge,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +36,12 @@ class Archive:
 
     Args:
         objects: where all that is in it lies.
+        most: bytes of the longest manifest's JSON that is read.
     """
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, *, most: int = MOST_BYTES) -> None:
         self.objects = objects
+        self._most = most
 
     def head(self) -> Head | None:
         """The head that counts; None where there is no archive yet.
@@ -49,10 +58,12 @@ class Archive:
         if not numbers:
             return None
         name = head_name(numbers[-1])
-        data = self.objects.get(name, 0, MOST_BYTES + 1)
+        data = self.objects.get(name, 0, MOST_SHORT + 1)
         if data is None:
             raise ArchiveDamaged(f"{name} is missing", name=name)
-        head = decode(Head, data[:MOST_BYTES], name=name)
+        if len(data) > MOST_SHORT:
+            raise ArchiveDamaged(f"{name} is no head: it is too long", name=name)
+        head = decode(Head, data, name=name)
         if head.number != numbers[-1]:
             raise ArchiveDamaged(f"{name} is head {head.number}", name=name)
         return head
@@ -63,6 +74,7 @@ class Archive:
         Raises:
             ArchiveDamaged: it is missing, another one, or contradicts itself.
             ArchiveUnsupported: a later version wrote it.
+            PlanTooLarge: it is longer than is read here.
         """
         found, manifest = self._read(entry.name, entry.sha256, entry.size)
         if found.model_copy(update={"verified": entry.verified}) != entry:
@@ -81,22 +93,26 @@ class Archive:
             ArchiveNotFound: it was let go, and swept.
             ArchiveDamaged: it is missing, another one, or contradicts itself.
             ArchiveUnsupported: a later version wrote it.
+            PlanTooLarge: it is longer than is read here.
         """
         name = str(RunName(run.run, run.sha256))
         if self.objects.look(name) is None:
             head = self.head()
             if head is None or name not in {one.name for one in head.runs}:
                 raise let_go(run.run)
-        return self._read(name, run.sha256, MOST_BYTES)
+        return self._read(name, run.sha256, self._most)
 
     def _read(self, name: str, sha256: str, size: int) -> tuple[RunEntry, Manifest]:
         """A manifest of at most `size` bytes, and what a head would say of it."""
-        data = self.objects.get(name, 0, size + 1)
+        most = min(size, self._most)
+        data = self.objects.get(name, 0, most + 1)
         if data is None:
             raise ArchiveDamaged(f"{name} is missing", name=name)
+        if len(data) > most == self._most:
+            raise _too_long(name, most)
         if len(data) > size or hashlib.sha256(data).hexdigest() != sha256:
             raise ArchiveDamaged(f"{name} holds other bytes than the head says", name=name)
-        manifest = decode(Manifest, _unpacked(data, name), name=name)
+        manifest = decode(Manifest, _unpacked(data, name, self._most), name=name)
         return _entry(manifest, data, verified=False), manifest
 
     def record(self, manifest: Manifest, on: Head | None, *, verified: bool) -> Head:
@@ -111,10 +127,11 @@ class Archive:
 
         Raises:
             ArchiveMoved: another run was recorded meanwhile; nothing changed.
+            InvalidSpec: it lists so many objects that nobody would read its manifest.
         """
         if (manifest.run, manifest.parent) != place(on):
             raise ArchiveMoved(f"run {manifest.run} does not follow the head that was looked at")
-        data = zstandard.ZstdCompressor(write_checksum=True).compress(encode(manifest))
+        data = zstandard.ZstdCompressor(write_checksum=True).compress(_encoded(manifest))
         entry = _entry(manifest, data, verified=verified)
         self.objects.put(entry.name, data)
         return self._move(on, (*(on.runs if on else ()), entry), entry)
@@ -139,6 +156,11 @@ class Archive:
         """Make the next head."""
         head = Head(number=(on.number if on else 0) + 1, runs=runs)
         name, data = head_name(head.number), encode(head)
+        if len(data) > MOST_SHORT:
+            raise PlanTooLarge(
+                f"a head of {len(runs)} runs would be longer than anybody reads",
+                remedy="Let go of runs with `sluice archive retain`, or by spec.retention.",
+            )
         # Where an answer was lost, ours may be there already.
         if not self.objects.put_new(name, data) and self.objects.get(name) != data:
             raise ArchiveMoved(f"{name} was made by somebody else meanwhile")
@@ -206,11 +228,35 @@ def _entry(manifest: Manifest, data: bytes, *, verified: bool) -> RunEntry:
     )
 
 
-def _unpacked(data: bytes, name: str) -> bytes:
-    """A manifest's JSON. What would be longer than any manifest is not unpacked."""
+def _encoded(manifest: Manifest) -> bytes:
+    """The JSON of a manifest, if it is none that readers would refuse. InvalidSpec."""
+    data = encode(manifest)
+    if len(data) > MOST_BYTES:
+        raise InvalidSpec(
+            f"the archive has so many objects that {len(data)} bytes of JSON would list them, and "
+            f"at most {MOST_BYTES} are read",
+            field="spec.destination.path",
+            remedy="Archive the stream at another path; what is recorded at this one stays whole.",
+        )
+    return data
+
+
+def _unpacked(data: bytes, name: str, most: int) -> bytes:
+    """A manifest's JSON. What would be longer than `most` is not unpacked."""
     try:
-        if not 0 <= zstandard.frame_content_size(data) <= MOST_BYTES:
+        size = zstandard.frame_content_size(data)
+        if not 0 <= size <= MOST_BYTES:
             raise ArchiveDamaged(f"{name} is no manifest: it would be too long", name=name)
+        if size > most:
+            raise _too_long(name, most)
         return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
         raise ArchiveDamaged(f"{name} is damaged: {error}", name=name) from None
+
+
+def _too_long(name: str, most: int) -> PlanTooLarge:
+    """The error that a manifest is longer than is read here."""
+    return PlanTooLarge(
+        f"{name} is a manifest of more than {shown(most)}, and no more is read here",
+        remedy="Use `sluice archive` and `sluice run`, which read longer ones; nothing was made.",
+    )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from sluice.archive.objects import Found
+from sluice.core.archive.names import PARTIAL
 from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.archive.objects import Buffer
-
-PARTIAL: Final = ".partial/"
-"""Before the names of files that are being written, or were when somebody was killed."""
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DENIED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -58,13 +56,15 @@ class DirectoryObjects:
 
     def put_new(self, name: str, data: Buffer) -> bool:
         """Make an object; False when there is one of that name."""
+        made = True
         with _told(name), self._written(data, sync=True) as partial:
             try:
-                path = self._at(name, lambda path: path.hardlink_to(partial))
+                self._at(name, lambda path: path.hardlink_to(partial))
             except FileExistsError:
-                return False
-            _sync_folder(path.parent)
-        return True
+                made = False
+            # What is there lasts from now on, though whoever made it was perhaps killed at once.
+            _sync_folder((self._root / name).parent)
+        return made
 
     def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Make or replace many small objects; they are synced together."""
@@ -174,6 +174,11 @@ class DirectoryObjects:
     def _make(self, folder: Path) -> None:
         """Make a folder and those above it, so that they last."""
         if folder.is_dir():
+            # Whoever made it was perhaps killed at once. A place where a file system is mounted, or
+            # whose name we could not have synced, none of us has made.
+            if not folder.is_mount():
+                with suppress(PermissionError):
+                    _sync_folder(folder.parent)
             return
         self._make(folder.parent)
         folder.mkdir(exist_ok=True)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Self
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from uuid import uuid4
 
 from sluice.archive.archive import let_go
 from sluice.core.archive.documents import decode, encode
 from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, Work
 from sluice.core.archive.names import LEASES
-from sluice.errors import StoreBusy
+from sluice.errors import SluiceError, StoreBusy, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sluice.archive.archive import Archive
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects import Found, Objects
     from sluice.core.archive.head import RunEntry
+
+_SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that goes on while the machine is suspended; Linux' monotonic one does not."""
+
+_TRIES: Final = 3
+"""How often it is tried to give a lease back: what is left behind keeps others for long."""
+
+
+def since_boot() -> float:
+    """Seconds that only ever go forward, and do not stand still."""
+    return time.clock_gettime(_SINCE_BOOT)
 
 
 class HeldLease(NamedTuple):
@@ -40,12 +53,12 @@ class Leases(NamedTuple):
     Attributes:
         now: the store's clock, in ms.
         held: those that count, in the order of their names.
-        over: the names of those that do not count any more.
+        over: those that do not count any more, as they were found.
     """
 
     now: int
     held: tuple[HeldLease, ...]
-    over: tuple[str, ...]
+    over: tuple[Found, ...]
 
 
 class Lease:
@@ -54,10 +67,15 @@ class Lease:
     Args:
         objects: of the archive.
         owner: 32 hexadecimal digits, the same for whoever goes on with this work later.
-        work: what is done.
+        work: what is done. Of those who write each has a lease of its own, so that none takes away
+            another one's.
         run: which run is read, as the head has it.
-        grace: seconds that leases count for; the same for everybody.
+        grace: seconds that leases count for, but for those of sweeps; the same for everybody.
         clock: our own seconds, which only ever go forward.
+
+    Attributes:
+        name: of its object.
+        earlier: the names of leases of the same owner that counted when this one was taken.
     """
 
     def __init__(
@@ -68,14 +86,16 @@ class Lease:
         *,
         run: RunEntry | None = None,
         grace: float = GRACE,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = since_boot,
     ) -> None:
-        self.name = f"{LEASES}{owner}"
+        self.name = f"{_drivers(owner)}{uuid4().hex}" if work is Work.WRITE else f"{LEASES}{owner}"
+        self.earlier: tuple[str, ...] = ()
+        self._owner = owner
         self._objects = objects
         self._note = LeaseNote(work=work, run=run)
         self._grace = grace
         self._clock = clock
-        self._written = 0.0
+        self._written = -math.inf
 
     def __enter__(self) -> Self:
         """Take it.
@@ -83,12 +103,14 @@ class Lease:
         Raises:
             StoreBusy: somebody does what excludes this.
         """
-        self._write()
         try:
-            self._check()
+            self._write()
+            held = self._check()
         except BaseException:
-            self._objects.delete([self.name])
+            with suppress(SluiceError):
+                self.give_back()
             raise
+        self.earlier = tuple(one for one in held if one.startswith(_drivers(self._owner)))
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -97,27 +119,40 @@ class Lease:
 
     def give_back(self) -> None:
         """Give it back before its time is over."""
+        self._written = -math.inf
+        for _ in range(_TRIES - 1):
+            with suppress(StoreUnavailable):
+                self._objects.delete([self.name])
+                return
         self._objects.delete([self.name])
 
     @property
     def is_held(self) -> bool:
-        """Whether it certainly counts still: half of the grace time is for clocks and calls."""
-        return self._clock() - self._written < self._grace / 2
+        """Whether it certainly counts still: half of its time is for clocks and calls."""
+        return self._clock() - self._written < self._note.work.counts(self._grace) / 2
 
-    def renew(self) -> None:
-        """Write it again, if it is time to.
+    def renew(self, *, now: bool = False) -> None:
+        """Write it again, if it is time to, and see that nobody has taken it for given up.
+
+        Args:
+            now: whether it is time to in any case.
 
         Raises:
-            StoreBusy: it was not written for so long that others may have taken it for given up.
+            StoreBusy: it was not written for so long that others may have taken it for given up,
+                or somebody has.
         """
         if not self.is_held:
             raise StoreBusy(f"{self.name} was not renewed for too long")
-        if self._clock() - self._written > RENEW:
+        if now or self._clock() - self._written > RENEW:
             self._write()
+            self._check()
 
     def look(self) -> Leases:
         """All leases, ours too, which tells the store's clock."""
         self._write()
+        return self._look()
+
+    def _look(self) -> Leases:
         mine = self._objects.look(self.name)
         if mine is None:
             raise StoreBusy(f"{self.name} was deleted by somebody else")
@@ -128,32 +163,56 @@ class Lease:
         self._objects.put(self.name, encode(self._note))
         self._written = began
 
-    def _check(self) -> None:
-        """Of writing and sweeping, whoever comes second sees the other, and gives way."""
+    def _check(self) -> list[str]:
+        """Of writing and sweeping, whoever comes second sees the other, and gives way.
+
+        Returns:
+            The names of the other leases that count, where there is anything to give way to.
+        """
         excluded = _EXCLUDED.get(self._note.work)
-        for other in self.look().held:
-            if other.work is excluded and other.name != self.name:
+        if excluded is None:
+            return []
+        others = [other for other in self._look().held if other.name != self.name]
+        for other in others:
+            if other.work is excluded:
+                self.give_back()
                 raise StoreBusy(
                     f"{other.name} says that somebody is at work there, {other.work} by name",
                     remedy="Wait until that is done; what was killed is forgotten after "
-                    f"{self._grace / 3600:.0f} h.",
+                    f"{excluded.counts(self._grace) / 3600:.0f} h.",
                 )
+        return [other.name for other in others]
 
 
 _EXCLUDED = {Work.WRITE: Work.SWEEP, Work.SWEEP: Work.WRITE}
 
 
+def _drivers(owner: str) -> str:
+    """Before the names of the leases of those who write for an owner."""
+    return f"{LEASES}{owner}-"
+
+
+def forget(objects: Objects, owner: str) -> None:
+    """Delete the leases of all who wrote for an owner; nobody may be at work for it any more."""
+    names = [one.name for one in objects.list(LEASES) if one.name.startswith(_drivers(owner))]
+    objects.delete(names)
+
+
 def look(objects: Objects, now: int, grace: float) -> Leases:
     """All leases of an archive at this time of the store's clock, in ms."""
-    held, over = [], []
+    held: list[HeldLease] = []
+    over: list[Found] = []
     for found in objects.list(LEASES):
         data = objects.get(found.name)
         if data is None:
             continue  # given back meanwhile
         if found.modified + grace * 1000 <= now:
-            over.append(found.name)
+            over.append(found)
             continue
         note = decode(LeaseNote, data, name=found.name)
+        if found.modified + note.work.counts(grace) * 1000 <= now:
+            over.append(found)
+            continue
         held.append(HeldLease(found.name, note.work, note.run))
     return Leases(now, tuple(held), tuple(over))
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sluice.core.archive.documents import decode, encode
+from sluice.core.archive.documents import MOST_SHORT, decode, encode
 from sluice.core.archive.names import NoteName, notes_prefix, read_note
 from sluice.core.archive.notes import Note
-from sluice.errors import ArchiveDamaged
+from sluice.core.text import size
+from sluice.errors import ArchiveDamaged, PlanTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,10 +54,9 @@ class Notes:
             self._first = None
             return []
         if first != self._first:
-            data = self._objects.get(self._name(0))
-            if data is None:
+            note = self._note(self._name(0))
+            if note is None:
                 return []  # deleted meanwhile
-            note = decode(Note, data, name=self._name(0))
             if note.plan is None:
                 raise ArchiveDamaged(f"{self._name(0)} has no plan", name=self._name(0))
             self._first, self._begun, self._last, self._known = first, note.begun, 0, [note]
@@ -68,9 +68,20 @@ class Notes:
         return list(self._known)
 
     def begin(self, note: Note) -> None:
-        """Make the first note, which has the plan, if there is none."""
-        begun = note.model_copy(update={"begun": uuid4().hex})
-        self._objects.put_new(self._name(0), encode(begun))
+        """Make the first note, which has the plan, if there is none.
+
+        Raises:
+            PlanTooLarge: nobody would read it.
+        """
+        begun = uuid4().hex
+        data = encode(note.model_copy(update={"begun": begun}))
+        if len(data) > MOST_SHORT:
+            raise PlanTooLarge(
+                f"the plan of this run is longer than {size(MOST_SHORT)}",
+                remedy="Archive a stream with fewer segments at a time; nothing was made.",
+            )
+        if self._objects.put_new(self._name(0), data):
+            self._begun = begun
 
     def add(self, note: Note) -> None:
         """Make the next note, behind all that others have made meanwhile."""
@@ -80,21 +91,48 @@ class Notes:
         while not self._objects.put_new(self._name(number), data):
             number += 1
 
+    def stand(self) -> bool:
+        """Whether the first note is there still; a sweep takes it before what it tells of."""
+        data = self._objects.get(self._name(0))
+        return data is not None and decode(Note, data, name=self._name(0)).begun == self._begun
+
     def delete(self) -> bool:
         """Delete all notes, the plan last; whether there were any."""
-        names = [found.name for found in self._objects.list(notes_prefix(self._owner))]
+        names = self._names()
+        self._delete(names)
+        return bool(names)
+
+    def forget(self) -> None:
+        """Delete the notes that we know, with those that belong to them.
+
+        Where somebody else has forgotten them before, those of a later run may be there by now.
+        """
+        names = self._names()
+        if self.stand():
+            self._delete(names)
+
+    def _names(self) -> list[str]:
+        return [found.name for found in self._objects.list(notes_prefix(self._owner))]
+
+    def _delete(self, names: list[str]) -> None:
         for batch in (names[1:], names[:1]):
             if batch:
                 self._objects.delete(batch)
-        return bool(names)
 
     def _after(self, last: int) -> Iterator[tuple[int, Note]]:
         """The notes behind a number, with theirs."""
         for found in self._objects.list(notes_prefix(self._owner), self._name(last)):
             name = read_note(found.name)
-            data = self._objects.get(found.name)
-            if name is not None and data is not None:
-                yield name.number, decode(Note, data, name=found.name)
+            note = None if name is None else self._note(found.name)
+            if name is not None and note is not None:
+                yield name.number, note
+
+    def _note(self, name: str) -> Note | None:
+        """A note; None where there is none."""
+        data = self._objects.get(name, 0, MOST_SHORT + 1)
+        if data is not None and len(data) > MOST_SHORT:
+            raise ArchiveDamaged(f"{name} is no note: it is too long", name=name)
+        return None if data is None else decode(Note, data, name=name)
 
     def _name(self, number: int) -> str:
         return str(NoteName(self._owner, number))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from obstore import GetOptions
-    from obstore.store import ClientConfig, S3Config
+    from obstore.store import ClientConfig, S3Config, S3Credential, S3CredentialProvider
 
     from sluice.archive.objects import Buffer
     from sluice.config import StoreTimeouts
@@ -109,7 +109,8 @@ class S3Objects:
 
     Args:
         bucket: where.
-        keys: as whom; None for what the environment of the process offers.
+        keys: as whom, and then nothing of whom the environment of the process names; None for what
+            that offers.
         timeouts: of requests: `connect`, and `call` for a small one.
     """
 
@@ -118,8 +119,9 @@ class S3Objects:
         self._store = S3Store(
             bucket.name,
             prefix=bucket.prefix or None,
-            config=_config(bucket, keys),
+            config=_config(bucket),
             client_options=_options(bucket, timeouts),
+            credential_provider=None if keys is None else _provider(keys),
             retry_config={
                 "max_retries": _TRIES,
                 "retry_timeout": timedelta(seconds=timeouts.call),
@@ -279,13 +281,24 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _config(bucket: Bucket, keys: S3Keys | None) -> S3Config:
+def _provider(keys: S3Keys) -> S3CredentialProvider:
+    """What gives the library these keys alone.
+
+    To keys in its configuration it would add a session token of the environment.
+    """
+    found: S3Credential = {
+        "access_key_id": keys.access,
+        "secret_access_key": keys.secret,
+        "token": None,
+        "expires_at": None,
+    }
+    return lambda: found
+
+
+def _config(bucket: Bucket) -> S3Config:
     config: S3Config = {"region": bucket.region}
     if bucket.endpoint:
         config["endpoint"] = bucket.endpoint
-    if keys:
-        config["access_key_id"] = keys.access
-        config["secret_access_key"] = keys.secret
     return config
 
 

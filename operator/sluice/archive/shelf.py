@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sluice.archive.archive import Archive
-from sluice.archive.directory import PARTIAL
 from sluice.archive.source import ArchivedStore
+from sluice.core.archive.documents import MOST_BYTES
 from sluice.core.archive.names import FOLDERS, HEADS, checked_path
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from sluice.archive.objects import Objects
     from sluice.core.model import ArchivedRun
 
-_OURS: Final = {*FOLDERS, PARTIAL}
-"""Folders of an archive, in which there is no other one."""
-
 
 class Shelf:
     """A place for archives. Nothing is opened, or made, before it is needed.
@@ -25,10 +22,14 @@ class Shelf:
     Args:
         uri: where it is, for people.
         opened: gives the objects below a path of it, or all of them for an empty one.
+        most: bytes of the longest manifest's JSON that is read.
     """
 
-    def __init__(self, uri: str, opened: Callable[[str], Objects]) -> None:
+    def __init__(
+        self, uri: str, opened: Callable[[str], Objects], *, most: int = MOST_BYTES
+    ) -> None:
         self.uri = uri
+        self._most = most
         self._opened = opened
 
     def __repr__(self) -> str:
@@ -41,7 +42,8 @@ class Shelf:
         Raises:
             InvalidSpec: no archive can have that path; it is in `field`.
         """
-        return Archive(self._opened(checked_path(path, field=field) if path else ""))
+        objects = self._opened(checked_path(path, field=field) if path else "")
+        return Archive(objects, most=self._most)
 
     def run(self, pinned: ArchivedRun) -> ArchivedStore:
         """A run, as a store that holds the one stream that was archived."""
@@ -68,5 +70,5 @@ class Shelf:
         if f"{folder}{HEADS}" in found:
             yield folder.rstrip("/")
         for one in found:
-            if one.removeprefix(folder) not in _OURS:
+            if one.removeprefix(folder) not in FOLDERS:
                 yield from self._walk(objects, one)

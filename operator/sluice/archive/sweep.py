@@ -13,18 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from sluice.archive.directory import PARTIAL
 from sluice.archive.leases import Lease
 from sluice.core.archive.lease import GRACE, LEAST_GRACE, Work
 from sluice.core.archive.names import (
     DATA,
     EVENTS,
     HEADS,
+    PARTIAL,
     RUNS,
     WORK,
     Format,
     head_name,
     head_number,
+    is_partial,
     read_data,
     read_event,
     read_note,
@@ -90,10 +91,11 @@ def sweep(
         if head is None:
             raise ArchiveNotFound("there is no archive here")
         leases = lease.look()
-        needed = _Needed(archive, head, {one.run for one in leases.held if one.run})
+        needed = _Needed(archive, head, {one.run for one in leases.held if one.run}, lease)
         before = leases.now - round(grace * 1000)
         batch: list[str] = []
         for found in _all(archive):
+            lease.renew()
             if found.modified >= before or needed.has(found.name):
                 continue
             swept.objects += 1
@@ -109,7 +111,10 @@ def sweep(
             if len(batch) == _BATCH:
                 _delete(archive, lease, batch, dry=dry)
                 batch = []
-        _delete(archive, lease, [*batch, *leases.over], dry=dry)
+        _delete(archive, lease, batch, dry=dry)
+        # Whoever goes on with a copy may have taken its lease again meanwhile.
+        over = [one.name for one in leases.over if archive.objects.look(one.name) == one]
+        _delete(archive, lease, over, dry=dry)
     return swept
 
 
@@ -141,12 +146,14 @@ class _Needed:
         archive: where they are.
         head: whose runs are needed.
         read: the runs that are needed besides.
+        lease: renewed meanwhile.
     """
 
-    def __init__(self, archive: Archive, head: Head, read: set[RunEntry]) -> None:
+    def __init__(self, archive: Archive, head: Head, read: set[RunEntry], lease: Lease) -> None:
         self._names = {head_name(head.number)}
         self._indices: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for entry in {*head.runs, *read}:
+            lease.renew()
             self._add(archive, entry)
         for indices in self._indices.values():
             indices.sort()
@@ -161,7 +168,7 @@ class _Needed:
             at = bisect_right(indices, (event.offset, 1 << 63)) - 1
             return at >= 0 and event.offset < indices[at][1]
         known = (read_data(name), read_run(name), read_note(name), head_number(name))
-        return not any(one is not None for one in known) and not name.startswith(PARTIAL)
+        return not any(one is not None for one in known) and not is_partial(name)
 
     def _add(self, archive: Archive, entry: RunEntry) -> None:
         self._names.add(entry.name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.archive import directory
 from sluice.archive.directory import DirectoryObjects
 from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
 
@@ -97,6 +98,38 @@ def test_a_folder_that_is_swept_is_made_again(tmp_path: Path) -> None:
         assert not (tmp_path / "data").exists()
     assert one.put_new("data/00/it", b"last")
     assert other.get("data/00/it") == b"last"
+
+
+def test_what_a_killed_writer_has_named_lasts_once_it_is_found(
+    objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever relies on an object or a folder of another makes sure of its name first."""
+    (tmp_path / "a" / "b" / "heads").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "heads" / "1").write_bytes(b"x")
+    synced: list[Path] = []
+    sync = directory._sync_folder
+    monkeypatch.setattr(directory, "_sync_folder", lambda one: (synced.append(one), sync(one)))
+    assert not objects.put_new("heads/1", b"x")
+    assert {tmp_path / "a" / "b", tmp_path / "a" / "b" / "heads"} <= set(synced)
+    objects.put("data/it", b"x")
+    assert tmp_path / "a" / "b" / "data" in synced
+
+
+def test_a_folder_above_that_nobody_may_read_is_no_hindrance(
+    objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of us has made what is in it."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    sync = directory._sync_folder
+
+    def denied(folder: Path) -> None:
+        if folder == tmp_path / "a":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        sync(folder)
+
+    monkeypatch.setattr(directory, "_sync_folder", denied)
+    objects.put("data/it", b"x")
+    assert objects.get("data/it") == b"x"
 
 
 def test_times_are_those_of_the_file_system(objects: DirectoryObjects) -> None:

@@ -1,17 +1,23 @@
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
 
 from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease, holding
+from sluice.archive.leases import Lease, hold, holding
+from sluice.archive.objects import Found
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
-from sluice.core.archive.lease import GRACE, RENEW, Work
+from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, Work
 from sluice.core.archive.names import EVENTS, HEADS, LEASES, Format
-from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec, StoreBusy
+from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec, StoreBusy, StoreUnavailable
 from support.archived_events import framed, many_events, write
 from support.archives import Source, take
+from support.gated_objects import GatedObjects
 from support.memory_objects import MemoryObjects
+from support.model import Fate
 
 FORMATS = list(Format)
 OWNER = uuid4().hex
@@ -59,7 +65,7 @@ def crashed(objects: MemoryObjects, form: Format) -> set[str]:
     before = set(objects.held)
     write(form, objects, framed(many_events(99, [77] * 9)), 1 << 40)
     objects.put(f"runs/{9:016x}-{'ab' * 32}.json.zst", b"never recorded")
-    objects.put(".partial/0123", b"half an obj")
+    objects.put(f".partial/{'01' * 16}", b"half an obj")
     return set(objects.held) - before
 
 
@@ -122,6 +128,7 @@ def test_objects_of_others_are_left_alone(
     """What has no name of an archive was put there by somebody, and stays."""
     three_runs(archive, Format.SEGMENTS)
     names = ["data/README", "events/x/y", "notes.txt", "runs/mine", "heads/1"]
+    names += [".partial/mine", f".partial/{'01' * 16}/{HEADS}{1:016x}"]
     for name in names:
         objects.put(name, b"mine")
     clock.now += 10 * GRACE
@@ -175,6 +182,67 @@ def test_a_killed_writer_keeps_nobody_for_ever(
     assert not list(objects.list(LEASES))
 
 
+def test_a_killed_sweep_keeps_writers_for_an_hour(objects: MemoryObjects, clock: Clock) -> None:
+    """Its lease counts no longer, and it relies on it for half of that."""
+    sweeping = Lease(objects, uuid4().hex, Work.SWEEP, clock=clock)
+    sweeping.__enter__()
+    clock.now += SWEEPING / 2
+    assert not sweeping.is_held
+    with pytest.raises(StoreBusy, match="Sweep by name"), Lease(objects, OWNER, Work.WRITE):
+        pass
+    clock.now += SWEEPING / 2
+    with Lease(objects, OWNER, Work.WRITE):
+        pass
+
+
+@pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
+@pytest.mark.parametrize("call", ["put leases/", "look leases/", "list leases/", "delete 1"])
+def test_a_sweep_whose_call_is_lost_leaves_no_lease(
+    archive: Archive, objects: MemoryObjects, clock: Clock, call: str, fate: Fate
+) -> None:
+    """Neither where it is taken, nor where it is given back: no run is kept by it."""
+    three_runs(archive, Format.SEGMENTS)
+    clock.now += GRACE + 1
+    lost: list[str] = []
+
+    def gate(what: str) -> Fate:
+        if lost or not what.startswith(call):
+            return Fate.DONE
+        lost.append(what)
+        return fate
+
+    with suppress(StoreUnavailable):
+        sweep(Archive(GatedObjects(objects, gate)))
+    assert lost
+    assert not list(objects.list(LEASES))
+
+
+def test_a_sweep_renews_its_lease_while_it_looks(
+    archive: Archive, objects: MemoryObjects, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to list what there is, where nothing is to be deleted for long."""
+    three_runs(archive, Format.SEGMENTS)
+    monkeypatch.setattr(time, "clock_gettime", lambda _: clock.now)
+    monkeypatch.setattr(archive, "objects", Slow(objects, clock))
+    sweep(archive)
+
+
+class Slow(MemoryObjects):
+    """Objects whose listings take ten minutes for each object."""
+
+    def __init__(self, there: MemoryObjects, clock: Clock) -> None:
+        super().__init__(clock)
+        self.held, self.modified = there.held, there.modified
+        self._now = clock
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+        """The objects in a folder, slowly unless these are leases."""
+        for found in super().list(prefix, after):
+            if prefix != LEASES:
+                self._now.now += 600
+            yield found
+
+
 def test_a_writer_that_was_held_up_too_long_is_told(objects: MemoryObjects, clock: Clock) -> None:
     """After half the grace time without a renewal a lease is not relied on any more."""
     with Lease(objects, OWNER, Work.WRITE, clock=clock) as lease:
@@ -184,11 +252,46 @@ def test_a_writer_that_was_held_up_too_long_is_told(objects: MemoryObjects, cloc
             lease.renew()
 
 
-def test_a_driver_takes_over_the_lease_of_the_one_before(objects: MemoryObjects) -> None:
-    """Two drivers of one run have one lease, so the second one is not kept by the first."""
-    Lease(objects, OWNER, Work.WRITE).__enter__()
+def test_the_time_counts_for_which_a_machine_is_suspended(
+    objects: MemoryObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then Linux' monotonic clock stands still, and the lease may be over all the same."""
     with Lease(objects, OWNER, Work.WRITE) as lease:
-        assert [one.name for one in objects.list(LEASES)] == [lease.name]
+        now = time.clock_gettime
+
+        def later(clock: int) -> float:
+            return now(clock) + (GRACE if clock == time.CLOCK_BOOTTIME else 0)
+
+        monkeypatch.setattr(time, "clock_gettime", later)
+        assert not lease.is_held
+
+
+def test_each_driver_of_a_run_has_a_lease_of_its_own(objects: MemoryObjects) -> None:
+    """A second one is not kept by the first, and takes nothing away from it when it ends."""
+    with Lease(objects, OWNER, Work.WRITE) as first:
+        with Lease(objects, OWNER, Work.WRITE) as second:
+            assert second.earlier == (first.name,)
+        with (
+            pytest.raises(StoreBusy, match="Write by name"),
+            Lease(objects, uuid4().hex, Work.SWEEP),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(Work.WRITE, Work.SWEEP), (Work.SWEEP, Work.WRITE)])
+def test_whoever_was_taken_for_given_up_gives_way(
+    objects: MemoryObjects, clock: Clock, mine: Work, theirs: Work
+) -> None:
+    """One whose lease was deleted sees at its next renewal who has begun meanwhile."""
+    lease = Lease(objects, OWNER, mine, clock=clock)
+    lease.__enter__()
+    objects.delete([lease.name])
+    with Lease(objects, uuid4().hex, theirs) as other:
+        clock.now += RENEW + 1
+        with pytest.raises(StoreBusy, match=f"{theirs} by name"):
+            lease.renew()
+        assert not lease.is_held
+        assert [one.name for one in objects.list(LEASES)] == [other.name]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -213,6 +316,25 @@ def test_a_run_that_is_read_is_not_swept(
         assert archive.manifest(first) == manifest
         assert all(one.name in objects.held for one in manifest.objects)
     assert sweep(archive).runs == {1}
+
+
+def test_a_lease_that_is_taken_again_is_not_swept(
+    archive: Archive, objects: MemoryObjects, clock: Clock
+) -> None:
+    """A copy that is gone on with after a day keeps its run, though its lease was over."""
+    three_runs(archive, Format.SEGMENTS)
+    head = archive.head()
+    assert head is not None
+    entry = head.runs[0]
+    name = hold(archive, OWNER, entry).name
+    hold(archive, uuid4().hex, entry)
+    clock.now += GRACE + 1
+
+    def again(_: Found) -> None:
+        hold(archive, OWNER, entry)
+
+    sweep(archive, told=again)
+    assert [one.name for one in objects.list(LEASES)] == [name]
 
 
 def test_a_run_that_was_let_go_cannot_be_held(archive: Archive) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from sluice.archive import archive as archive_module
 from sluice.archive.archive import Archive, find_run
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.reading import read_segment
@@ -383,6 +384,22 @@ def test_a_run_on_an_old_head_is_refused() -> None:
     head = archive.head()
     assert head is not None
     assert [one.run for one in head.runs] == [1, 2, 3, 5]
+
+
+def test_a_manifest_that_nobody_would_read_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with more objects than a manifest may list is refused; those before it stay."""
+    archive, source = grown_archive(Format.SEGMENTS)
+    head = archive.head()
+    assert head is not None
+    longest = len(encode(archive.manifest(head.runs[-1])))
+    monkeypatch.setattr(archive_module, "MOST_BYTES", longest)
+    source.write([5])
+    with pytest.raises(InvalidSpec, match="bytes of JSON") as caught:
+        take(archive, Format.SEGMENTS, source)
+    assert caught.value.field == "spec.destination.path"
+    assert "another path" in caught.value.remedy
+    assert archive.head() == head
+    assert verify_archive(archive).problems == []
 
 
 def test_forgotten_runs_are_not_verified_and_the_last_one_stays() -> None:

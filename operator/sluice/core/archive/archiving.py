@@ -38,7 +38,7 @@ class SeenArchive:
         noted: whether there are notes of it.
         head: the last one. Looked at after the notes, which are deleted when it lists the run.
         standing: how far it is, by its notes; None where a run was recorded since it was planned.
-        sources: the segments of the source, in the plan's order; None where nothing has to be read.
+        sources: the segments of the source, in the plan's order; None where nothing depends on it.
         there: whether there is a stream of the source's name.
         had: whether that one has, or had, the segments of the plan.
     """
@@ -75,6 +75,7 @@ def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
     if seen.standing is None:
         return Replan()
     check_events(plan, seen.standing)
+    _check_sources(plan, seen)
     segments = [*enumerate(seen.standing.segments)]
     starts = tuple(
         (i, to)
@@ -102,27 +103,40 @@ def check_events(plan: ArchivePlan, standing: Standing) -> None:
         )
 
 
-def _begins(plan: ArchivePlan, seen: SeenArchive, place: int, segment: SegmentStanding) -> int:
-    """From where on a segment can be read; its end if it is gone.
+def _check_sources(plan: ArchivePlan, seen: SeenArchive) -> None:
+    """Refuse a source that is not the one that was planned.
+
+    Segments that are put are looked at too: perhaps they were read from another stream. One that
+    is gone by then is fine.
 
     Raises:
-        SourceNotFound, SourceReplaced: it is not the source that was planned.
-        SourceTruncated: bytes are lost, and the run is not to go on without them.
+        SourceNotFound, SourceReplaced: it is gone, or another one.
     """
-    if seen.sources is None:
-        raise StoreUnavailable(f"{plan.source} was not observed")
     if not seen.there:
         raise SourceNotFound(
             f"{plan.source} is gone: it was deleted before it was archived",
             field="spec.source.stream",
         )
+    if seen.sources is None:
+        return
+    for segment, source in zip(plan.segments, seen.sources, strict=True):
+        if not seen.had or (source is not None and source.created != segment.created):
+            raise SourceReplaced(
+                f"{plan.source} was deleted and made again: segment {segment.id} is not the one "
+                "whose bounds were taken",
+                remedy="Archive the new stream at another path.",
+            )
+
+
+def _begins(plan: ArchivePlan, seen: SeenArchive, place: int, segment: SegmentStanding) -> int:
+    """From where on a segment can be read; its end if it is gone.
+
+    Raises:
+        SourceTruncated: bytes are lost, and the run is not to go on without them.
+    """
+    if seen.sources is None:
+        raise StoreUnavailable(f"{plan.source} was not observed")
     source = seen.sources[place]
-    if not seen.had or (source is not None and source.created != segment.plan.created):
-        raise SourceReplaced(
-            f"{plan.source} was deleted and made again: segment {segment.plan.id} is not the one "
-            "whose bounds were taken",
-            remedy="Archive the new stream at another path.",
-        )
     begins = segment.plan.end if source is None else min(source.info.start, segment.plan.end)
     if begins > segment.at:
         refuse_loss(plan, f"offsets {segment.at} to {begins} of segment {segment.plan.id} are gone")

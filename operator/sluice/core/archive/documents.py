@@ -20,7 +20,11 @@ MINOR: Final = 0
 VERSION: Final = f"{MAJOR}.{MINOR}"
 
 MOST_BYTES: Final = 256 << 20
-"""The longest JSON that is read: a manifest that was made to be huge costs no more memory."""
+"""The longest JSON of a manifest: one that was made to be huge costs no more memory."""
+
+MOST_SHORT: Final = 16 << 20
+"""The longest JSON of heads and notes, and of manifests where memory is for many: of tens of
+thousands of runs or objects. As Python has it, it takes up to 25 times as much."""
 
 _VERSION: Final = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 

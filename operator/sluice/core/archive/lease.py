@@ -21,6 +21,12 @@ More than any process is ever held up between two calls.
 LEAST_GRACE: Final = 3600.0
 """A shorter grace time is refused."""
 
+SWEEPING: Final = LEAST_GRACE
+"""Seconds for which the lease of whoever sweeps counts.
+
+Nobody begins to write meanwhile, so one that was left behind must not keep all runs for a day.
+"""
+
 RENEW: Final = 300.0
 """Seconds after which a lease is written again."""
 
@@ -34,6 +40,10 @@ class Work(StrEnum):
     """Reads a run: its objects are not swept, though it may be let go meanwhile."""
     SWEEP = "Sweep"
     """Deletes what no run needs: nobody begins to write meanwhile."""
+
+    def counts(self, grace: float) -> float:
+        """Seconds for which a lease of this work counts, where others count for the grace time."""
+        return min(grace, SWEEPING) if self is Work.SWEEP else grace
 
 
 class LeaseNote(Document):

@@ -30,7 +30,10 @@ LEASES: Final = "leases/"
 WORK: Final = "work/"
 """Before the names of notes: what a run has got so far that is not recorded yet."""
 
-FOLDERS: Final = (DATA, EVENTS, RUNS, HEADS, LEASES, WORK)
+PARTIAL: Final = ".partial/"
+"""Before the names of files that are being written, or were when somebody was killed."""
+
+FOLDERS: Final = (DATA, EVENTS, RUNS, HEADS, LEASES, WORK, PARTIAL)
 """All that an archive has; so no part of an archive's path is called like one of them."""
 
 _RUN: Final = re.compile(r"runs/([0-9a-f]{16})-([0-9a-f]{64})\.json\.zst")
@@ -41,6 +44,7 @@ _DATA: Final = re.compile(
 )
 _EVENT: Final = re.compile(r"events/([0-9a-f]{8})/([0-9a-f]{16})/([0-9a-f]{16})-([0-9a-f]{8})")
 _NOTE: Final = re.compile(r"work/([0-9a-f]{32})/([0-9a-f]{16})")
+_PARTIAL: Final = re.compile(r"\.partial/[0-9a-f]{32}")
 _PATH: Final = re.compile(r"[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*")
 _LONGEST_PATH: Final = 512
 
@@ -158,6 +162,11 @@ def read_note(name: str) -> NoteName | None:
     """What the name of a note says; None where it is none."""
     found = _NOTE.fullmatch(name)
     return NoteName(found[1], int(found[2], 16)) if found else None
+
+
+def is_partial(name: str) -> bool:
+    """Whether a file is one that is being written, or was."""
+    return _PARTIAL.fullmatch(name) is not None
 
 
 def head_name(number: int) -> str:

@@ -73,7 +73,7 @@ class ArchivePlan(Frozen):
         store_uri: that store's address, for people.
         path: of the archive in its store.
         format: how it holds events.
-        run: the run's number.
+        run: the run's number; a later one where runs were let go since it was planned.
         parent: the run that it adds to, if there is one.
         begin: where the archive begins.
         end: where the run ends.

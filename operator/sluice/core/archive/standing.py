@@ -77,6 +77,11 @@ class SegmentStanding:
         return self.at == self.plan.end
 
     @property
+    def is_checked(self) -> bool:
+        """Whether bytes of it were read back already."""
+        return bool(self._checked)
+
+    @property
     def bytes(self) -> int:
         """Bytes that are there, or known to be lost, since the plan was made."""
         return self.at - self.plan.begin
@@ -220,6 +225,17 @@ class Standing:
                 self.segments[checked.segment].check(checked)
 
     @property
+    def needs_source(self) -> bool:
+        """Whether the source has to be looked at.
+
+        That is so while bytes are to be put, and once more when all are, since it may have been
+        replaced while the last ones were read. Nothing is read back before that.
+        """
+        if not all(one.is_put for one in self.segments):
+            return True
+        return self.added > 0 and not any(one.is_checked for one in self.segments)
+
+    @property
     def bytes(self) -> int:
         """Bytes that are there, or known to be lost, of those of the plan."""
         return sum(segment.bytes for segment in self.segments)
@@ -241,12 +257,12 @@ class Standing:
             one.events or 0 for one in self._settled
         )
 
-    def manifest(self) -> Manifest:
-        """What is to be recorded, once all is there."""
+    def manifest(self, run: int) -> Manifest:
+        """What is to be recorded under this number, once all is there."""
         plan = self.plan
-        segments = [*self._settled, *(one.archived(plan.run) for one in self.segments)]
+        segments = [*self._settled, *(one.archived(run) for one in self.segments)]
         return Manifest(
-            run=plan.run,
+            run=run,
             format=plan.format,
             source=ArchiveSource(stream=plan.source, store=plan.store_uri),
             parent=plan.parent,

@@ -79,6 +79,7 @@ class ArchiveCopy:
             if not self._notes.read():
                 entry = recorded(self.plan, self._archive.head())
                 if entry is not None:
+                    self._end()
                     return ArchiveReport.recorded(self.plan, entry)
                 if permit is not None:
                     permit()
@@ -96,11 +97,11 @@ class ArchiveCopy:
         if plan is None:
             return next_step(self.plan, SeenArchive(noted=False, head=head))
         self.plan = plan
-        if (plan.run, plan.parent) != place(head):
+        if plan.parent != place(head)[1]:
             return next_step(plan, SeenArchive(noted=True, head=head))
         standing = self._stand(plan, notes)
         seen = SeenArchive(noted=True, head=head, standing=standing)
-        if not all(one.is_put for one in standing.segments):
+        if standing.needs_source:
             seen = self._with_source(seen)
         return next_step(plan, seen)
 
@@ -114,12 +115,9 @@ class ArchiveCopy:
                 plan = replanned(self.plan, self._source, self._archive)
                 self._notes.add(Note(of=plan.hash, plan=plan))
             case Record():
-                manifest = self._there.manifest()
-                self._hold()
-                self._archive.record(manifest, self._head, verified=self.plan.verify)
-                self._added = self._there.added
+                self._record()
             case Forget():
-                self._notes.delete()
+                self._notes.forget()
             case _:
                 raise TypeError(f"{step} moves bytes or is no step to perform")
 
@@ -168,13 +166,13 @@ class ArchiveCopy:
         if entry is None:
             raise StoreUnavailable(f"the run {digest} was not seen")
         lost = self._standing.lost if self._standing is not None and self._added is not None else 0
-        self.let_go()
+        self._end()
         return ArchiveReport.recorded(self.plan, entry, added=self._added, lost=lost)
 
     def give_up(self) -> None:
         """Forget what the run has got so far; its objects are swept some time."""
-        self._notes.delete()
-        self.let_go()
+        self._notes.forget()
+        self._end()
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> ArchiveReport:
         """The report of a run that failed for good."""
@@ -187,14 +185,36 @@ class ArchiveCopy:
 
     # -- what is known
 
-    def _hold(self) -> None:
-        """Hold the lease: what is put is not swept before it is recorded."""
+    def _hold(self, *, now: bool = False) -> None:
+        """Hold the lease: what is put is not swept before it is recorded.
+
+        Args:
+            now: whether it is written, and others are looked for, though it is not time to.
+        """
         if self._lease is not None and not self._lease.is_held:
             self.let_go()
         if self._lease is None:
             lease = Lease(self._archive.objects, self.plan.copy_id, Work.WRITE)
             self._lease = self._held.enter_context(lease)
-        self._lease.renew()
+        self._lease.renew(now=now)
+
+    def _record(self) -> None:
+        """Record the run, if nothing of it was swept; where something was, looking again says so.
+
+        A driver may have been held up so long that its lease was over. Nobody sweeps from here on,
+        and whoever did has deleted the first note before anything else of the run.
+        """
+        manifest = self._there.manifest(place(self._head)[0])
+        self._hold(now=True)
+        if self._notes.stand():
+            self._archive.record(manifest, self._head, verified=self.plan.verify)
+            self._added = self._there.added
+
+    def _end(self) -> None:
+        """Let others sweep, since the run is over: drivers before us were killed, or see it too."""
+        if self._lease is not None:
+            self._archive.objects.delete(self._lease.earlier)
+        self.let_go()
 
     def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> Standing:
         """How far the run is, by its notes. Only those that are new are taken in."""
@@ -220,8 +240,9 @@ class ArchiveCopy:
         """The same, with what the source has of the segments by now."""
         plan, source = self.plan, self._source
         names = [self._source_name(segment.id) for segment in plan.segments]
-        infos = source.infos(names)
+        # One that goes in between was the right one, and is gone.
         created = source.attributes([(name, source.creation_time) for name in names])
+        infos = source.infos(names)
         sources = tuple(
             None if info is None else SeenSource(info, when or 0)
             for info, when in zip(infos, created, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -43,10 +42,11 @@ def retain(
     grace: float = GRACE,
     dry: bool = False,
     thorough: bool = False,
-    now: Callable[[], float] = time.time,
     told: Callable[[Found], None] | None = None,
 ) -> Retained:
     """Let go of runs, and sweep what they alone had once that is older than the grace time.
+
+    How old a run is goes by the store's clock: one of ours that is wrong must not cost a run.
 
     Whoever sweeps lists the whole archive, which has its price. So without `thorough` it is done
     only if there is a manifest or a note that nobody needs.
@@ -57,7 +57,6 @@ def retain(
         grace: seconds that an object stays at least; the same for everybody.
         dry: change nothing, only tell.
         thorough: sweep in any case.
-        now: gives the time in seconds.
         told: of each object that is, or would be, deleted.
 
     Raises:
@@ -72,7 +71,7 @@ def retain(
         if head is None:
             raise ArchiveNotFound("there is no archive here")
         read = {one.run.run for one in leases.held if one.run is not None}
-        gone = let_go(head.runs, retention, now=round(now() * 1000), read=read)
+        gone = let_go(head.runs, retention, now=leases.now, read=read)
         if gone and not dry:
             head = archive.forget(gone, head)
         due = thorough or _is_due(archive, head, leases.now - round(grace * 1000))

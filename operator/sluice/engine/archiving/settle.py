@@ -6,10 +6,9 @@ import hashlib
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 from sluice.api.status import MOST_GAPS
-from sluice.archive.leases import Lease
+from sluice.archive.leases import Lease, forget
 from sluice.archive.notes import Notes
 from sluice.core.archive.lease import Work
 from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, head_name
@@ -102,14 +101,15 @@ def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
     """
     archive = _archive(request, shelf)
     there = Notes(archive.objects, request.copy_id).delete()
-    archive.objects.delete([f"{LEASES}{request.copy_id}"])
+    forget(archive.objects, request.copy_id)
     return f"the notes of a run of {request.path}" if there else "nothing"
 
 
 def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS) -> None:
     """Delete an archive with all its runs, if it is one of the stream that is asked for.
 
-    The heads go first, so that nobody reads what is deleted.
+    The heads go first, so that nobody reads what is deleted. Whoever was killed meanwhile is in
+    nobody's way: who goes on has the same lease.
 
     Args:
         request: a run of the archive.
@@ -124,7 +124,7 @@ def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERA
     if head is not None and archive.manifest(head.runs[-1]).source.stream != request.source:
         return
     end, count = time.monotonic() + seconds, 0
-    with Lease(archive.objects, uuid4().hex, Work.SWEEP) as lease:
+    with Lease(archive.objects, _eraser(request), Work.SWEEP) as lease:
         if any(one.name != lease.name for one in lease.look().held):
             raise StoreBusy(f"somebody is at work in the archive at {request.path}")
         for folder in (HEADS, WORK, RUNS, DATA, EVENTS):
@@ -141,7 +141,14 @@ def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERA
                         f"{count} objects of the archive are deleted, and more are left"
                     )
             archive.objects.delete(names)
-    archive.objects.delete([found.name for found in archive.objects.list(LEASES)])
+        # While ours is there nobody begins to write, so none of these is one that counts.
+        left = [found.name for found in archive.objects.list(LEASES) if found.name != lease.name]
+        archive.objects.delete(left)
+
+
+def _eraser(request: ArchiveRequest) -> str:
+    """The owner of the lease under which an archive is deleted for a resource."""
+    return hashlib.sha256(f"erase {request.archive_id}".encode()).hexdigest()[:32]
 
 
 def _archive(request: ArchiveRequest, shelf: Shelf) -> Archive:

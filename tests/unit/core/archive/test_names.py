@@ -97,6 +97,7 @@ def test_paths_that_every_store_writes_alike_are_taken(path: str) -> None:
         "a%20",
         "a/heads",
         "data/a",
+        "a/.partial/b",
         "a" * 513,
     ],
 )

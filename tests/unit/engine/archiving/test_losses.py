@@ -1,6 +1,6 @@
 """Sources that lose bytes before they are archived, or that are no longer what was archived."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -20,7 +20,7 @@ from sluice.errors import (
 )
 from support.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
 from support.memory_objects import MemoryObjects
-from support.model import ModelStore, World, segment_name
+from support.model import CREATION_TIME, ModelStore, World, segment_name
 from support.plans import SOURCE
 from support.sources import events_of, put_source
 
@@ -91,33 +91,38 @@ def test_what_was_lost_between_two_runs_is_a_gap(world: World, form: Format) -> 
     assert held_by(objects, again)[0] == before[0] + world.bytes_of(SOURCE)[0][13 * EVENT :]
 
 
-class Truncating:
-    """An executor that truncates the source before one of its rounds.
+class Changing:
+    """An executor that changes the source before one of its rounds.
 
     Args:
         world: of the source.
         objects: of the archive.
         at: before which round.
-        to: to which offset of the first segment; None to drop the segment altogether.
+        change: changes the source.
     """
 
     slots = 1
 
-    def __init__(self, world: World, objects: MemoryObjects, at: int, to: int | None) -> None:
+    def __init__(
+        self, world: World, objects: MemoryObjects, at: int, change: Callable[[], object]
+    ) -> None:
         self._inner = InlineExecutor([ModelStore(world)], shelf_of(objects))
-        self._world = world
         self._at = at
-        self._to = to
+        self._change = change
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
         """See Executor."""
         self._at -= 1
         if self._at == -1:
-            if self._to is None:
-                self._world.scale(SOURCE, 2, truncate=True)
-            else:
-                truncate(self._world, self._to)
+            self._change()
         return self._inner.run(tasks)
+
+
+def truncating(world: World, objects: MemoryObjects, at: int, to: int | None) -> Changing:
+    """An executor that truncates the first segment, or drops it, before one of its rounds."""
+    if to is None:
+        return Changing(world, objects, at, lambda: world.scale(SOURCE, 2, truncate=True))
+    return Changing(world, objects, at, lambda: truncate(world, to))
 
 
 @pytest.mark.parametrize("to", [2 * EVENT, 5 * EVENT, 8 * EVENT, 10 * EVENT, None])
@@ -129,7 +134,7 @@ def test_what_is_lost_while_a_run_is_at_work_is_a_gap(
     """Whatever is there by then is archived, and all offsets are either archived or a gap."""
     objects, store = MemoryObjects(), ModelStore(world)
     data = [bytes(one) for one in world.bytes_of(SOURCE)]
-    report = archive_once(store, objects, asked(form), executor=Truncating(world, objects, at, to))
+    report = archive_once(store, objects, asked(form), executor=truncating(world, objects, at, to))
     assert report.outcome is Outcome.ARCHIVED, report.error
     manifest = last_run(objects)
     held = held_by(objects, manifest)
@@ -144,7 +149,7 @@ def test_what_is_lost_while_a_run_is_at_work_is_a_gap(
 def test_a_run_that_may_lack_nothing_fails(world: World) -> None:
     """It is refused while it is at work as well, and leaves no notes."""
     objects = MemoryObjects()
-    executor = Truncating(world, objects, 1, 9 * EVENT)
+    executor = truncating(world, objects, 1, 9 * EVENT)
     report = archive_once(ModelStore(world), objects, asked(record=False), executor=executor)
     assert report.error is not None
     assert report.error.reason == "SourceTruncated"
@@ -198,6 +203,46 @@ def test_an_archive_is_of_one_stream_and_one_format(world: World) -> None:
     with pytest.raises(InvalidSpec, match=f"is one of {SOURCE}") as caught:
         archive_once(store, objects, REQUEST.model_copy(update={"source": other}))
     assert caught.value.field == "spec.destination.path"
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_a_stream_that_is_replaced_while_it_is_read_is_refused(
+    world: World, at: int, *, verify: bool
+) -> None:
+    """Also where its last bytes were read from the new one: nothing that is mixed is recorded."""
+    put_source(world, [EVENT - 8] * 10)
+
+    def replace() -> None:
+        there = world.segments[FIRST]
+        there.data[:] = events_of([EVENT - 8] * 20, seed=7)
+        there.attributes[CREATION_TIME] += 1000
+
+    objects = MemoryObjects()
+    executor = Changing(world, objects, at, replace)
+    request = REQUEST.model_copy(update={"verify": verify})
+    report = archive_once(ModelStore(world), objects, request, executor=executor)
+    assert report.error is not None
+    assert report.error.reason == "SourceReplaced"
+    assert Archive(objects).head() is None
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_what_becomes_of_a_source_that_is_read_does_no_harm(world: World, *, gone: bool) -> None:
+    """Once all is put, it may be truncated or deleted before that is read back and recorded."""
+    objects = MemoryObjects()
+
+    def change() -> None:
+        if gone:
+            world.segments.clear()
+            del world.streams[SOURCE]
+        else:
+            truncate(world, 10 * EVENT)
+
+    data = [bytes(one) for one in world.bytes_of(SOURCE)]
+    executor = Changing(world, objects, 4, change)
+    assert archive_once(ModelStore(world), objects, executor=executor).error is None
+    assert list(held_by(objects, last_run(objects)).values()) == data
 
 
 def test_more_events_than_are_allowed_become_no_objects(world: World) -> None:

@@ -1,15 +1,24 @@
-"""Runs that are let go, and what is swept of them."""
+"""Runs that are let go, and what is swept of them; archives that are deleted."""
+
+from contextlib import suppress
 
 import pytest
 
 from sluice.archive.archive import Archive
-from sluice.archive.leases import holding
+from sluice.archive.leases import Lease, holding
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
-from sluice.core.archive.names import Format
+from sluice.core.archive.lease import Work
+from sluice.core.archive.names import LEASES, Format
 from sluice.core.archive.retention import Retention
+from sluice.core.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
+from sluice.engine.archiving.copy import ArchiveCopy
+from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.retain import retain
-from support.archive_runs import REQUEST, archive_once, held_by, last_run
+from sluice.engine.archiving.settle import erase_archive
+from sluice.engine.executor import InlineExecutor
+from sluice.errors import StoreBusy
+from support.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
 from support.gated_objects import GatedObjects
 from support.memory_objects import MemoryObjects
 from support.model import Fate, ModelStore, World, segment_name
@@ -58,20 +67,52 @@ def place() -> Place:
 def test_runs_are_let_go_and_swept(place: Place) -> None:
     """What only they had goes once it is older than the grace time; what others list stays."""
     rule = Retention(keep_last=1)
-    assert retain(place.archive, rule, dry=True, now=lambda: place.time).let_go == (1, 2, 3)
+    assert retain(place.archive, rule, dry=True).let_go == (1, 2, 3)
     assert place.runs() == (1, 2, 3, 4)
     before = set(place.objects.held)
-    done = retain(place.archive, rule, now=lambda: place.time)
+    done = retain(place.archive, rule)
     assert done.let_go == (1, 2, 3)
     assert done.swept is not None
     assert done.swept.runs == {1, 2}  # the third is too young
     assert place.runs() == (4,)
     assert not any(name.startswith("data/") for name in before - set(place.objects.held))
     place.time += 2 * DAY
-    done = retain(place.archive, rule, now=lambda: place.time)
+    done = retain(place.archive, rule)
     assert (done.let_go, done.swept and done.swept.runs) == ((), {3})
     assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
     assert retain(place.archive, rule).swept is None  # nothing is left to look for
+
+
+def test_the_age_of_runs_goes_by_the_clock_of_the_store(place: Place) -> None:
+    """A driver whose clock is years ahead of it, as ours is here, lets go of none that is young."""
+    rule = Retention(keep_seconds=round(1.5 * DAY))
+    assert retain(place.archive, rule).let_go == (1, 2)
+
+
+def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
+    """A run at work goes on with all that it has put, and is recorded under the next number."""
+    store, shelf = ModelStore(place.world), shelf_of(place.objects)
+    place.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=5)
+    plan = resolve_archive(REQUEST, store, place.archive).plan
+    assert plan is not None
+    steps: list[type[Step]] = []
+    copy, executor = ArchiveCopy(plan, [store], place.archive), InlineExecutor([store], shelf)
+    copy.begin(late=False, permit=None)
+    while not isinstance(step := copy.look(), Done):
+        steps.append(type(step))
+        if isinstance(step, Transfer | Verify):
+            copy.absorb(step, executor.run([copy.slices(step, LIMITS, 1)]))
+        else:
+            copy.perform(step)
+        head = place.archive.head()
+        assert head is not None
+        if len(head.runs) > 1 and len(steps) in {1, 3}:
+            place.archive.forget([head.runs[0].run], head)
+    assert copy.finished(step.digest).run == 7
+    assert (steps[0], steps[-2:]) == (Transfer, [Record, Forget])
+    assert Replan not in steps
+    assert place.runs() == (3, 4, 7)
+    assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
 
 
 def test_a_run_that_is_restored_is_not_let_go(place: Place) -> None:
@@ -90,6 +131,28 @@ def test_a_run_that_follows_adds_to_what_is_kept(place: Place) -> None:
     place.take()
     assert place.runs() == (4, 6)
     assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)
+
+
+def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place) -> None:
+    """While it is deleted nobody begins to write; what the killed have left goes with it."""
+    Lease(place.objects, "12" * 16, Work.WRITE).__enter__()
+    place.time += 2 * DAY
+    taken: list[Lease] = []
+    refused = 0
+
+    def gate(_: str) -> Fate:
+        nonlocal refused
+        leases = [data for name, data in place.objects.held.items() if name.startswith(LEASES)]
+        refused += any(b"Sweep" in one for one in leases)
+        if refused and not taken:
+            lease = Lease(place.objects, "34" * 16, Work.WRITE)
+            with suppress(StoreBusy):
+                taken.append(lease.__enter__())
+        return Fate.DONE
+
+    erase_archive(REQUEST, shelf_of(GatedObjects(place.objects, gate)))
+    assert refused
+    assert list(place.objects.held) == [lease.name for lease in taken]
 
 
 @pytest.mark.parametrize("form", list(Format))

@@ -1,0 +1,173 @@
+"""Drivers that are held up while others are at work in the archive."""
+
+from typing import TypeVar
+
+import pytest
+
+from sluice.archive.archive import Archive
+from sluice.archive.leases import Lease
+from sluice.archive.sweep import sweep
+from sluice.archive.verify import verify_archive
+from sluice.core.archive.lease import Work
+from sluice.core.archive.names import LEASES, WORK
+from sluice.core.steps import Forget, Record, Step, Transfer, Verify
+from sluice.engine.archiving.copy import ArchiveCopy
+from sluice.engine.archiving.planning import resolve_archive
+from sluice.engine.executor import InlineExecutor
+from sluice.errors import CopyAborted, StoreBusy
+from support.archive_runs import LIMITS, PATH, REQUEST, archive_once, shelf_of
+from support.memory_objects import MemoryObjects
+from support.model import ModelStore, World, segment_name
+from support.plans import SOURCE
+from support.sources import events_of, put_source
+
+DAY = 24 * 3600.0
+S = TypeVar("S", bound=Step)
+
+
+class Place:
+    """An archive with a run, whose clock stands still, of a stream that has got more since."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+        self.objects = MemoryObjects(lambda: self.time)
+        self.archive = Archive(self.objects)
+        self.world = World()
+        put_source(self.world, [30] * 4)
+        self.take()
+        self.time += DAY
+        self.write(5)
+
+    def write(self, seed: int) -> None:
+        """Let the stream get more."""
+        self.world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 20, seed=seed)
+
+    def take(self) -> None:
+        """Make a run."""
+        store = ModelStore(self.world)
+        assert archive_once(store, self.objects, now=lambda: self.time).error is None
+
+    def runs(self) -> tuple[int, ...]:
+        """The runs that there are, all of which are whole."""
+        found = verify_archive(self.archive)
+        assert found.problems == []
+        return found.runs
+
+    def leases(self) -> list[str]:
+        """The names of all leases."""
+        return [one.name for one in self.objects.list(LEASES)]
+
+
+class Driver:
+    """A driver of the run that is due, moved by hand."""
+
+    def __init__(self, place: Place) -> None:
+        store, shelf = ModelStore(place.world), shelf_of(place.objects)
+        archive = shelf.archive(PATH)
+        plan = resolve_archive(REQUEST, store, archive, now=lambda: place.time).plan
+        assert plan is not None
+        self.copy = ArchiveCopy(plan, [store], archive)
+        self._executor = InlineExecutor([store], shelf)
+
+    def begin(self) -> None:
+        """Take up the run."""
+        assert self.copy.begin(late=False, permit=None) is None
+
+    def reach(self, kind: type[S]) -> S:
+        """Do all steps before the first one of this kind, which is decided and not done."""
+        while not isinstance(step := self.copy.look(), kind):
+            if isinstance(step, Transfer | Verify):
+                slices = self.copy.slices(step, LIMITS, 1)
+                self.copy.absorb(step, self._executor.run([slices]))
+            else:
+                self.copy.perform(step)
+        return step
+
+
+@pytest.fixture
+def place() -> Place:
+    """Gives an archive with a run."""
+    return Place()
+
+
+@pytest.fixture
+def driver(place: Place) -> Driver:
+    """Gives a driver that has taken up the next run."""
+    made = Driver(place)
+    made.begin()
+    return made
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["abandoned", "begun anew"])
+def test_a_run_whose_objects_were_swept_is_not_recorded(
+    place: Place, driver: Driver, *, anew: bool
+) -> None:
+    """A driver that is held up just before it records finds that its first note is gone."""
+    step = driver.reach(Record)
+    place.time += 2 * DAY
+    assert sweep(place.archive).objects
+    if anew:
+        Driver(place).begin()
+    driver.copy.perform(step)
+    assert place.runs() == (1,)
+    if not anew:
+        with pytest.raises(CopyAborted):
+            driver.copy.look()
+        driver.copy.let_go()
+        driver = Driver(place)
+        driver.begin()
+    driver.copy.perform(driver.reach(Record))
+    assert place.runs() == (1, 2)
+
+
+def test_nothing_is_recorded_while_somebody_sweeps(place: Place, driver: Driver) -> None:
+    """A driver that was taken for given up gives way before it records."""
+    step = driver.reach(Record)
+    place.objects.delete(place.leases())
+    with Lease(place.objects, "cd" * 16, Work.SWEEP) as lease:
+        with pytest.raises(StoreBusy, match="Sweep by name"):
+            driver.copy.perform(step)
+        assert place.leases() == [lease.name]
+    driver.copy.perform(driver.reach(Record))
+    assert place.runs() == (1, 2)
+
+
+def test_the_end_of_a_driver_keeps_the_others_lease(place: Place, driver: Driver) -> None:
+    """One that fails, or is refused, leaves those alone that go on with its run."""
+    other = Driver(place)
+    other.begin()
+    step = driver.reach(Record)
+    other.copy.let_go()
+    with pytest.raises(StoreBusy, match="Write by name"):
+        sweep(place.archive)
+    driver.copy.perform(step)
+    assert place.runs() == (1, 2)
+
+
+def test_a_run_that_is_over_leaves_no_lease(place: Place, driver: Driver) -> None:
+    """Those of drivers that were killed go with the one that has finished their run."""
+    driver.reach(Verify)
+    place.take()
+    assert place.runs() == (1, 2)
+    assert place.leases() == []
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["recorded", "given up"])
+def test_a_late_driver_leaves_the_notes_of_the_next_run(
+    place: Place, driver: Driver, *, done: bool
+) -> None:
+    """Where its run is forgotten by somebody else, and another one has begun meanwhile."""
+    step = driver.reach(Forget if done else Verify)
+    place.take()
+    place.write(6)
+    other = Driver(place)
+    other.begin()
+    other.reach(Verify)
+    notes = [one for one in place.objects.held if one.startswith(WORK)]
+    if done:
+        driver.copy.perform(step)
+    else:
+        driver.copy.give_up()
+    assert [one for one in place.objects.held if one.startswith(WORK)] == notes
+    other.copy.perform(other.reach(Record))
+    assert place.runs() == (1, 2, 3)
