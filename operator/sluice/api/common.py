@@ -35,14 +35,14 @@ StreamNameText = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[
 """The name of a stream in a scope."""
 
 _PARTS = r"^[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*$"
-_FOLDERS = ("data", "events", "runs", "heads", "leases", "work")
+_FOLDERS = ("data", "events", "runs", "heads", "leases", "work", ".partial")
 _NO_STEP = "a path has no parts . and ..: write it without"
 _NO_FOLDER = (
     f"no part of an archive's path is called {', '.join(_FOLDERS)}, . or ..: these are folders of "
     "archives; take another name"
 )
 _STEP = r"(^|/)[.]{1,2}(/|$)"
-_FOLDER = rf"(^|/)({'|'.join(_FOLDERS)}|[.]{{1,2}})(/|$)"
+_FOLDER = rf"(^|/)({'|'.join(_FOLDERS).replace('.', '[.]')}|[.]{{1,2}})(/|$)"
 
 
 def _without(pattern: str, remedy: str) -> AfterValidator:

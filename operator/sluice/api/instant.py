@@ -15,7 +15,8 @@ _PATTERN: Final = (
     r"(Z|[+-][0-9]{2}:[0-9]{2})$"
 )
 _LONGEST: Final = 29
-_REMEDY = "write a time with its zone, as 2026-05-04T12:00:00Z"
+_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_REMEDY = "write a time with its zone, after 1970, as 2026-05-04T12:00:00Z"
 
 
 def _read(value: Any) -> datetime:
@@ -27,7 +28,13 @@ def _read(value: Any) -> datetime:
             raise ValueError(_REMEDY) from error
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise ValueError(_REMEDY)
-    return value.astimezone(UTC)
+    try:
+        utc = value.astimezone(UTC)
+    except OverflowError as error:  # before the year 1
+        raise ValueError(_REMEDY) from error
+    if utc <= _FIRST:
+        raise ValueError(_REMEDY)
+    return utc
 
 
 Instant = Annotated[

@@ -97,8 +97,9 @@ class S3Store(ApiModel):
     )
     credentials_secret_ref: LocalRef | None = Field(
         default=None,
-        description="A Secret with the keys `accessKeyId` and `secretAccessKey`. When left out, "
-        "pods use what their environment offers, such as a role of their ServiceAccount.",
+        description="A Secret with the keys `accessKeyId` and `secretAccessKey`. It may be left "
+        "out only where the administrator lets the operator use its own identity; pods then use "
+        "what their environment offers, such as a role of their ServiceAccount.",
     )
     ca_bundle_ref: CABundle | None = Field(
         default=None,

@@ -232,12 +232,12 @@ def pinned(plan: StreamPlan, stores: Sequence[StoreAddress]) -> tuple[StoreAddre
 
     Args:
         plan: the plan.
-        stores: the addresses of the stores that its sources are in.
+        stores: the addresses of the stores that its sources are in; runs that they name are not
+            minded.
     """
     runs = {source.store: source.archive for source in plan.sources}
     return tuple(
-        store if runs.get(place) is None else store.model_copy(update={"archive": runs[place]})
-        for place, store in enumerate(stores)
+        store.model_copy(update={"archive": runs.get(place)}) for place, store in enumerate(stores)
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from pydantic_core import from_json
+
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.plan import Plan, StreamPlan
 from sluice.core.planner import CopyRequest
@@ -33,6 +35,13 @@ def read_plan(text: str | bytes) -> Plan:
     Raises:
         ValidationError: it is neither.
     """
-    if b'"copying"' in (text.encode() if isinstance(text, str) else text):
-        return Unplanned.model_validate_json(text)
-    return Plan.model_validate_json(text)
+    return (Unplanned if _is_unplanned(text) else Plan).model_validate_json(text)
+
+
+def _is_unplanned(text: str | bytes) -> bool:
+    """Whether JSON has a field that no plan has. Streams, scopes and tags may have its name."""
+    try:
+        body = from_json(text)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and "copying" in body

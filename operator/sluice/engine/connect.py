@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.shelf import Shelf
+from sluice.core.archive.documents import MOST_BYTES
 from sluice.errors import InvalidSpec
 from sluice.stores import connect as live
 from sluice.stores.credentials import read_file
@@ -58,6 +59,7 @@ def archives(
     *,
     keys: S3Keys | None = None,
     ca: str | None = None,
+    most: int = MOST_BYTES,
 ) -> Shelf:
     """The place for archives at an address. Nothing is opened before the first call needs it.
 
@@ -66,6 +68,7 @@ def archives(
         settings: deadlines, and the folders of credentials and volumes.
         keys: as whom; None to read the folder for the Secret that the address names.
         ca: certificates in PEM; None to read the folder for the file that the address names.
+        most: bytes of the longest manifest's JSON that is read.
 
     Raises:
         InvalidSpec: the URI is not one of this kind of store, or there is no folder of volumes.
@@ -73,10 +76,10 @@ def archives(
     """
     match address.backend:
         case "s3":
-            return Shelf(address.uri, _bucket(address, settings, keys, ca))
+            return Shelf(address.uri, _bucket(address, settings, keys, ca), most=most)
         case "volume":
             root = _directory(address, settings)
-            return Shelf(address.uri, lambda path: DirectoryObjects(root / path))
+            return Shelf(address.uri, lambda path: DirectoryObjects(root / path), most=most)
         case _:
             raise InvalidSpec(
                 f"{address.uri} is a store of live streams, and holds no archives",

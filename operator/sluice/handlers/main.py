@@ -81,7 +81,12 @@ async def operate(settings: OperatorSettings) -> None:
         api = await stack.enter_async_context(await Api.connect(called))
         cluster = await cluster_id(api, settings.cluster_id)
         threads = stack.enter_context(ThreadPoolExecutor(THREADS, thread_name_prefix="store"))
-        connections = Connections(api, Settings(cluster_id=cluster, timeouts=TIMEOUTS), told=asked)
+        connections = Connections(
+            api,
+            Settings(cluster_id=cluster, timeouts=TIMEOUTS),
+            ambient=settings.ambient_identity,
+            told=asked,
+        )
         stack.callback(connections.close)
         recorder = Recorder(api, socket.gethostname())
         statuses = StatusWriter(api, recorder)

@@ -221,6 +221,8 @@ def _pod(profile: Profile, settings: OperatorSettings) -> Object:
             "runAsUser": USER,
             "runAsGroup": USER,
             "fsGroup": USER,
+            # A volume of archives may have millions of files: they are given to the group once.
+            "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "enableServiceLinks": False,

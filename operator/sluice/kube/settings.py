@@ -89,12 +89,15 @@ class OperatorSettings(Setting):
         namespaces: watched; empty for all.
         executor_namespaces: where drivers may make executors, since their ServiceAccount is there.
         resync_seconds: between two looks at everything.
+        ambient_identity: whether buckets without a Secret are opened with the operator's own
+            identity, of every namespace.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
     namespaces: list[str] = []
     executor_namespaces: list[str] = []
     resync_seconds: float = Field(default=60, ge=1)
+    ambient_identity: bool = False
     listen: Listen = Listen()
     image: str
     image_pull_policy: str = "IfNotPresent"

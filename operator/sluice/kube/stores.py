@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import structlog
 
 from sluice.archive.shelf import Shelf
+from sluice.core.archive.documents import MOST_SHORT
 from sluice.engine.connect import archives, connect
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube.keys import Keys, read_keys
@@ -53,6 +54,8 @@ class Connections:
         api: where Secrets are read.
         settings: deadlines.
         idle: seconds for which a connection is kept that nobody asks for.
+        ambient: whether a bucket without a Secret is opened with what the environment of this
+            process offers, whoever names it.
         told: of each call to a store's catalog.
     """
 
@@ -62,8 +65,10 @@ class Connections:
         settings: Settings,
         *,
         idle: float = IDLE_SECONDS,
+        ambient: bool = False,
         told: Told | None = None,
     ) -> None:
+        self._ambient = ambient
         self._api = api
         self._idle = idle
         self._settings = settings
@@ -95,6 +100,7 @@ class Connections:
 
         Raises:
             SecretNotFound: there is no such Secret or it lacks a key, and no connection is open.
+            InvalidSpec: a bucket names no Secret, and our own identity is for none.
             ApiUnavailable: the Secret could not be read.
         """
         key = (namespace, address)
@@ -146,7 +152,14 @@ class Connections:
             return connect(address, self._settings, credentials=keys.credentials, told=self._told)
         if address.backend == "volume":
             return Shelf(address.uri, unseen)
-        return archives(address, self._settings, keys=keys.s3, ca=keys.ca)
+        if keys.s3 is None and not self._ambient:
+            raise InvalidSpec(
+                f"{address.uri} names no Secret, and the operator opens no bucket as itself",
+                field="spec.s3.credentialsSecretRef",
+                remedy="Name a Secret with the keys accessKeyId and secretAccessKey; or let the "
+                "administrator set operator.ambientIdentity in the Helm values.",
+            )
+        return archives(address, self._settings, keys=keys.s3, ca=keys.ca, most=MOST_SHORT)
 
     def _look_again(self, key: tuple[str, StoreAddress], seconds: float) -> None:
         """Have a connection looked at in a while."""

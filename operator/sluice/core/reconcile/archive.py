@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sluice.api.archive_status import StreamArchiveStatus
 from sluice.core.reconcile import copy
 from sluice.core.reconcile.archive_status import ArchiveStatus
+from sluice.core.reconcile.world import AddFinalizer, HoldStores, StoreSeen
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.archive_seen import ArchiveSeen
@@ -25,13 +27,27 @@ def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:
     decided = copy.reconcile(archive, world)
     if archive.done:
         decided = replace(decided, status=ArchiveStatus(archive, world.now).at_rest())
-    return _in_time(archive, world, decided)
+    return _in_time(archive, world, _held(archive, world, decided))
 
 
 def after_failure(archive: ArchiveSeen, world: World, trouble: Trouble) -> Decision:
     """What to do when an action failed; see `copy.after_failure`."""
     decided = copy.after_failure(archive, world, trouble)
     return decided if archive.deleted is not None else _in_time(archive, world, decided)
+
+
+def _held(archive: ArchiveSeen, world: World, decided: Decision) -> Decision:
+    """The decision; and the resource is held where runs go with it, and nothing holds it yet.
+
+    So it is where that is wanted only since the last run, after which it was let go. Where the
+    store allows no such thing, the resource would never go.
+    """
+    status = decided.status
+    there = isinstance(status, StreamArchiveStatus) and status.archive is not None
+    wanted = archive.keeps and there and isinstance(world.target, StoreSeen)
+    if not wanted or archive.finalizer or AddFinalizer() in decided.actions:
+        return decided
+    return replace(decided, actions=(AddFinalizer(), HoldStores(), *decided.actions))
 
 
 def _in_time(archive: ArchiveSeen, world: World, decided: Decision) -> Decision:

@@ -1,13 +1,14 @@
 """A StreamArchive as it was seen, and which of its runs that asks for.
 
 A run is known by what asked for it, its key; the archive remembers under which key each run was
-recorded. So a run is not made twice, whatever becomes of the status.
+recorded. So a run is not made twice, whatever becomes of the status. What a resource asks for names
+the resource: another one of its name, applied later, asks for a run of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sluice.api.status import ConditionType
 from sluice.core import schedule, text
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
     from sluice.api.archive_status import StreamArchiveStatus
     from sluice.api.streamarchive import StreamArchiveSpec
-
-FIRST: Final = "first"
-"""The key of the run that is made of an archive without a schedule when it is applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +78,11 @@ class ArchiveSeen(CopySeen):
         """The run to look after; None where none was ever due."""
         if self.over and self.asked:
             if self._wished:
-                return f"requested:{text.short_hash(str(self.requested_at))}"
+                return f"requested:{text.short_hash(f'{self.uid} {self.requested_at}')}"
             if self.due is not None:
                 return f"scheduled:{self.due:%Y-%m-%dT%H:%M:%SZ}"
         if self.status.run_key is None and self.spec.schedule is None:
-            return FIRST
+            return f"first:{self.uid}"
         return self.status.run_key
 
     @property
@@ -101,8 +99,12 @@ class ArchiveSeen(CopySeen):
 
     @property
     def _at_work(self) -> bool:
-        """Whether an attempt has begun whose end is not written down."""
-        return any(not entry.outcome for entry in self.status.history)
+        """Whether an attempt has begun whose end is not written down.
+
+        A run at its end has none, though an end may be missing: of an attempt whose Job was
+        refused, or is gone.
+        """
+        return not self.over and any(not entry.outcome for entry in self.status.history)
 
 
 def times(
@@ -110,7 +112,8 @@ def times(
 ) -> tuple[datetime | None, datetime | None]:
     """When a run was due that was not begun yet, and when the next one is.
 
-    A time of the schedule counts from when the resource was made, and is heeded once.
+    A time of the schedule counts from when the resource was made, and is heeded once. One that was
+    heeded and is to come tells of a clock that was wrong: then the last run's end counts instead.
 
     Raises:
         InvalidSpec: the schedule has no such time.
@@ -120,5 +123,6 @@ def times(
     later = schedule.following(spec.schedule, now)
     if spec.suspend:
         return None, later
-    since = max(created, status.scheduled_time or created)
-    return schedule.due(spec.schedule, since=since, now=now), later
+    heeded = (status.scheduled_time, status.last_run_time)
+    past = next((time for time in heeded if time is not None and time <= now), created)
+    return schedule.due(spec.schedule, since=max(created, past), now=now), later

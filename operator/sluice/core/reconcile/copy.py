@@ -322,8 +322,8 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
-    """The copy as a whole took too long."""
-    job = running_job(copy, world)
+    """The copy as a whole took too long; so its last attempt is over, also one that just failed."""
+    job = world.job if world.job is not None and not recorded(copy, world.job) else None
     trouble = Trouble.of(
         DeadlineExceeded(
             f"the copy is not done {copy.spec.active_deadline_seconds} s after its first attempt",
@@ -331,7 +331,7 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
         )
     )
     status.fail(trouble, job)
-    actions = () if job is None else (DeleteJob(job.name),)
+    actions = (DeleteJob(job.name),) if job is not None and job.active else ()
     return Decision(status=status.value, actions=actions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core import text
-from sluice.core.plan import compressed
+from sluice.core.plan import compressed, pinned
 from sluice.core.reconcile.scope_results import planned_results, results_hash
 from sluice.core.reconcile.world import DropPlan, Planned, WritePlan, WriteResults
 from sluice.core.trouble import Trouble
@@ -39,10 +39,17 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
         damaged = (DropPlan(),) if world.damaged else ()
         return answer, (*damaged, *_results(answer.plan, world), WritePlan(answer.plan))
     approved = not answer.recorded and status.value.plan_hash == written.plan.hash
-    # The bounds may be those of before; the stores are where their StreamStores say now.
+    # The bounds may be those of before, and the run of an archive that they are of; the stores are
+    # where their StreamStores say now.
     held = written.plan if approved and _follows(written.plan, answer.plan) else answer.plan
+    stores = answer.plan.sources
     plan = answer.plan.model_copy(
-        update={"streams": held.streams, "scope": held.scope, "archive": held.archive}
+        update={
+            "sources": pinned(held.streams[0], stores) if held.streams else stores,
+            "streams": held.streams,
+            "scope": held.scope,
+            "archive": held.archive,
+        }
     )
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
