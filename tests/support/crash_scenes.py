@@ -186,7 +186,12 @@ class OperatorScene(Scene):
         assert self._pod.finish(_COPY_SECONDS) == 0
         status = self._tenant.until_ready(self.target)
         assert status["attempts"] == 1
-        assert "finalizers" not in (self._tenant.get("scopy", self.target) or {})["metadata"]
+        # It is said first that the copy is done, and tidied up then.
+        self._tenant.until("nothing holds the resource", self._is_free, about=self.target)
+
+    def _is_free(self) -> bool:
+        resource = self._tenant.get("scopy", self.target)
+        return resource is not None and "finalizers" not in resource["metadata"]
 
     def _pods(self, phase: str) -> list[dict[str, Any]]:
         return self._tenant.list("pods", f"--field-selector=status.phase={phase}")

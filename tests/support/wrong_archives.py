@@ -55,6 +55,7 @@ ARCHIVES: list[Row] = [
     _single("spec.destination.path", "a" * 513, "Too long"),
     _single("spec.destination.path", "shop/heads", FORBIDDEN),
     _single("spec.destination.path", "work", FORBIDDEN),
+    _single("spec.destination.path", "shop/.partial/orders", FORBIDDEN),
     _single("spec.destination.path", "../orders", FORBIDDEN),
     _single("spec.format", "Avro", ENUM),
     ("spec.maxEvents", {"spec.maxEvents": 5}, "maxEvents goes with format: EventObjects"),

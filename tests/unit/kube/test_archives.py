@@ -28,10 +28,12 @@ from sluice.kube.mounts import VOLUMES_DIR
 from sluice.kube.names import controls_name
 from support.archive_bench import SOURCE, ArchiveBench
 from support.copies import UID, message, reason
+from support.model import segment_name
 from support.resources import BUCKET, changed
+from support.sources import events_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @pytest.fixture
@@ -97,19 +99,41 @@ def test_another_run_adds_what_is_new(bench: ArchiveBench) -> None:
     assert bench.step().actions == ()
 
 
-def test_an_operator_that_lost_everything_makes_no_run_twice(bench: ArchiveBench) -> None:
-    """The archive tells it that the run is recorded."""
-    bench.run()
-    bench.begin()
+def lose_status(bench: ArchiveBench) -> None:
+    """Nothing is left of the resource but itself."""
     bench.body.pop("status")
     bench.server.objects = {
         key: one for key, one in bench.server.objects.items() if key[0] not in {"Job", "ConfigMap"}
     }
+
+
+def test_an_operator_that_lost_everything_makes_no_run_twice(bench: ArchiveBench) -> None:
+    """The archive tells it that the run is recorded."""
+    bench.run()
+    bench.begin()
+    lose_status(bench)
     assert isinstance(bench.look().world.answer, Recorded)
     assert reason(bench.step()) == "Archived"
     head = Archive(bench.objects).head()
     assert head is not None
     assert len(head.runs) == 1
+
+
+@pytest.mark.parametrize("token", [None, "2026-05-04"])
+def test_an_archive_that_is_applied_anew_adds_what_is_new(
+    bench: ArchiveBench, token: str | None
+) -> None:
+    """Another resource of the name asks for a run of its own, also by the same annotation."""
+    if token is not None:
+        bench.ask(token)
+    bench.run()
+    bench.world.segments[segment_name(SOURCE, 0)].data += events_of([40])
+    lose_status(bench)
+    bench.body["metadata"]["uid"] = "another"
+    answer = bench.look().world.answer
+    assert isinstance(answer, Planned)
+    assert answer.plan.archive is not None
+    assert (answer.plan.archive.run, answer.plan.archive.bytes) == (2, 48)
 
 
 def test_what_was_planned_and_not_begun_is_planned_on_what_is_there(bench: ArchiveBench) -> None:
@@ -228,6 +252,33 @@ def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
     assert list(bench.objects.list()) == []
 
 
+@pytest.mark.parametrize("calls", range(6))
+def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
+    bench: ArchiveBench, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    """The lease that the killed one has left behind is that of whoever goes on."""
+    bench.run()
+    request = bench.look().errand.request  # type: ignore[attr-defined]
+    delete, left = bench.objects.delete, iter(range(calls))
+
+    def until_killed(names: Iterable[str]) -> None:
+        if next(left, None) is None:
+            raise _KilledError
+        delete(names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.objects, "delete", until_killed)
+        with pytest.raises(_KilledError):
+            erase_archive(request, bench.shelf)
+    assert len(list(bench.objects.list(LEASES))) == 1
+    erase_archive(request, bench.shelf)
+    assert list(bench.objects.list()) == []
+
+
+class _KilledError(BaseException):
+    """The process is gone; whatever it would do after this raises this as well."""
+
+
 def test_an_archive_of_another_stream_is_not_ours_to_delete(bench: ArchiveBench) -> None:
     """Whatever its path is."""
     bench.run()
@@ -275,7 +326,7 @@ def test_what_is_in_a_volume_its_driver_plans(threads: ThreadPoolExecutor) -> No
     found = bench.plan()
     assert isinstance(found, Unplanned)
     assert found.archiving is not None
-    assert found.archiving.run_key == "first"
+    assert found.archiving.run_key == f"first:{UID}"
     job = bench.server.objects[JOB.name, "default", job_name(UID, 1)]
     pod = job["spec"]["template"]["spec"]
     assert {"name": "archives-0", "persistentVolumeClaim": {"claimName": "archives"}} in pod[

@@ -113,6 +113,13 @@ def test_the_same_request_gives_the_same_job(
     assert json.dumps(made()) == json.dumps(made())
 
 
+def test_a_volume_is_given_to_the_pods_group_once() -> None:
+    """Each start would take its time for each file otherwise, and an archive has many."""
+    made = request(runtime={"executors": 1}, profile=RICH)
+    for pod in (pod_of(made), executor(made)["spec"]):
+        assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+
+
 def test_a_driver_without_executors_gets_no_token() -> None:
     """It needs nothing of the API server; executors never do."""
     alone, leading = request(), request(runtime={"executors": 1}, profile=RICH)

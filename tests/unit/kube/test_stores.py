@@ -21,6 +21,7 @@ from support.api_server import ApiServer
 from support.resources import ARCHIVE, COPY, STORE, changed
 
 if TYPE_CHECKING:
+    from sluice.engine.archived import Place
     from sluice.kube.kinds import Object
 
 
@@ -196,7 +197,7 @@ def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -
     volume = StoreAddress(backend="volume", uri="volume://archives")
 
     async def story() -> None:
-        connections = Connections(ApiServer().api, Settings())
+        connections = Connections(ApiServer().api, Settings(), ambient=True)
         shelf = await connections.place("team", bucket)
         assert isinstance(shelf, Shelf)
         assert await connections.place("team", bucket) is shelf
@@ -209,6 +210,20 @@ def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -
         connections.close()
 
     asyncio.run(story())
+
+
+def test_the_operator_opens_no_bucket_as_itself_unless_it_is_to() -> None:
+    """Whoever may name a bucket in some namespace would be the operator's equal there."""
+    bucket = StoreAddress(backend="s3", uri="s3://archives")
+
+    async def opened(*, ambient: bool) -> Place:
+        return await Connections(ApiServer().api, Settings(), ambient=ambient).place("team", bucket)
+
+    with pytest.raises(InvalidSpec, match="opens no bucket as itself") as caught:
+        asyncio.run(opened(ambient=False))
+    assert caught.value.field == "spec.s3.credentialsSecretRef"
+    assert "accessKeyId" in caught.value.remedy
+    assert isinstance(asyncio.run(opened(ambient=True)), Shelf)
 
 
 def test_archives_use_stores_as_copies_do() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 import pytest
+from pydantic import ValidationError
 
 from sluice.archive.shelf import Shelf
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.model import StoreAddress, StreamConfig, StreamName
 from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.unplanned import Unplanned, read_plan
 from sluice.errors import InvalidSpec
@@ -18,7 +19,7 @@ from sluice.pipelines import termination, unplanned
 from support.archive_runs import PATH, REQUEST, archive_once, shelf_of
 from support.memory_objects import MemoryObjects
 from support.model import ModelStore, World
-from support.plans import SOURCE, TARGET
+from support.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.sources import put_source
 
 if TYPE_CHECKING:
@@ -133,11 +134,29 @@ def test_a_restore_is_planned_by_its_driver(bench: Bench) -> None:
 
 
 def test_what_is_to_be_planned_reads_back_as_it_was() -> None:
-    """From where the operator has written it down; a plan stays a plan."""
+    """From where the operator has written it down."""
     for wanted in (RUN, Unplanned(sources=(VOLUME,), target=LIVE, copying=restore().request)):
         assert read_plan(wanted.model_dump_json()) == wanted
         assert wanted.hash != RUN.model_copy(update={"archiving": None}).hash
         assert (wanted.bytes, wanted.events) == (0, 0)
+
+
+def test_a_plan_stays_a_plan_whatever_its_streams_are_called() -> None:
+    """Also where a stream, a scope and a tag have the name of a field of what is to be planned."""
+    name = StreamName(scope="copying", stream="copying")
+    stream = stream_plan(segment_plan(1000), source=name, target=name)
+    tagged = stream.model_copy(update={"config": StreamConfig(tags=("copying", "archiving"))})
+    plan = whole_plan(tagged)
+    read = read_plan(plan.model_dump_json())
+    assert type(read) is type(plan)
+    assert (read, read.hash) == (plan, plan.hash)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"copying"', "{"])
+def test_what_is_no_json_of_a_plan_is_refused(text: str) -> None:
+    """As a ValidationError, from which whoever reads it makes one of its own."""
+    with pytest.raises(ValidationError):
+        read_plan(text)
 
 
 def test_nothing_that_is_wanted_is_refused(bench: Bench) -> None:

@@ -1,31 +1,35 @@
 """A StreamArchive: which run is made, and when."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from sluice.core.archive.recorded import LostBytes
 from sluice.core.reconcile.archive import after_failure, reconcile_archive
-from sluice.core.reconcile.archive_seen import FIRST
 from sluice.core.reconcile.copy import questions
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
     DeleteJob,
     DropPlan,
-    Erase,
     HoldStores,
     JobPhase,
-    Orphan,
     Planned,
     Question,
     RemoveFinalizer,
     StartJob,
+    World,
     WriteControls,
     WritePlan,
 )
-from sluice.errors import DriverLost, StoreBusy, StoreUnavailable, TooManyEvents
+from sluice.errors import (
+    ArchiveDamaged,
+    DriverLost,
+    QuotaExceeded,
+    StoreUnavailable,
+    TooManyEvents,
+)
 from support.archives_seen import (
     EVERY_HOUR,
     PLAN,
@@ -45,6 +49,7 @@ from support.copies import (
     DONE,
     NOW,
     STALLED,
+    UID,
     WORKING,
     job,
     later,
@@ -55,6 +60,9 @@ from support.copies import (
     trouble,
     world,
 )
+
+FIRST = f"first:{UID}"
+"""The key of the run that is made without a schedule."""
 
 HOUR = NOW.replace(hour=4, minute=0, second=0)
 """When the first run is due by EVERY_HOUR: NOW is four minutes past three."""
@@ -121,6 +129,15 @@ def test_an_archive_that_is_done_asks_nothing() -> None:
     decision = reconcile_archive(seen, world())
     assert said(decision) == DONE
     assert (decision.actions, decision.again) == ((), None)
+
+
+@pytest.mark.parametrize("seconds", [0, 90])
+def test_a_lost_status_makes_no_run_twice(seconds: float) -> None:
+    """The archive knows under which key a run was recorded."""
+    seen = archive(finalizer=True, at=later(seconds))
+    decision = reconcile_archive(seen, world(now=later(seconds), answer=recorded()))
+    assert said(decision) == DONE
+    assert decision.actions == (Abandon(), RemoveFinalizer())
 
 
 # -- another run
@@ -204,6 +221,31 @@ def test_a_time_is_heeded_once() -> None:
     assert following.run_key == "scheduled:2026-01-02T05:00:00Z"
 
 
+@pytest.mark.parametrize("ended_at", [HOUR, HOUR + timedelta(days=30), None])
+def test_a_clock_that_was_ahead_stops_no_schedule(ended_at: datetime | None) -> None:
+    """Once it is right, the next time is heeded again, and is the one that is remembered."""
+    seen = archive(schedule=EVERY_HOUR, at=HOUR)
+    seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=HOUR)
+    over = after(seen, reconcile_archive(seen, ended(now=HOUR)))
+    ahead = {"scheduled_time": HOUR + timedelta(days=30), "last_run_time": ended_at}
+    wrong = replace(over, status=over.status.model_copy(update=ahead))
+    following = HOUR + timedelta(hours=1)
+    seen = seen_at(wrong, following)
+    assert seen.run_key == "scheduled:2026-01-02T05:00:00Z"
+    decision = reconcile_archive(seen, world(now=following, answer=PLANNED))
+    assert status(decision).scheduled_time == following
+
+
+def test_a_clock_that_was_ahead_makes_no_run_before_its_time() -> None:
+    """The end of the last run says which times were heeded."""
+    seen = archive(schedule=EVERY_HOUR, at=HOUR)
+    seen = after(seen, reconcile_archive(seen, world(now=HOUR, answer=PLANNED)), at=HOUR)
+    over = after(seen, reconcile_archive(seen, ended(now=HOUR)))
+    ahead = {"scheduled_time": HOUR + timedelta(days=30), "last_run_time": HOUR}
+    wrong = replace(over, status=over.status.model_copy(update=ahead))
+    assert seen_at(wrong, HOUR + timedelta(minutes=59)).done
+
+
 def test_runs_do_not_overlap() -> None:
     """While one goes on the next one waits; then it begins, once however many were due."""
     late = HOUR + timedelta(hours=3, minutes=5)
@@ -230,6 +272,46 @@ def test_a_run_that_failed_for_good_is_followed_by_the_next() -> None:
     again = reconcile_archive(scheduled, world(now=HOUR, answer=PLANNED))
     assert StartJob(2, PLAN) in again.actions
     assert status(again).failures == 0
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        world(jobs=(job(phase=JobPhase.FAILED),), plan=plan_seen()),
+        world(plan=plan_seen()),
+    ],
+)
+def test_a_run_that_took_too_long_is_followed_by_the_next(last: World) -> None:
+    """Whether its driver failed at the same time, or its Job is gone."""
+    late = NOW + timedelta(seconds=61)
+    seen = begun(activeDeadlineSeconds=60)
+    seen = after(seen, reconcile_archive(seen, replace(last, now=late)))
+    assert seen.gave_up
+    assert replace(seen, requested_at="today").asked
+    scheduled = replace(seen, spec=archive(schedule=EVERY_HOUR, activeDeadlineSeconds=60).spec)
+    assert seen_at(scheduled, HOUR).run_key == "scheduled:2026-01-02T04:00:00Z"
+
+
+def test_a_run_whose_job_was_refused_is_followed_by_the_next() -> None:
+    """Where it failed for good before the Job could be made: the attempt that was announced is."""
+    seen = begun()
+    refused = after_failure(seen, world(answer=PLANNED), trouble(QuotaExceeded("exceeded quota")))
+    seen = after(seen, refused)
+    around = world(now=later(60), trouble=trouble(ArchiveDamaged("the head is damaged")))
+    failed = after(seen, reconcile_archive(seen, around))
+    assert failed.gave_up
+    asked = replace(failed, requested_at="today")
+    assert asked.run_key != FIRST
+    decision = reconcile_archive(asked, world(answer=PLANNED))
+    assert StartJob(1, PLAN) in decision.actions
+
+
+def test_a_run_that_is_recorded_is_followed_by_the_next_though_its_job_is_gone() -> None:
+    """Nobody can say any more how the attempt ended; the archive says that it did."""
+    seen = begun()
+    seen = after(seen, reconcile_archive(seen, world(plan=plan_seen(), answer=recorded())))
+    assert seen.succeeded
+    assert replace(seen, requested_at="today").asked
 
 
 def test_what_only_a_person_can_mend_stalls_the_archive() -> None:
@@ -270,44 +352,3 @@ def test_a_look_comes_no_later_than_the_next_run() -> None:
     decision = reconcile_archive(seen_at(seen, at), world(now=at, jobs=(lost,), plan=plan_seen()))
     assert decision.again is not None
     assert decision.again <= 3
-
-
-# -- its end
-
-
-def test_a_deleted_archive_stays_in_its_store() -> None:
-    """Only what a run has noted goes, once its driver is gone."""
-    seen = replace(begun(), deleted=1.0)
-    stopping = reconcile_archive(seen, world(jobs=(job(),)))
-    assert stopping.actions == (DeleteJob(job().name),)
-    gone = reconcile_archive(seen, world())
-    assert gone.actions == (Abandon(), RemoveFinalizer())
-
-
-def test_an_archive_is_deleted_where_that_is_wanted() -> None:
-    """The resource is held until it is, also while no run goes on."""
-    seen = done(onDelete="Delete")
-    assert reconcile_archive(seen, world()).actions == ()
-    leaving = replace(seen, deleted=1.0)
-    decision = reconcile_archive(leaving, world())
-    assert decision.actions == (Abandon(), Erase(), RemoveFinalizer())
-    busy = after_failure(leaving, world(), trouble(StoreBusy("more objects are left")))
-    assert (reason(busy), busy.actions) == ("StoreBusy", ())
-    assert busy.again is not None
-    assert "cannot be deleted yet" in message(busy)
-
-
-def test_an_archive_that_nobody_can_delete_is_let_go_loudly() -> None:
-    """If somebody insists."""
-    leaving = replace(done(onDelete="Delete"), deleted=1.0, force_orphan=True)
-    found = reconcile_archive(leaving, world()).actions
-    assert [type(action) for action in found] == [Orphan, RemoveFinalizer]
-
-
-@pytest.mark.parametrize("seconds", [0, 90])
-def test_a_lost_status_makes_no_run_twice(seconds: float) -> None:
-    """The archive knows under which key a run was recorded."""
-    seen = archive(finalizer=True, at=later(seconds))
-    decision = reconcile_archive(seen, world(now=later(seconds), answer=recorded()))
-    assert said(decision) == DONE
-    assert decision.actions == (Abandon(), RemoveFinalizer())

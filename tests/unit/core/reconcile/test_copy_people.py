@@ -306,6 +306,15 @@ def test_the_deadline_waits_for_nothing(around: World) -> None:
     assert (said(decision), reason(decision)) == (STALLED, "DeadlineExceeded")
 
 
+def test_an_attempt_that_failed_over_the_deadline_is_over() -> None:
+    """Its end is written down though it is not why the copy fails; no Job is left to stop."""
+    around = world(now=LATE, jobs=(job(phase=JobPhase.FAILED),), plan=plan_seen())
+    decision = reconcile(begun(activeDeadlineSeconds=60), around)
+    (entry,) = decision.status.history
+    assert (entry.outcome, entry.reason) == ("Failed", "DeadlineExceeded")
+    assert decision.actions == ()
+
+
 def test_a_copy_that_is_whole_in_time_is_done_however_late_it_is_seen() -> None:
     """An operator that was away over the deadline does not call a success a failure."""
     seen = begun(activeDeadlineSeconds=60)

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.status import StreamCopyStatus
-from sluice.core.model import StoreAddress
+from sluice.core.model import ArchivedRun, StoreAddress
+from sluice.core.plan import Plan
 from sluice.core.reconcile.copy import questions, reconcile
 from sluice.core.reconcile.copy_plan import MOST_PLAN_BYTES
 from sluice.core.reconcile.copy_status import job_name, plan_name
@@ -158,6 +159,30 @@ def test_a_written_plan_goes_by_the_stores_as_they_are_now() -> None:
     assert decision.actions[2:4] == (DropPlan(), WritePlan(expected))
     assert decision.actions[-1] == StartJob(1, expected)
     assert decision.status.plan_hash == PLAN.hash
+
+
+def test_a_written_plan_keeps_the_run_of_the_archive_that_it_is_of() -> None:
+    """What is read and what the bounds are of is one run, though another was recorded since."""
+
+    def planned(number: int, end: int) -> Plan:
+        run = ArchivedRun(path="orders", run=number, sha256=f"{number}" * 64)
+        stream = stream_plan(segment_plan(end))
+        source = stream.sources[0].model_copy(update={"archive": run})
+        address = StoreAddress(backend="s3", uri=f"s3://place-{number}", archive=run)
+        return PLAN.model_copy(
+            update={
+                "sources": (address,),
+                "streams": (stream.model_copy(update={"sources": (source,)}),),
+            }
+        )
+
+    first, second = planned(1, 1000), planned(2, 2000)
+    seen = after(copy(), reconcile(copy(), world(answer=Planned(plan=first))))
+    around = world(plan=plan_seen(first), answer=Planned(plan=second))
+    (found,) = [one.plan for one in reconcile(seen, around).actions if isinstance(one, WritePlan)]
+    assert found.streams == first.streams
+    assert found.sources[0].uri == "s3://place-2"
+    assert found.sources[0].archive == first.sources[0].archive
 
 
 def test_a_plan_that_the_status_does_not_know_is_made_anew() -> None:

@@ -1,0 +1,83 @@
+"""A StreamArchive that is deleted: what goes with it, and what holds it."""
+
+from dataclasses import replace
+
+from sluice.core.reconcile.archive import after_failure, reconcile_archive
+from sluice.core.reconcile.world import (
+    Abandon,
+    AddFinalizer,
+    DeleteJob,
+    Erase,
+    HoldStores,
+    Orphan,
+    RemoveFinalizer,
+)
+from sluice.errors import AccessDenied, SourceNotFound, StoreBusy
+from support.archives_seen import EVERY_HOUR, after, archive, begun, done, spec
+from support.copies import DONE, STALLED, job, message, reason, said, trouble, world
+
+
+def test_a_deleted_archive_stays_in_its_store() -> None:
+    """Only what a run has noted goes, once its driver is gone."""
+    seen = replace(begun(), deleted=1.0)
+    stopping = reconcile_archive(seen, world(jobs=(job(),)))
+    assert stopping.actions == (DeleteJob(job().name),)
+    gone = reconcile_archive(seen, world())
+    assert gone.actions == (Abandon(), RemoveFinalizer())
+
+
+def test_an_archive_is_deleted_where_that_is_wanted() -> None:
+    """The resource is held until it is, also while no run goes on."""
+    seen = done(onDelete="Delete")
+    assert reconcile_archive(seen, world()).actions == ()
+    leaving = replace(seen, deleted=1.0)
+    decision = reconcile_archive(leaving, world())
+    assert decision.actions == (Abandon(), Erase(), RemoveFinalizer())
+    busy = after_failure(leaving, world(), trouble(StoreBusy("more objects are left")))
+    assert (reason(busy), busy.actions) == ("StoreBusy", ())
+    assert busy.again is not None
+    assert "cannot be deleted yet" in message(busy)
+
+
+def test_an_archive_is_deleted_where_that_is_wanted_only_since_its_last_run() -> None:
+    """The resource is held from then on, and let go if it is not wanted any more."""
+    seen = done()
+    assert not seen.finalizer
+    changed = replace(seen, spec=spec(onDelete="Delete"), generation=2)
+    decision = reconcile_archive(changed, world())
+    assert (decision.actions, said(decision)) == ((AddFinalizer(), HoldStores()), DONE)
+    held = after(changed, decision)
+    assert reconcile_archive(held, world()).actions == ()
+    leaving = reconcile_archive(replace(held, deleted=1.0), world())
+    assert leaving.actions == (Abandon(), Erase(), RemoveFinalizer())
+    kept = reconcile_archive(replace(held, spec=spec(), generation=3), world())
+    assert kept.actions == (Abandon(), RemoveFinalizer())
+
+
+def test_runs_of_before_are_deleted_though_the_next_one_fails() -> None:
+    """It is as well held when no run can be begun any more."""
+    seen = replace(done(), spec=spec(onDelete="Delete"), requested_at="today")
+    around = world(trouble=trouble(SourceNotFound("there is no stream in/orders")))
+    decision = reconcile_archive(seen, around)
+    assert decision.actions == (AddFinalizer(), HoldStores())
+    assert said(decision) == STALLED
+
+
+def test_an_archive_that_may_not_be_deleted_lets_its_resource_go() -> None:
+    """Where the store's access does not allow it, or it is in a volume."""
+    seen = replace(done(), spec=spec(onDelete="Delete"), generation=2)
+    denied = trouble(AccessDenied("does not allow Delete", field="spec.access"))
+    assert reconcile_archive(seen, world(target=denied)).actions == ()
+
+
+def test_an_archive_that_was_never_made_holds_nothing() -> None:
+    """There is nothing to delete before the first run."""
+    seen = archive(schedule=EVERY_HOUR, onDelete="Delete")
+    assert reconcile_archive(seen, world()).actions == ()
+
+
+def test_an_archive_that_nobody_can_delete_is_let_go_loudly() -> None:
+    """If somebody insists."""
+    leaving = replace(done(onDelete="Delete"), deleted=1.0, force_orphan=True)
+    found = reconcile_archive(leaving, world()).actions
+    assert [type(action) for action in found] == [Orphan, RemoveFinalizer]
