@@ -98,6 +98,27 @@ class LocalRef(ApiModel):
     name: StoreName = Field(description="The object's name.")
 
 
+class InStore(ApiModel):
+    """Something in a StreamStore."""
+
+    store_ref: LocalRef
+
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore."""
+        return self.store_ref.name
+
+    @property
+    def store_field(self) -> str:
+        """The field that names it, below this one."""
+        return "storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether that has to be a store of archives."""
+        return False
+
+
 class Resource(ApiModel):
     """What every resource begins with. A status is the operator's and is not read from files."""
 

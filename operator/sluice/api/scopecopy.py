@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
-from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName
+from sluice.api.common import ApiModel, InStore, LocalRef, Resource, ScopeName
 from sluice.api.rules import Rule, frozen, immutable, rules
 from sluice.api.running import (
     DEFAULT_BACKOFF_LIMIT,
@@ -40,29 +40,14 @@ _Value = Annotated[str, Field(min_length=1, max_length=249)]
 _Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
 
 
-class ScopeSource(ApiModel):
+class ScopeSource(InStore):
     """The scope to copy: its streams, each from its oldest byte to its end when the copy begins."""
 
     store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
     scope: ScopeName = Field(description="Its name.")
 
-    @property
-    def store(self) -> str:
-        """The name of the StreamStore to read from."""
-        return self.store_ref.name
 
-    @property
-    def store_field(self) -> str:
-        """The field that names it, below this one."""
-        return "storeRef.name"
-
-    @property
-    def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
-        return False
-
-
-class ScopeTarget(ApiModel):
+class ScopeTarget(InStore):
     """The scope to copy to."""
 
     store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
@@ -72,21 +57,6 @@ class ScopeTarget(ApiModel):
         description="What to do if it is not there: refuse to begin, or make it.",
         json_schema_extra=frozen(),
     )
-
-    @property
-    def store(self) -> str:
-        """The name of the StreamStore."""
-        return self.store_ref.name
-
-    @property
-    def store_field(self) -> str:
-        """The field that names it, below this one."""
-        return "storeRef.name"
-
-    @property
-    def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
-        return False
 
 
 class StreamSelector(ApiModel):

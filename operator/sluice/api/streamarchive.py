@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 from sluice.api.common import (
     ApiModel,
     ArchivePath,
+    InStore,
     LocalRef,
     Resource,
     ScopeName,
@@ -27,7 +28,7 @@ _NO_RULE = "retention keeps something: give keepLast, keepWithin or both"
 _NO_EVENTS = "maxEvents goes with format: EventObjects: remove it, or choose that format"
 
 
-class ArchivedStream(ApiModel):
+class ArchivedStream(InStore):
     """The stream to archive: from its oldest byte when the first run begins."""
 
     store_ref: LocalRef = Field(
@@ -36,23 +37,8 @@ class ArchivedStream(ApiModel):
     scope: ScopeName = Field(description="Its scope.")
     stream: StreamNameText = Field(description="Its name.")
 
-    @property
-    def store(self) -> str:
-        """The name of the StreamStore to read from."""
-        return self.store_ref.name
 
-    @property
-    def store_field(self) -> str:
-        """The field that names it, below this one."""
-        return "storeRef.name"
-
-    @property
-    def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
-        return False
-
-
-class Destination(ApiModel):
+class Destination(InStore):
     """Where the archive is."""
 
     store_ref: LocalRef = Field(
@@ -63,18 +49,8 @@ class Destination(ApiModel):
     )
 
     @property
-    def store(self) -> str:
-        """The name of the StreamStore."""
-        return self.store_ref.name
-
-    @property
-    def store_field(self) -> str:
-        """The field that names it, below this one."""
-        return "storeRef.name"
-
-    @property
     def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
+        """It has to."""
         return True
 
 

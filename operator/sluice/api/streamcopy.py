@@ -16,6 +16,7 @@ from pydantic import (
 from sluice.api.common import (
     ApiModel,
     ArchivePath,
+    InStore,
     LocalRef,
     Resource,
     ScopeName,
@@ -170,7 +171,7 @@ class Source(ApiModel):
         return self.stream if self.archive is None else self.archive.path
 
 
-class Target(ApiModel):
+class Target(InStore):
     """The stream to make, or to append to."""
 
     store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
@@ -189,21 +190,6 @@ class Target(ApiModel):
         "again.",
         json_schema_extra=frozen(),
     )
-
-    @property
-    def store(self) -> str:
-        """The name of the StreamStore."""
-        return self.store_ref.name
-
-    @property
-    def store_field(self) -> str:
-        """The field that names it, below this one."""
-        return "storeRef.name"
-
-    @property
-    def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
-        return False
 
 
 _NOT_MOVED = (

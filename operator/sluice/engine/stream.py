@@ -305,8 +305,6 @@ class StreamCopy:
             )
         return tuple(reports)
 
-    # -- steps
-
     def _edition(self, index: int) -> int:
         return self.plan.segments[index].edition
 
