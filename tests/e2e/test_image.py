@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
+
+PHASE = "--output=jsonpath={.status.phase}"
 
 LOOK = """
 import json, os, shutil, subprocess, sys
@@ -54,6 +57,7 @@ from sluice.archive import formats
 from sluice.archive.content import Checked
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.piece import Piece
+from sluice.core.archive.events import Following
 from sluice.core.archive.manifest import ArchivedSegment
 from sluice.core.archive.names import Format
 from sluice.core.model import KeyRange
@@ -63,9 +67,9 @@ segment = ArchivedSegment(epoch=0, id=0, keys=KeyRange(low=0, high=1), created=0
                           sealed=False)
 objects = DirectoryObjects(Path("/tmp/archive"))
 for form in Format:
-    piece = Piece(epoch=0, segment=0, start=0, end=13)
-    (entry,) = formats.write(form, objects, piece, [memoryview(event)])
-    content = Checked(objects, entry)
+    piece = Piece(epoch=0, segment=0, start=0, end=13, following=Following(0))
+    (written,) = formats.write(form, objects, piece, [memoryview(event)])
+    content = Checked(objects, written.entry)
     read = formats.read(form, objects, segment, content, start=0, end=13)
     assert b"".join(map(bytes, read)) == event
     print(form)
@@ -87,8 +91,13 @@ def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[...,
             f"--namespace={namespace}", *arguments, **given
         )
         kubectl("apply", "--filename=-", stdin=json.dumps(_pod(name, image, words)))
-        kubectl("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
-        return kubectl("logs", name)
+        deadline = time.monotonic() + 60
+        while (phase := kubectl("get", f"pod/{name}", PHASE)) not in {"Succeeded", "Failed"}:
+            assert time.monotonic() < deadline, f"the pod is {phase} after a minute"
+            time.sleep(0.2)
+        logged = kubectl("logs", name)
+        assert phase == "Succeeded", logged
+        return logged
 
     yield in_pod
     kube.kubectl("delete", "namespace", namespace, "--timeout=100s", timeout=110)
