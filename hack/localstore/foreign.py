@@ -57,8 +57,9 @@ class ForeignClient(ForeignGroups, ForeignMany):
         uri: The controller ("tcp://127.0.0.1:9090").
         user: Whom to log in as.
         heap: Most heap of the JVM.
-        launch: Tells how to start it where it is not to run on this machine; the user and the heap
-            are then its business.
+        launch: Tells how to start it where it is not to run on this machine; all that is said here
+            of the JVM is then its business.
+        lasting: Whether its speed matters more than that it starts soon.
     """
 
     def __init__(
@@ -68,9 +69,11 @@ class ForeignClient(ForeignGroups, ForeignMany):
         user: User | None = None,
         heap: str = "1g",
         launch: Callable[[], Launch] | None = None,
+        lasting: bool = False,
     ) -> None:
         self.uri = uri
-        self._jvm = ForeignJvm(launch or partial(local_launch, uri, user=user, heap=heap))
+        local = partial(local_launch, uri, user=user, heap=heap, lasting=lasting)
+        self._jvm = ForeignJvm(launch or local)
 
     def __enter__(self) -> Self:
         """Starts the JVM."""

@@ -155,18 +155,20 @@ class ForeignJvm:
         child.wait()
 
 
-def local_launch(uri: str, *, user: User | None, heap: str) -> Launch:
+def local_launch(uri: str, *, user: User | None, heap: str, lasting: bool = False) -> Launch:
     """Tells how to start the client on this machine.
 
     Args:
         uri: The controller.
         user: Whom to log in as.
         heap: Most heap.
+        lasting: Whether its speed matters more than that it starts soon.
     """
     command = java_command(
         main="ForeignClient",
         classpath=classpath(compiled_client()),
         heap=heap,
+        lasting=lasting,
         arguments=[uri, "serve"],
     )
     login = {"FOREIGN_USER": user.name, "FOREIGN_PASSWORD": user.password} if user else {}

@@ -12,6 +12,9 @@ LOGBACK = Path(__file__).with_name("logback.xml")
 # Pravega reaches into the JDK's private buffers and threads, which modules forbid by default.
 _OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 
+# Most of what a store takes of the processors in its first minutes is for compiling.
+_BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
 
 def jdk_tool(name: str) -> str:
     """Finds a program of the JDK, in JAVA_HOME first and then on PATH."""
@@ -33,6 +36,7 @@ def java_command(
     arguments: Sequence[str] = (),
     java: str | None = None,
     logback: Path = LOGBACK,
+    lasting: bool = False,
 ) -> list[str]:
     """Writes the command line of a JVM that runs Pravega's classes.
 
@@ -45,12 +49,14 @@ def java_command(
         arguments: Arguments of the main class.
         java: The JVM's program; this machine's own when left out.
         logback: What it logs.
+        lasting: Whether its speed matters more than that it starts soon.
 
     Returns:
         The command.
     """
     return [
         java or jdk_tool("java"),
+        *(() if lasting else _BRIEF),
         f"-Xmx{heap}",
         f"-XX:MaxDirectMemorySize={direct_memory}",
         # A JVM that limps on after an OutOfMemoryError makes tests fail far from the cause.

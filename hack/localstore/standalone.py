@@ -41,6 +41,7 @@ class Standalone:
         tethered: Whether it must not outlive this interpreter.
         published_port: Where clients are told to find the segment store, when that is a proxy in
             front of it.
+        lasting: Whether its speed matters more than that it starts soon.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Standalone:
         users: Sequence[User] = (),
         tethered: bool = True,
         published_port: int | None = None,
+        lasting: bool = False,
     ) -> None:
         self._published = published_port
+        self._lasting = lasting
         self.users = tuple(users)
         self._heap = heap
         self._tethered = tethered
@@ -105,6 +108,7 @@ class Standalone:
             heap=self._heap,
             direct_memory=DIRECT_MEMORY,
             properties=self._properties(storage),
+            lasting=self._lasting,
         )
         log = self.data / "server.log"
         log.unlink(missing_ok=True)

@@ -83,9 +83,9 @@ class Lab:
         self._sources.clear()
         self._written = 0
         begin = time.monotonic()
-        server = Standalone(heap=_HEAP)
+        server = Standalone(heap=_HEAP, lasting=True)
         self._server = self._stack.enter_context(server)
-        self._java = self._stack.enter_context(ForeignClient(server.controller_uri))
+        self._java = self._stack.enter_context(ForeignClient(server.controller_uri, lasting=True))
         self._java.create_scope(SCOPE)
         self._say(f"a new store serves after {time.monotonic() - begin:.1f} s")
         return True

@@ -90,8 +90,8 @@ def local_store(say: Say) -> Iterator[Place]:
     """A store with nothing in it."""
     with ExitStack() as stack:
         begun = time.monotonic()
-        server = stack.enter_context(Standalone(heap=_HEAP))
-        java = stack.enter_context(ForeignClient(server.controller_uri))
+        server = stack.enter_context(Standalone(heap=_HEAP, lasting=True))
+        java = stack.enter_context(ForeignClient(server.controller_uri, lasting=True))
         say(f"a new store serves after {time.monotonic() - begun:.1f} s")
         yield Place(server, java, Path(stack.enter_context(TemporaryDirectory())))
 

@@ -35,6 +35,9 @@ _NO_IMAGE: Final = frozenset(
 _NO_SECRET: Final = re.compile(r'\bsecret "[^"]*" not found|non-existent secret key')
 """What the kubelet says where a Secret or one of its keys is missing."""
 
+_SLOW_NODE: Final = re.compile(r"failed to sync (configmap|secret) cache: timed out")
+"""What it says that has not read them in time, and does so again within a second."""
+
 _NO_CONTAINER: Final = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 )
@@ -146,7 +149,7 @@ def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble |
                     remedy="Create the Secret again: the pod starts when it is there.",
                 )
                 return Trouble.of(error)
-            case "FailedMount" if pods:
+            case "FailedMount" if pods and not _SLOW_NODE.search(message):
                 return Trouble.of(PodRefused(_short(message)))
             case _:
                 continue

@@ -28,6 +28,10 @@ MISSING_KEY = (
     "references non-existent secret key: password"
 )
 NO_PLAN = 'MountVolume.SetUp failed for volume "run" : configmap "orders-plan" not found'
+SLOW_NODE = (
+    'MountVolume.SetUp failed for volume "controls" : failed to sync configmap cache: timed out '
+    "waiting for the condition"
+)
 BACK_OFF = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "nowhere/sluice"'}
 NO_CONFIG = {"reason": "CreateContainerConfigError", "message": "container has runAsNonRoot"}
 
@@ -93,6 +97,7 @@ NO_CONFIG = {"reason": "CreateContainerConfigError", "message": "container has r
         pytest.param(
             [pod("Pending")], [event("FailedMount", NO_PLAN)], "PodRefused", "plan", id="no plan"
         ),
+        pytest.param([pod("Pending")], [event("FailedMount", SLOW_NODE)], None, "", id="slow node"),
         pytest.param([], [event("FailedMount", NO_PLAN)], None, "", id="mount of a pod of before"),
         pytest.param(
             [],
