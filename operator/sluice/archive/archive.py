@@ -225,6 +225,7 @@ def _entry(manifest: Manifest, data: bytes, *, verified: bool) -> RunEntry:
         events=manifest.events,
         verified=verified,
         work=manifest.work,
+        maker=None if manifest.maker is None else manifest.maker.id,
     )
 
 

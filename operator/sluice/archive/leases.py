@@ -67,9 +67,10 @@ class Lease:
     Args:
         objects: of the archive.
         owner: 32 hexadecimal digits, the same for whoever goes on with this work later.
-        work: what is done. Of those who write each has a lease of its own, so that none takes away
-            another one's.
+        work: what is done. Of those who write or read each has a lease of its own, so that none
+            takes away another one's.
         run: which run is read, as the head has it.
+        maker: the identity of the resource that it is done for.
         grace: seconds that leases count for, but for those of sweeps; the same for everybody.
         clock: our own seconds, which only ever go forward.
 
@@ -85,14 +86,16 @@ class Lease:
         work: Work,
         *,
         run: RunEntry | None = None,
+        maker: str | None = None,
         grace: float = GRACE,
         clock: Callable[[], float] = since_boot,
     ) -> None:
-        self.name = f"{_drivers(owner)}{uuid4().hex}" if work is Work.WRITE else f"{LEASES}{owner}"
+        self.name = f"{LEASES}{owner}" if work is Work.SWEEP else f"{_drivers(owner)}{uuid4().hex}"
         self.earlier: tuple[str, ...] = ()
+        self._looked = False
         self._owner = owner
         self._objects = objects
-        self._note = LeaseNote(work=work, run=run)
+        self._note = LeaseNote(work=work, run=run, maker=maker)
         self._grace = grace
         self._clock = clock
         self._written = -math.inf
@@ -105,12 +108,11 @@ class Lease:
         """
         try:
             self._write()
-            held = self._check()
+            self._check()
         except BaseException:
             with suppress(SluiceError):
                 self.give_back()
             raise
-        self.earlier = tuple(one for one in held if one.startswith(_drivers(self._owner)))
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -156,46 +158,59 @@ class Lease:
         mine = self._objects.look(self.name)
         if mine is None:
             raise StoreBusy(f"{self.name} was deleted by somebody else")
-        return look(self._objects, mine.modified, self._grace)
+        found = look(self._objects, mine.modified, self._grace)
+        if not self._looked:
+            self._looked = True
+            names = [one.name for one in found.held if one.name.startswith(_drivers(self._owner))]
+            self.earlier = tuple(name for name in names if name != self.name)
+        return found
 
     def _write(self) -> None:
         began = self._clock()
         self._objects.put(self.name, encode(self._note))
         self._written = began
 
-    def _check(self) -> list[str]:
-        """Of writing and sweeping, whoever comes second sees the other, and gives way.
-
-        Returns:
-            The names of the other leases that count, where there is anything to give way to.
-        """
+    def _check(self) -> None:
+        """Of writing and sweeping, whoever comes second sees the other, and gives way."""
         excluded = _EXCLUDED.get(self._note.work)
         if excluded is None:
-            return []
-        others = [other for other in self._look().held if other.name != self.name]
-        for other in others:
-            if other.work is excluded:
+            return
+        for other in self._look().held:
+            if other.name != self.name and other.work is excluded:
                 self.give_back()
                 raise StoreBusy(
                     f"{other.name} says that somebody is at work there, {other.work} by name",
                     remedy="Wait until that is done; what was killed is forgotten after "
                     f"{excluded.counts(self._grace) / 3600:.0f} h.",
                 )
-        return [other.name for other in others]
 
 
 _EXCLUDED = {Work.WRITE: Work.SWEEP, Work.SWEEP: Work.WRITE}
 
 
 def _drivers(owner: str) -> str:
-    """Before the names of the leases of those who write for an owner."""
+    """Before the names of the leases of those who write or read for an owner."""
     return f"{LEASES}{owner}-"
 
 
 def forget(objects: Objects, owner: str) -> None:
-    """Delete the leases of all who wrote for an owner; nobody may be at work for it any more."""
+    """Delete the leases of an owner's drivers, none of which may be at work any more."""
     names = [one.name for one in objects.list(LEASES) if one.name.startswith(_drivers(owner))]
     objects.delete(names)
+
+
+def forget_all(objects: Objects, maker: str) -> None:
+    """Delete the leases of all that was done for a resource, and is not any more.
+
+    Whoever lives on though nobody knows of it finds that its lease is gone, before it records.
+    """
+    names = []
+    for found in objects.list(LEASES):
+        data = objects.get(found.name)
+        if data is not None and decode(LeaseNote, data, name=found.name).maker == maker:
+            names.append(found.name)
+    if names:
+        objects.delete(names)
 
 
 def look(objects: Objects, now: int, grace: float) -> Leases:
@@ -236,19 +251,19 @@ def holding(
 def hold(archive: Archive, owner: str, entry: RunEntry, *, grace: float = GRACE) -> Lease:
     """Take a lease that keeps a run's objects from being swept, and stays if nobody gives it back.
 
-    Where the run was let go, a lease that the owner left behind counts on, if it counted still.
+    Where the run was let go, those that the owner's earlier drivers left behind keep it on, if any
+    counted still.
 
     Raises:
         ArchiveNotFound: the run was let go, and its objects may have been swept since.
     """
     lease = Lease(archive.objects, owner, Work.READ, run=entry, grace=grace)
-    before = archive.objects.look(lease.name)
-    now = lease.look().now
+    lease.look()
     # Whoever sweeps reads the head first, then the leases. So either it sees ours, or we see that
     # the head does not list the run any more.
     head = archive.head()
     listed = head is not None and any(one.sha256 == entry.sha256 for one in head.runs)
-    if not listed and (before is None or before.modified + grace * 1000 <= now):
+    if not listed and not lease.earlier:
         lease.give_back()
         raise let_go(entry.run)
     return lease

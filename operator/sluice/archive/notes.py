@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sluice.core.archive.documents import MOST_SHORT, decode, encode
+from sluice.core.archive.documents import MOST_NOTES, MOST_SHORT, decode, encode
 from sluice.core.archive.names import NoteName, notes_prefix, read_note
 from sluice.core.archive.notes import Note
 from sluice.core.text import size
@@ -39,8 +39,14 @@ class Notes:
         self._first: Found | None = None
         self._begun = ""
         self._last = 0
+        self._size = 0
         self._known: list[Note] = []
         self.anew = 0
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there were any when they were read."""
+        return self._first is not None
 
     def read(self) -> list[Note]:
         """All notes, in order; none where there is no plan. Only those that are new are fetched.
@@ -49,23 +55,29 @@ class Notes:
             ArchiveDamaged: one cannot be read.
             ArchiveUnsupported: a later version wrote one.
         """
+        anew = self.anew
+        new = [*self.read_on()]
+        self._known = new if anew != self.anew else [*self._known, *new]
+        return self._known if self.are_there else []
+
+    def read_on(self) -> Iterator[Note]:
+        """The notes that are new, in order, each fetched when it is asked for, and not kept.
+
+        Where others than those before were found, the first one has the plan. Raises as `read`.
+        """
         first = self._objects.look(self._name(0))
-        if first is None:
-            self._first = None
-            return []
         if first != self._first:
-            note = self._note(self._name(0))
-            if note is None:
-                return []  # deleted meanwhile
+            self._first = None
+            note = None if first is None else self._note(self._name(0))
+            if first is None or note is None:
+                return  # or deleted meanwhile
             if note.plan is None:
                 raise ArchiveDamaged(f"{self._name(0)} has no plan", name=self._name(0))
-            self._first, self._begun, self._last, self._known = first, note.begun, 0, [note]
+            self._first, self._begun, self._last, self._size = first, note.begun, 0, first.size
             self.anew += 1
-        for number, note in self._after(self._last):
-            self._last = number
-            if note.begun == self._begun:
-                self._known.append(note)
-        return list(self._known)
+            yield note
+        if first is not None:
+            yield from self._after(self._last)
 
     def begin(self, note: Note) -> None:
         """Make the first note, which has the plan, if there is none.
@@ -84,8 +96,17 @@ class Notes:
             self._begun = begun
 
     def add(self, note: Note) -> None:
-        """Make the next note, behind all that others have made meanwhile."""
+        """Make the next note, behind all that others have made meanwhile.
+
+        Raises:
+            PlanTooLarge: there are so many already that nobody would read the run's manifest.
+        """
         data = encode(note.model_copy(update={"begun": self._begun}))
+        if self._size + len(data) > MOST_NOTES:
+            raise PlanTooLarge(
+                f"the run puts so many objects that its notes are longer than {size(MOST_NOTES)}",
+                remedy="Archive the stream more often; nothing of this run is recorded.",
+            )
         number = self._last + 1
         # Where an answer was lost, ours may be there already; to have it twice does no harm.
         while not self._objects.put_new(self._name(number), data):
@@ -119,13 +140,17 @@ class Notes:
             if batch:
                 self._objects.delete(batch)
 
-    def _after(self, last: int) -> Iterator[tuple[int, Note]]:
-        """The notes behind a number, with theirs."""
+    def _after(self, last: int) -> Iterator[Note]:
+        """The notes behind a number that belong to the first one."""
         for found in self._objects.list(notes_prefix(self._owner), self._name(last)):
             name = read_note(found.name)
             note = None if name is None else self._note(found.name)
-            if name is not None and note is not None:
-                yield name.number, note
+            if name is None or note is None:
+                continue
+            self._last = name.number
+            if note.begun == self._begun:
+                self._size += found.size
+                yield note
 
     def _note(self, name: str) -> Note | None:
         """A note; None where there is none."""

@@ -296,10 +296,22 @@ def _provider(keys: S3Keys) -> S3CredentialProvider:
 
 
 def _config(bucket: Bucket) -> S3Config:
-    config: S3Config = {"region": bucket.region}
-    if bucket.endpoint:
-        config["endpoint"] = bucket.endpoint
-    return config
+    """All that says where objects go and how they are asked for.
+
+    What is left out the library would take from AWS_... in the environment, which is meant for
+    other programs, and need not be the same for all who work on an archive.
+    """
+    return {
+        "region": bucket.region,
+        # This one comes before all others that there are.
+        "aws_endpoint_url_s3": bucket.endpoint or f"https://s3.{bucket.region}.amazonaws.com",
+        "virtual_hosted_style_request": False,
+        "s3_express": False,
+        "skip_signature": False,
+        "unsigned_payload": False,
+        "request_payer": False,
+        "conditional_put": "etag",
+    }
 
 
 def _options(bucket: Bucket, timeouts: StoreTimeouts) -> ClientConfig:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.archive.archive import Archive
 from sluice.archive.source import ArchivedStore
 from sluice.core.archive.documents import MOST_BYTES
-from sluice.core.archive.names import FOLDERS, HEADS, checked_path
+from sluice.core.archive.names import FOLDERS, HEADS, checked_path, is_path, stream_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,6 +57,17 @@ class Shelf:
         """
         yield from self._walk(self._opened(""), f"{below}/" if below else "")
 
+    def names(self, folder: str) -> list[str]:
+        """The streams whose archives may lie directly in a folder, as `below` puts them there.
+
+        Args:
+            folder: its path; empty for the place itself.
+        """
+        prefix = f"{folder}/" if folder else ""
+        found = self._opened("").folders(prefix)
+        parts = [one.removeprefix(prefix).rstrip("/") for one in found]
+        return sorted(stream_at(one) for one in parts if is_path(one))
+
     def probe(self) -> None:
         """Ask whether the place is there and may be listed.
 
@@ -70,5 +81,10 @@ class Shelf:
         if f"{folder}{HEADS}" in found:
             yield folder.rstrip("/")
         for one in found:
-            if one.removeprefix(folder) not in FOLDERS:
+            if not _is_part(one, folder):
                 yield from self._walk(objects, one)
+
+
+def _is_part(folder: str, of: str) -> bool:
+    """Whether a folder in another one is what an archive there would have."""
+    return folder.removeprefix(of) in FOLDERS

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from sluice.core.groups import GroupConfig, GroupName, GroupState
     from sluice.core.model import ArchivedRun, StreamConfig, StreamName
 
+BLOCK: Final = 1 << 20
+"""The most bytes that are given at once. Whoever appends longer ones waits until each is confirmed,
+and no store takes a long event as one."""
+
 EVENT_COUNT: Final = UUID(int=1)
 """The attribute that holds a segment's number of events."""
 
@@ -101,6 +105,15 @@ class ArchivedStore(ReadOnly):
     def begins(self) -> dict[int, int]:
         """Where segments were to begin, by id; the first bytes of some were lost."""
         return {one.id: one.start for one in self._pieces.values()}
+
+    @property
+    def torn(self) -> frozenset[int]:
+        """The segments, by id, of which nobody knows what they had behind their end."""
+        return frozenset(
+            one.id
+            for one in self._pieces.values()
+            if one.segment.lost is not None and one.end == one.segment.end
+        )
 
     # -- its stream
 
@@ -215,8 +228,10 @@ class ArchivedStore(ReadOnly):
         at = start
         blocks = read_segment(self.archive.objects, self.manifest.format, piece.segment, start, end)
         for data in blocks:
-            yield Block(at, data)
-            at += len(data)
+            for begin in range(0, len(data), BLOCK):
+                block = data[begin : begin + BLOCK]
+                yield Block(at, block)
+                at += len(block)
 
     # -- names
 

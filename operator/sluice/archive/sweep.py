@@ -64,6 +64,7 @@ def sweep(
     *,
     grace: float = GRACE,
     dry: bool = False,
+    maker: str | None = None,
     told: Callable[[Found], None] | None = None,
 ) -> Swept:
     """Delete what no run needs. It can be stopped anywhere, and done again.
@@ -72,6 +73,7 @@ def sweep(
         archive: where.
         grace: seconds that an object stays at least; the same for everybody.
         dry: delete nothing, only tell.
+        maker: the identity of the resource that it is done for.
         told: of each object that is, or would be, deleted.
 
     Raises:
@@ -84,7 +86,7 @@ def sweep(
         raise InvalidSpec(f"a grace time of {grace:.0f} s is too short", field="grace")
     swept = Swept()
     work = Work.READ if dry else Work.SWEEP
-    with Lease(archive.objects, uuid4().hex, work, grace=grace) as lease:
+    with Lease(archive.objects, uuid4().hex, work, maker=maker, grace=grace) as lease:
         # The head before the leases: whoever reads a run took a lease before the head was asked
         # whether it still lists the run.
         head = archive.head()

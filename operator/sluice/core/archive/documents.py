@@ -14,7 +14,7 @@ from sluice.errors import ArchiveDamaged, ArchiveUnsupported
 MAJOR: Final = 1
 """Archives of another major version are refused."""
 
-MINOR: Final = 0
+MINOR: Final = 1
 """A later minor version has more fields, which can be left out."""
 
 VERSION: Final = f"{MAJOR}.{MINOR}"
@@ -25,6 +25,10 @@ MOST_BYTES: Final = 256 << 20
 MOST_SHORT: Final = 16 << 20
 """The longest JSON of heads and notes, and of manifests where memory is for many: of tens of
 thousands of runs or objects. As Python has it, it takes up to 25 times as much."""
+
+MOST_NOTES: Final = 4 * MOST_BYTES
+"""Bytes of all notes of a run. One that can be recorded has fewer: an object takes less than four
+times as much in them as in the manifest."""
 
 _VERSION: Final = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 

@@ -25,6 +25,7 @@ class RunEntry(Frozen):
         events: that it holds; None where some bytes are none.
         verified: whether all that the run added was read back before it was recorded.
         work: the identity of the work that recorded it.
+        maker: the identity of whoever had it made.
     """
 
     run: Annotated[int, Field(ge=1)]
@@ -36,6 +37,7 @@ class RunEntry(Frozen):
     events: Count | None = None
     verified: bool = False
     work: Work | None = None
+    maker: Work | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from sluice.core.archive.documents import Document
 from sluice.core.archive.head import RunEntry
+from sluice.core.archive.manifest import Work as Id
 
 GRACE: Final = 24 * 3600.0
 """Seconds for which a lease counts, and for which no object is swept that no run lists.
@@ -52,8 +53,10 @@ class LeaseNote(Document):
     Attributes:
         work: what its owner does.
         run: which run is read, as the head had it.
+        maker: the identity of the resource that the work is done for; see `Maker`.
     """
 
     kind: Literal["sluice.dev/archive-lease"] = "sluice.dev/archive-lease"
     work: Work
     run: RunEntry | None = None
+    maker: Id | None = None

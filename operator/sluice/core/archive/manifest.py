@@ -182,6 +182,18 @@ class ArchiveSource(Frozen):
     store: str
 
 
+class Maker(Frozen):
+    """Whoever had a run made: a resource, by which nobody else's archive is deleted.
+
+    Attributes:
+        id: its identity, 32 hexadecimal digits; two clusters' resources of one name differ.
+        name: its kind and its name, for people.
+    """
+
+    id: Work
+    name: str = Field(pattern=r"^[A-Za-z0-9./ -]{1,400}$")
+
+
 class Parent(Frozen):
     """The run that a run adds to, which cannot be changed without changing this."""
 
@@ -198,6 +210,7 @@ class Manifest(Document):
         source: what was archived.
         parent: the run before, if there was one.
         work: the identity of the work that recorded it, 32 hexadecimal digits.
+        maker: whoever had it made, if that is known.
         begin: where the archive begins.
         end: where it ends.
         config: the stream's configuration, with its tags, at the end.
@@ -211,6 +224,7 @@ class Manifest(Document):
     source: ArchiveSource
     parent: Parent | None = None
     work: Work | None = None
+    maker: Maker | None = None
     begin: RecordedCut
     end: RecordedCut
     config: StreamConfig

@@ -47,6 +47,8 @@ _NOTE: Final = re.compile(r"work/([0-9a-f]{32})/([0-9a-f]{16})")
 _PARTIAL: Final = re.compile(r"\.partial/[0-9a-f]{32}")
 _PATH: Final = re.compile(r"[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*")
 _LONGEST_PATH: Final = 512
+_NO_PARTS: Final = frozenset({".", "..", *(folder.rstrip("/") for folder in FOLDERS)})
+_ASIDE: Final = "="
 
 
 class Format(StrEnum):
@@ -207,6 +209,29 @@ def segment_prefix(folder: str, epoch: int, segment: int) -> str:
     return f"{folder}{epoch:08x}/{segment:016x}/"
 
 
+def below(folder: str, stream: str) -> str:
+    """The path of a stream's archive in a folder; without a path the folder is the whole store.
+
+    It ends with the stream's name. One that no part of a path can be called is followed by a sign
+    that is in no stream's name.
+    """
+    part = f"{stream}{_ASIDE}" if stream in _NO_PARTS else stream
+    return f"{folder}/{part}" if folder else part
+
+
+def stream_at(path: str) -> str:
+    """The name of the stream whose archive `below` puts at a path."""
+    part = path.rpartition("/")[2]
+    aside = part.removesuffix(_ASIDE)
+    return aside if aside in _NO_PARTS else part
+
+
+def is_path(path: str) -> bool:
+    """Whether an archive can have this path."""
+    plain = _PATH.fullmatch(path) and len(path) <= _LONGEST_PATH
+    return bool(plain) and not _NO_PARTS & set(path.split("/"))
+
+
 def checked_path(path: str, *, field: str) -> str:
     """The path of an archive in its store, if it can be one.
 
@@ -214,9 +239,8 @@ def checked_path(path: str, *, field: str) -> str:
         InvalidSpec: it has characters that some store writes otherwise, or a part that means
             something else.
     """
-    plain = _PATH.fullmatch(path) and len(path) <= _LONGEST_PATH
-    folders = {folder.rstrip("/") for folder in FOLDERS}
-    if not plain or {".", "..", *folders} & set(path.split("/")):
+    if not is_path(path):
+        folders = {folder.rstrip("/") for folder in FOLDERS}
         raise InvalidSpec(
             f"{path!r} is no path of an archive",
             field=field,

@@ -15,6 +15,7 @@ from sluice.core.archive.documents import Document
 from sluice.core.archive.events import Following
 from sluice.core.archive.manifest import Count, Offset, Sha256, StoredObject
 from sluice.core.archive.plan import ArchivePlan
+from sluice.core.framing import HEADER
 from sluice.core.model import Frozen
 
 
@@ -42,6 +43,25 @@ class NextEvent(Frozen):
         return Following(self.offset, bytes.fromhex(self.header))
 
 
+class Guess(Frozen):
+    """Where the first event of a part was taken to begin, which was read before what is in front.
+
+    Attributes:
+        first: its offset; None where none was found.
+        head: the part's first bytes in hexadecimal digits, as many as a header may lack.
+    """
+
+    first: Offset | None = None
+    head: str = Field(pattern=r"^([0-9a-f]{2})*$", max_length=2 * (HEADER - 1))
+
+    def holds(self, following: Following) -> bool:
+        """Whether it is where the events before lead to."""
+        if not following.header:
+            return self.first == following.offset
+        header = (following.header + bytes.fromhex(self.head))[:HEADER]
+        return self.first == following.offset + HEADER + int.from_bytes(header[4:], "big")
+
+
 class PutNote(Frozen):
     """Objects that are there.
 
@@ -50,12 +70,24 @@ class PutNote(Frozen):
         objects: they, one after the other.
         digests: of the chunks that end in them, and of the beginning of the last one.
         following: where the next event begins; None where the bytes are no events.
+        guess: where the first one was taken to begin; None where that was known.
     """
 
     segment: Count
     objects: tuple[StoredObject, ...] = Field(min_length=1)
     digests: tuple[ChunkDigest, ...] = ()
     following: NextEvent | None = None
+    guess: Guess | None = None
+
+    @property
+    def start(self) -> int:
+        """First offset."""
+        return self.objects[0].start
+
+    @property
+    def end(self) -> int:
+        """Offset after the last one."""
+        return self.objects[-1].end
 
 
 class CheckNote(Frozen):

@@ -10,8 +10,8 @@ import hashlib
 from functools import cached_property
 from typing import Literal
 
-from sluice.core.archive.manifest import ArchivedSegment, Lost, Parent, RecordedCut
-from sluice.core.archive.names import Format
+from sluice.core.archive.manifest import ArchivedSegment, Lost, Maker, Parent, RecordedCut
+from sluice.core.archive.names import Format, stream_at
 from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName
 
 
@@ -84,6 +84,7 @@ class ArchivePlan(Frozen):
         verify: whether what is put is read back before it is recorded.
         max_events: of the format EventObjects, how many the run may hold.
         on_truncation: what to do if the source loses bytes before they are read.
+        maker: whoever has it made.
     """
 
     copy_id: str
@@ -102,6 +103,7 @@ class ArchivePlan(Frozen):
     verify: bool = True
     max_events: int
     on_truncation: Literal["Fail", "Record"] = "Fail"
+    maker: Maker | None = None
 
     @property
     def origin(self) -> str:
@@ -109,9 +111,24 @@ class ArchivePlan(Frozen):
         return str(self.source)
 
     @property
+    def name(self) -> str:
+        """What the stream is called in its scope."""
+        return self.source.stream
+
+    @property
+    def target_name(self) -> str:
+        """What the archive is called in the folder that it lies in."""
+        return stream_at(self.path)
+
+    @property
     def target(self) -> str:
         """Where to, for people."""
         return self.path or "this place"
+
+    @property
+    def append(self) -> bool:
+        """Whether the archive is there, and the run adds to it."""
+        return self.parent is not None
 
     @property
     def bytes(self) -> int:

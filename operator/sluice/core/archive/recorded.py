@@ -22,11 +22,14 @@ class RunFacts(Frozen):
 
 
 class LostBytes(Frozen):
-    """Bytes [begin, end) of a segment that the source had lost before they were read."""
+    """Bytes [begin, end) of a segment that the source had lost before they were read.
+
+    Without an end nobody knows how many there were, perhaps none.
+    """
 
     segment: int
     begin: int
-    end: int
+    end: int | None = None
 
 
 class Recorded(Frozen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.model import Frozen, StreamName
 from sluice.core.plan import OnTruncation
@@ -27,6 +28,7 @@ class ArchiveRequest(Frozen):
         verify: whether what is put is read back before it is recorded.
         max_events: of the format EventObjects, how many the run may hold.
         on_truncation: what to do where the source has lost bytes that are not archived yet.
+        maker: whoever asks for it; nobody whose archive it would be for None.
     """
 
     archive_id: str
@@ -38,14 +40,20 @@ class ArchiveRequest(Frozen):
     verify: bool = True
     max_events: int = MAX_EVENTS
     on_truncation: OnTruncation = "Fail"
+    maker: Maker | None = None
 
     @property
     def copy_id(self) -> str:
         """The identity of the run, 32 hexadecimal digits."""
-        text = json.dumps([self.archive_id, self.run_key], separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return run_id(self.archive_id, self.run_key)
 
     @property
     def origin(self) -> str:
         """What is archived, for people."""
         return str(self.source)
+
+
+def run_id(archive_id: str, run_key: str | None) -> str:
+    """The identity of a run, by that of who archives and the run's key."""
+    text = json.dumps([archive_id, run_key], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.archive.events import Following
 from sluice.core.archive.growing import grown, without
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from sluice.core.archive.notes import CheckNote, GapNote, Note, PutNote
     from sluice.core.archive.plan import ArchivePlan, SegmentRun
+
+
+_UNCOUNTED: Final = {"events": None, "first": None, "last": None}
+"""What is known of the events of an object whose bytes are none."""
 
 
 class Lack(NamedTuple):
@@ -57,6 +61,7 @@ class SegmentStanding:
         before: the segment as it was before this run.
         at: the offset to go on at.
         following: where the next event begins; None where the bytes are no events.
+        misled: whether events were taken to begin where none did.
     """
 
     def __init__(self, plan: SegmentRun, before: ArchivedSegment | None) -> None:
@@ -66,7 +71,9 @@ class SegmentStanding:
         last = self.before.stretches[-1] if self.before.stretches else None
         counted = last is None or last.end < plan.done or last.events is not None
         self.following = Following(plan.done) if counted else None
+        self.misled = False
         self._rows: list[Row | Lack] = []
+        self._waiting: dict[int, PutNote] = {}
         self._checked: set[tuple[int, int]] = set()
         if plan.done < plan.begin:
             self._lack(plan.begin)
@@ -84,7 +91,18 @@ class SegmentStanding:
     @property
     def bytes(self) -> int:
         """Bytes that are there, or known to be lost, since the plan was made."""
-        return self.at - self.plan.begin
+        missing = sum(end - start for start, end in self.missing)
+        return self.plan.end - self.plan.begin - missing
+
+    @property
+    def missing(self) -> list[tuple[int, int]]:
+        """The bytes that are not there, in order; the first ones begin at `at`."""
+        found, at = [], self.at
+        for start, note in sorted(self._waiting.items()):
+            if at < start:
+                found.append((at, start))
+            at = max(at, note.end)
+        return [*found, (at, self.plan.end)] if at < self.plan.end else found
 
     @property
     def events(self) -> int:
@@ -132,19 +150,10 @@ class SegmentStanding:
         return found
 
     def put(self, note: PutNote) -> None:
-        """Take in objects, if they are those that follow."""
-        if note.objects[0].start != self.at:
-            return
-        if not self._rows or isinstance(self._rows[-1], Lack):
-            self._rows.append(Row(self.at, self.at))
-        row = self.rows[-1]
-        row.objects += note.objects
-        row.digests |= {one.chunk: bytes.fromhex(one.sha256) for one in note.digests}
-        counts = [one.events for one in note.objects if one.events is not None]
-        whole = row.events is not None and len(counts) == len(note.objects)
-        row.events = (row.events or 0) + sum(counts) if whole else None
-        row.end = self.at = note.objects[-1].end
-        self.following = note.following.value if note.following else None
+        """Take in objects, at once or when those are here that they follow on."""
+        if note.start >= self.at:
+            self._waiting.setdefault(note.start, note)
+            self._follow()
 
     def lose(self, note: GapNote) -> None:
         """Take in that bytes are lost, if they are those that follow."""
@@ -153,6 +162,7 @@ class SegmentStanding:
         if note.digest is not None:
             self.rows[-1].digests[note.digest.chunk] = bytes.fromhex(note.digest.sha256)
         self._lack(note.end)
+        self._follow()
 
     def check(self, note: CheckNote) -> None:
         """Take in that bytes were read back."""
@@ -175,6 +185,32 @@ class SegmentStanding:
                 )
         lost = gone(run) if self.plan.lost else segment.lost
         return segment.model_copy(update={"sealed": self.plan.sealed, "lost": lost})
+
+    def _follow(self) -> None:
+        """Take in what follows; what was put under a wrong guess is to be put again."""
+        while (note := self._waiting.pop(self.at, None)) is not None:
+            if note.guess is None or self.following is None or note.guess.holds(self.following):
+                self._take(note)
+            else:
+                self.misled = True
+        self._waiting = {start: one for start, one in self._waiting.items() if start > self.at}
+
+    def _take(self, note: PutNote) -> None:
+        """Take in the objects that follow. Behind bytes that are no events none are counted."""
+        objects = note.objects
+        if self.following is None:
+            objects = tuple(one.model_copy(update=_UNCOUNTED) for one in objects)
+        if not self._rows or isinstance(self._rows[-1], Lack):
+            self._rows.append(Row(self.at, self.at))
+        row = self.rows[-1]
+        row.objects += objects
+        row.digests |= {one.chunk: bytes.fromhex(one.sha256) for one in note.digests}
+        counts = [one.events for one in objects if one.events is not None]
+        whole = row.events is not None and len(counts) == len(objects)
+        row.events = (row.events or 0) + sum(counts) if whole else None
+        row.end = self.at = note.end
+        if self.following is not None:
+            self.following = note.following.value if note.following else None
 
     def _lack(self, end: int) -> None:
         self._rows.append(Lack(self.at, end))
@@ -267,6 +303,7 @@ class Standing:
             source=ArchiveSource(stream=plan.source, store=plan.store_uri),
             parent=plan.parent,
             work=plan.copy_id,
+            maker=plan.maker,
             begin=plan.begin,
             end=plan.end,
             config=plan.config,

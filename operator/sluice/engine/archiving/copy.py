@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from sluice.archive.archive import place
@@ -20,6 +21,7 @@ from sluice.core.archive.standing import Standing
 from sluice.core.digest import ChunkDigester, chunks
 from sluice.core.observed import SeenSource
 from sluice.core.steps import Amend, Forget, Record, Replan, Transfer, Verify
+from sluice.engine.archiving.parts import parts, share
 from sluice.engine.archiving.planning import noted_plan, replanned
 from sluice.engine.archiving.report import ArchiveReport
 from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice, read_objects
@@ -47,15 +49,19 @@ class ArchiveCopy:
         plan: what to archive; the noted plan takes its place if there is another.
         sources: the stores to read from.
         archive: where to.
+        number: the run's place among those that are made together.
 
     Attributes:
         plan: what is archived.
-        number: 0, the run's place in its plan.
+        number, sources: see above.
     """
 
-    def __init__(self, plan: ArchivePlan, sources: Sequence[Store], archive: Archive) -> None:
+    def __init__(
+        self, plan: ArchivePlan, sources: Sequence[Store], archive: Archive, number: int = 0
+    ) -> None:
         self.plan = plan
-        self.number = 0
+        self.number = number
+        self.sources = sources
         self._source = sources[plan.store]
         self._archive = archive
         self._notes = Notes(archive.objects, plan.copy_id)
@@ -124,12 +130,17 @@ class ArchiveCopy:
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
         """The slices of a step that moves bytes, for one round."""
         if isinstance(step, Transfer):
-            return [self._put_slice(index, limits, slots) for index, _, _ in step.parts]
-        return [
-            self._check_slice(index, row, batch, limits)
+            return self._put_slices([index for index, _, _ in step.parts], limits, slots)
+        groups = [
+            (index, row, group)
             for index in step.segments
             for row, group in self._there.segments[index].unchecked()
-            for batch in _batches(group, limits.slice_bytes)
+        ]
+        size = share(sum(group[-1].end - group[0].start for *_, group in groups), slots, limits)
+        return [
+            self._check_slice(index, row, batch, limits)
+            for index, row, group in groups
+            for batch in _batches(group, size)
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
@@ -154,6 +165,7 @@ class ArchiveCopy:
                         for chunk, digest in result.digests.items()
                     ),
                     following=None if following is None else NextEvent.of(following),
+                    guess=done.guess,
                 )
             )
         if put or checked:
@@ -194,7 +206,9 @@ class ArchiveCopy:
         if self._lease is not None and not self._lease.is_held:
             self.let_go()
         if self._lease is None:
-            lease = Lease(self._archive.objects, self.plan.copy_id, Work.WRITE)
+            maker = self.plan.maker.id if self.plan.maker else None
+            owner = self.plan.copy_id
+            lease = Lease(self._archive.objects, owner, Work.WRITE, maker=maker)
             self._lease = self._held.enter_context(lease)
         self._lease.renew(now=now)
 
@@ -274,25 +288,41 @@ class ArchiveCopy:
 
     # -- slices
 
-    def _put_slice(self, index: int, limits: Limits, slots: int) -> ArchiveSlice:
+    def _put_slices(self, places: Sequence[int], limits: Limits, slots: int) -> list[Slice]:
+        """The slices of segments: the first one of each, then the second ones, and so on."""
+        segments = [self._there.segments[index] for index in places]
+        rows = [
+            [self._put_slice(index, at, until, limits, slots) for at, until in row]
+            for index, row in zip(
+                places, parts(segments, self.plan.format, limits, slots), strict=True
+            )
+        ]
+        return [one for column in zip_longest(*rows) for one in column if one is not None]
+
+    def _put_slice(
+        self, index: int, at: int, until: int, limits: Limits, slots: int
+    ) -> ArchiveSlice:
         plan, standing = self.plan, self._there
         segment = standing.segments[index]
-        begin, before = segment.beginning(segment.at)
+        guess = at != segment.at
+        begin, before = (at, ()) if guess else segment.beginning(at)
         rate = limits.bytes_per_second
         return ArchiveSlice(
+            stream=self.number,
             segment=index,
             store=plan.store,
             source=self._source_name(segment.plan.id),
             path=plan.path,
             form=plan.format,
             whose=segment.plan.bare,
-            at=segment.at,
+            at=at,
             end=segment.plan.end,
-            following=segment.following,
+            until=until,
+            following=None if guess else segment.following,
+            guess=guess and segment.following is not None,
             begin=begin,
             before=before,
             most_events=plan.max_events - standing.events if plan.format.is_of_events else None,
-            most_bytes=limits.slice_bytes,
             rate=None if rate is None else rate / slots,
             seconds=limits.slice_seconds,
         )
@@ -305,6 +335,7 @@ class ArchiveCopy:
         begin, before = segment.beginning(batch[0].start)
         wanted = chunks(batch[0].start, batch[-1].end)
         return CheckSlice(
+            stream=self.number,
             segment=index,
             store=plan.store,
             path=plan.path,

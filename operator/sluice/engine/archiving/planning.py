@@ -14,7 +14,7 @@ from sluice.engine.archiving.bounds import take_bounds
 from sluice.errors import InvalidSpec, TooManyEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from sluice.archive.archive import Archive
     from sluice.core.archive.head import Head, RunEntry
@@ -60,7 +60,7 @@ def resolve_archive(
 def begun(request: ArchiveRequest, archive: Archive) -> ResolvedArchive:
     """What there is of a run in the archive. Nothing is changed."""
     # The notes before the head: they are deleted when it lists the run.
-    plan = noted_plan(Notes(archive.objects, request.copy_id).read())
+    plan = noted_plan(Notes(archive.objects, request.copy_id).read_on())
     if plan is not None:
         return ResolvedArchive(plan, noted=True)
     if request.run_key is None:
@@ -71,9 +71,12 @@ def begun(request: ArchiveRequest, archive: Archive) -> ResolvedArchive:
     return ResolvedArchive(None, entry=entry)
 
 
-def noted_plan(notes: Sequence[Note]) -> ArchivePlan | None:
+def noted_plan(notes: Iterable[Note]) -> ArchivePlan | None:
     """The plan that counts, of notes in order; None where there are none."""
-    return next((note.plan for note in reversed(notes) if note.plan is not None), None)
+    found = None
+    for note in notes:
+        found = note.plan or found
+    return found
 
 
 def make_archive_plan(
@@ -130,6 +133,7 @@ def request_of(plan: ArchivePlan) -> ArchiveRequest:
         verify=plan.verify,
         max_events=plan.max_events,
         on_truncation=plan.on_truncation,
+        maker=plan.maker,
     )
 
 
@@ -153,6 +157,7 @@ def _plan_of(request: ArchiveRequest, head: Head | None, store: int, bounds: Bou
         verify=request.verify,
         max_events=request.max_events,
         on_truncation=request.on_truncation,
+        maker=request.maker,
         **bounds._asdict(),
     )
 

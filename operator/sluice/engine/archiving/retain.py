@@ -42,6 +42,7 @@ def retain(
     grace: float = GRACE,
     dry: bool = False,
     thorough: bool = False,
+    maker: str | None = None,
     told: Callable[[Found], None] | None = None,
 ) -> Retained:
     """Let go of runs, and sweep what they alone had once that is older than the grace time.
@@ -57,6 +58,7 @@ def retain(
         grace: seconds that an object stays at least; the same for everybody.
         dry: change nothing, only tell.
         thorough: sweep in any case.
+        maker: the identity of the resource that it is done for.
         told: of each object that is, or would be, deleted.
 
     Raises:
@@ -64,7 +66,7 @@ def retain(
         ArchiveMoved: a run was recorded meanwhile; nothing was let go.
         StoreBusy: somebody writes, so nothing was swept.
     """
-    with Lease(archive.objects, uuid4().hex, Work.READ, grace=grace) as lease:
+    with Lease(archive.objects, uuid4().hex, Work.READ, maker=maker, grace=grace) as lease:
         # The leases before the head: whoever reads a run has its lease before it looks at the head.
         leases = lease.look()
         head = archive.head()
@@ -75,7 +77,7 @@ def retain(
         if gone and not dry:
             head = archive.forget(gone, head)
         due = thorough or _is_due(archive, head, leases.now - round(grace * 1000))
-    swept = sweep(archive, grace=grace, dry=dry, told=told) if due else None
+    swept = sweep(archive, grace=grace, dry=dry, maker=maker, told=told) if due else None
     return Retained(let_go=tuple(gone), swept=swept)
 
 

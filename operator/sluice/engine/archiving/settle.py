@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import MOST_GAPS
-from sluice.archive.leases import Lease, forget
+from sluice.archive.leases import Lease, forget, forget_all
 from sluice.archive.notes import Notes
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, head_name
+from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, head_name, read_note
+from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
-from sluice.core.archive.standing import Standing
 from sluice.core.plan import Plan
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Planned
@@ -22,8 +22,10 @@ from sluice.errors import ArchiveNotFound, StoreBusy
 
 if TYPE_CHECKING:
     from sluice.archive.archive import Archive
+    from sluice.archive.objects import Objects
     from sluice.archive.shelf import Shelf
     from sluice.core.archive.head import RunEntry
+    from sluice.core.archive.manifest import Maker
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.model import StoreAddress
@@ -74,15 +76,18 @@ class ArchiveWatch:
         self._plan = plan
         self._archive = shelf.archive(plan.path, field=_PATH_FIELD)
         self._notes = Notes(self._archive.objects, plan.copy_id)
+        self._reached: Reached | None = None
 
     def measure(self) -> Progress:
         """The progress now. The plan may be another one by now: another run was recorded."""
-        notes = self._notes.read()
-        plan = noted_plan(notes)
-        if plan is not None:
-            standing = Standing(plan, None)
-            standing.take(notes)
-            return Progress(bytes=standing.bytes, total=plan.bytes, published=False)
+        for note in self._notes.read_on():
+            if note.plan is not None:
+                self._reached = Reached(note.plan)
+            if self._reached is not None:
+                self._reached.take(note)
+        if self._reached is not None and self._notes.are_there:
+            total = self._reached.plan.bytes
+            return Progress(bytes=self._reached.bytes, total=total, published=False)
         head = self._archive.head()
         runs = head.runs if head else ()
         done = any(one.work == self._plan.copy_id for one in runs)
@@ -99,35 +104,46 @@ def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
     Returns:
         What was done, for people.
     """
-    archive = _archive(request, shelf)
-    there = Notes(archive.objects, request.copy_id).delete()
-    forget(archive.objects, request.copy_id)
+    there = forget_run(_archive(request, shelf).objects, request.copy_id)
     return f"the notes of a run of {request.path}" if there else "nothing"
 
 
-def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS) -> None:
-    """Delete an archive with all its runs, if it is one of the stream that is asked for.
+def forget_run(objects: Objects, copy_id: str) -> bool:
+    """Delete the notes of a run, and the leases of its drivers; whether there were notes."""
+    there = Notes(objects, copy_id).delete()
+    forget(objects, copy_id)
+    return there
 
-    The heads go first, so that nobody reads what is deleted. Whoever was killed meanwhile is in
-    nobody's way: who goes on has the same lease.
+
+def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS) -> bool:
+    """Delete an archive with all its runs, if whoever asks for it has made all of them.
+
+    None of its drivers may be at work any more; what those that were killed have left is in
+    nobody's way. Neither is whoever is killed here: who goes on has the same lease. The heads go
+    before what they list, so that nobody reads what is deleted.
 
     Args:
         request: a run of the archive.
         shelf: the place that holds it.
         seconds: after which no more is deleted in this call.
 
+    Returns:
+        False where there is something of somebody else's: then nothing is deleted.
+
     Raises:
         StoreBusy: there is more to delete, or somebody is at work in it.
     """
     archive = _archive(request, shelf)
-    head = archive.head()
-    if head is not None and archive.manifest(head.runs[-1]).source.stream != request.source:
-        return
+    if not _is_all_of(request.maker, archive):
+        return False
+    if request.maker is not None:
+        forget_all(archive.objects, request.maker.id)
     end, count = time.monotonic() + seconds, 0
     with Lease(archive.objects, _eraser(request), Work.SWEEP) as lease:
         if any(one.name != lease.name for one in lease.look().held):
             raise StoreBusy(f"somebody is at work in the archive at {request.path}")
-        for folder in (HEADS, WORK, RUNS, DATA, EVENTS):
+        # Notes tell whose an archive without a head is, so they go while it has one.
+        for folder in (WORK, HEADS, RUNS, DATA, EVENTS):
             names = []
             for found in archive.objects.list(folder):
                 names.append(found.name)
@@ -140,10 +156,24 @@ def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERA
                     raise StoreBusy(
                         f"{count} objects of the archive are deleted, and more are left"
                     )
-            archive.objects.delete(names)
+            # The last head after the others: one before it may list what was swept since.
+            for batch in (names[:-1], names[-1:]):
+                archive.objects.delete(batch)
         # While ours is there nobody begins to write, so none of these is one that counts.
         left = [found.name for found in archive.objects.list(LEASES) if found.name != lease.name]
         archive.objects.delete(left)
+    return True
+
+
+def _is_all_of(maker: Maker | None, archive: Archive) -> bool:
+    """Whether all runs are this one's: those of the head, or those that are noted without one."""
+    head = archive.head()
+    if head is not None:
+        return maker is not None and {one.maker for one in head.runs} == {maker.id}
+    names = (read_note(found.name) for found in archive.objects.list(WORK))
+    owners = {name.owner for name in names if name is not None and name.number == 0}
+    plans = [noted_plan(Notes(archive.objects, owner).read_on()) for owner in owners]
+    return all(plan is None or (maker and plan.maker == maker) for plan in plans)
 
 
 def _eraser(request: ArchiveRequest) -> str:
@@ -171,12 +201,15 @@ def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) ->
         raise ArchiveNotFound(f"run {entry.run} is not in the archive any more")
     place = head.runs.index(entry)
     data = archive.objects.get(head_name(head.number)) or b""
-    gaps = [
-        LostBytes(segment=segment.id, begin=gap.start, end=gap.end)
-        for segment in archive.manifest(entry).segments
-        for gap in segment.gaps
-        if gap.run == entry.run
-    ]
+    gaps = []
+    for segment in archive.manifest(entry).segments:
+        gaps += [
+            LostBytes(segment=segment.id, begin=gap.start, end=gap.end)
+            for gap in segment.gaps
+            if gap.run == entry.run
+        ]
+        if segment.lost is not None and segment.lost.run == entry.run:
+            gaps.append(LostBytes(segment=segment.id, begin=segment.end))
     return Recorded(
         run=entry.run,
         head=head.number,
@@ -194,6 +227,6 @@ def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) ->
         ),
         added=max(entry.bytes - (head.runs[place - 1].bytes if place else 0), 0),
         verified=entry.verified,
-        lost=sum(gap.end - gap.begin for gap in gaps),
+        lost=sum(gap.end - gap.begin for gap in gaps if gap.end is not None),
         gaps=tuple(gaps[:most_gaps]),
     )

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from sluice.archive import formats
 from sluice.archive.content import Checked, damaged
 from sluice.archive.piece import Piece
 from sluice.core.archive.events import Following, Tallier, Tally
-from sluice.core.digest import ChunkDigester, chunk_end
+from sluice.core.archive.names import Format
+from sluice.core.archive.notes import Guess
+from sluice.core.counting import first_event
+from sluice.core.digest import CHUNK, ChunkDigester, chunk_end
+from sluice.core.framing import HEADER
 from sluice.engine.throttle import Throttle
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
 
@@ -24,9 +29,11 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects import Objects
     from sluice.core.archive.manifest import ArchivedSegment, StoredObject
-    from sluice.core.archive.names import Format
     from sluice.engine.slices import SliceResult
     from sluice.stores.base import Block, Store
+
+_SEARCHED: Final = 2 * CHUNK
+"""Bytes in which the first event is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +41,7 @@ class ArchiveSlice:
     """Bytes of a segment to put into objects. It ends where an object does.
 
     Attributes:
-        stream: 0, the place of the only stream of its plan.
+        stream: the stream's place in the plan.
         segment: the segment's place in the plan.
         store: the place of the store to read from.
         source: full name of the segment to read.
@@ -43,11 +50,13 @@ class ArchiveSlice:
         whose: the segment as the archive knows it.
         at: the first byte to put.
         end: where the segment's bytes of this run end.
-        following: where the next event begins; None where the bytes are no events.
+        until: the slice ends with the first object that ends there, or behind it.
+        following: where the next event begins; None where the bytes are no events, or where that is
+            to be guessed.
+        guess: whether it is, since what is before `at` is not there yet.
         begin: where the chunk begins that `at` lies in; what is before `at` is only hashed.
         before: the objects that hold it, for the case that the source has it no more.
         most_events: events that may become objects of their own.
-        most_bytes: the slice ends with the first object that has as many.
         rate: most bytes per second; None for no limit.
         seconds: the slice ends with the first object after this time.
     """
@@ -61,18 +70,24 @@ class ArchiveSlice:
     whose: ArchivedSegment
     at: int
     end: int
+    until: int
     following: Following | None
+    guess: bool = False
     begin: int
     before: tuple[StoredObject, ...] = ()
     most_events: int | None = None
-    most_bytes: int
     rate: float | None = None
     seconds: float = 20.0
 
     @property
     def size(self) -> int:
         """Bytes to move, for sharing out."""
-        return min(self.most_bytes, self.end - self.at)
+        return self.until - self.at
+
+    @property
+    def reach(self) -> int:
+        """Where what has to be read ends: an object that is of whole events may end anywhere."""
+        return self.until if self.form is Format.SEGMENTS else self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +130,12 @@ class Archived:
     Attributes:
         objects: that are there, or were read back.
         following: where the next event begins.
+        guess: where the first one was taken to begin, if that was not known.
     """
 
     objects: list[StoredObject]
     following: Following | None = None
+    guess: Guess | None = None
 
     @property
     def end(self) -> int | None:
@@ -133,24 +150,29 @@ def put(work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult
     digester = ChunkDigester(work.begin, work.end)
     for block in _beginning(work, source, objects) if work.begin < work.at else ():
         digester.feed(memoryview(block))
-    piece = Piece(
-        epoch=work.whose.epoch,
-        segment=work.whose.id,
-        start=work.at,
-        end=work.end,
-        following=work.following,
-        source=work.source,
-    )
 
-    def blocks(read: Iterable[Block]) -> Iterator[memoryview]:
-        for block in read:
-            digester.feed(block.data)
-            throttle.moved(len(block.data))
-            yield block.data
+    def blocks(read: Iterable[memoryview]) -> Iterator[memoryview]:
+        for data in read:
+            digester.feed(data)
+            throttle.moved(len(data))
+            yield data
 
-    with _closed(source.read(work.source, work.at, work.end)) as read:
+    with _closed(source.read(work.source, work.at, work.reach)) as read:
+        data: Iterator[memoryview] = (block.data for block in read)
+        if work.guess:
+            done.guess, data = _guessed(work, data)
+            if done.guess.first is not None:
+                done.following = Following(done.guess.first)
+        piece = Piece(
+            epoch=work.whose.epoch,
+            segment=work.whose.id,
+            start=work.at,
+            end=work.end,
+            following=done.following,
+            source=work.source,
+        )
         for entry, following in formats.write(
-            work.form, objects, piece, blocks(read), most=work.most_events
+            work.form, objects, piece, blocks(data), most=work.most_events
         ):
             done.objects.append(entry)
             done.following = following
@@ -161,7 +183,7 @@ def put(work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult
                 for chunk, digest in digester.done.items()
                 if chunk_end(chunk, work.end) <= entry.end
             }
-            if result.moved >= work.most_bytes or throttle.over:
+            if entry.end >= work.until or throttle.over:
                 return
 
 
@@ -194,6 +216,25 @@ def check(work: CheckSlice, objects: Objects, result: SliceResult) -> None:
         result.moved = entry.end - first.start
         if throttle.over:
             return
+
+
+def _guessed(work: ArchiveSlice, data: Iterator[memoryview]) -> tuple[Guess, Iterator[memoryview]]:
+    """Where the first event of a slice may begin; and its bytes, from the first one on again."""
+    taken: list[memoryview] = []
+
+    def some() -> Iterator[memoryview]:
+        size = 0
+        for block in data:
+            taken.append(memoryview(bytes(block)))
+            size += len(block)
+            yield taken[-1]
+            if size >= _SEARCHED:
+                return
+
+    found = first_event(some())
+    head = b"".join(bytes(block[: HEADER - 1]) for block in taken[: HEADER - 1])[: HEADER - 1]
+    guess = Guess(first=None if found is None else work.at + found, head=head.hex())
+    return guess, chain(taken, data)
 
 
 @contextmanager
