@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sluice.archive.archive import Archive
     from sluice.archive.verify import Verification
     from sluice.core.archive.head import Head
+    from sluice.core.model import StoreAddress
     from sluice.core.plan import OnTruncation
 
 _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
@@ -233,16 +234,11 @@ def restore(
     store, stream = stream_of(target, field="TARGET")
     address = address_of(store, resources, field="TARGET")
     choice = ArchiveChoice(path=where.path, run=run, until=until)
-    wish = {
-        "source": {"uri": where.address.uri, **choice.model_dump(mode="json")},
-        "target": {"uri": address.uri, "stream": str(stream), "append": append},
-    }
     job = Job(
         name=where.name,
         request=CopyRequest(
-            # The same command has the same identity, by which it goes on with what it has begun.
-            copy_id=identity.copy_id(
-                cluster=settings.cluster_id, namespace="", name="archive restore", identity=wish
+            copy_id=restore_id(
+                settings.cluster_id, (where.address, choice), (address, stream), append=append
             ),
             sources=(
                 SourceRequest(
@@ -266,8 +262,8 @@ def restore(
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         ended = run_job(job, stores, spark, settings, patience)
-    if ended is None:
-        return  # only what is suspended has no end, and this is not
+    if ended is None:  # only what is suspended has no end, and this is not
+        return
     if output == "json":
         print_json(ended.json)
     seconds = console.duration(time.monotonic() - began)
@@ -322,6 +318,23 @@ def retain(
         )
     else:
         console.show_retained(done, dry=dry_run)
+
+
+def restore_id(
+    cluster: str,
+    source: tuple[StoreAddress, ArchiveChoice],
+    target: tuple[StoreAddress, StreamName],
+    *,
+    append: bool,
+) -> str:
+    """The identity of a restore: the same command goes on with what it has begun."""
+    place, choice = source
+    there = {"uri": place.uri, "endpoint": place.endpoint, **choice.model_dump(mode="json")}
+    wish = {
+        "source": there,
+        "target": {"uri": target[0].uri, "stream": str(target[1]), "append": append},
+    }
+    return identity.copy_id(cluster=cluster, namespace="", name="archive restore", identity=wish)
 
 
 def _resources(file: str | None) -> Resources | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.config import Settings
+    from sluice.core.archive.plan import ArchivePlan
     from sluice.core.plan import StreamPlan
     from sluice.pipelines.program import Stores
     from sluice.pipelines.scope_program import ScopeJob
@@ -174,7 +175,7 @@ def plan_json(planned: PlannedScope) -> dict[str, Any]:
         "target": scope.target,
         "run": scope.run,
         "bytes": shown.bytes,
-        "streams": [_planned_json(stream) for stream in shown.streams],
+        "streams": [_planned_json(stream) for stream in shown.items],
         "renames": [
             {
                 "fromPrefix": rename.from_prefix,
@@ -196,10 +197,10 @@ def plan_json(planned: PlannedScope) -> dict[str, Any]:
     }
 
 
-def _planned_json(stream: StreamPlan) -> dict[str, Any]:
+def _planned_json(stream: StreamPlan | ArchivePlan) -> dict[str, Any]:
     return {
-        "stream": stream.sources[0].stream.stream,
-        "target": stream.target.stream,
+        "stream": stream.name,
+        "target": stream.target_name,
         "append": stream.append,
         "bytes": stream.bytes,
         "events": stream.events,

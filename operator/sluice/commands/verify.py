@@ -183,7 +183,7 @@ def _matched(
         yield match_streams(source, target, ask.alignment)
         return
     for job in all_jobs(resources, settings):
-        if isinstance(job, ArchiveJob):
+        if isinstance(job, ArchiveJob) or job.target.holds_archives:
             continue  # `sluice archive verify` reads what is archived
         kind = "ScopeCopy" if isinstance(job, ScopeJob) else "StreamCopy"
         try:

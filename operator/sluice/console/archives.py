@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from sluice.console.page import err, out, size
+from sluice.core.text import lost_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +57,8 @@ def run_table(manifest: Manifest) -> Table:
         f"{manifest.format}",
         caption=f"{instant(manifest.begin.time)} to {instant(manifest.end.time)}, "
         f"{size(manifest.bytes)} in {sum(1 for _ in manifest.objects):,} objects of {size(stored)}"
-        f"{', sealed' if manifest.sealed else ''}",
+        f"{', sealed' if manifest.sealed else ''}"
+        f"{f'; made by {manifest.maker.name}' if manifest.maker else ''}",
         title_justify="left",
         caption_justify="left",
     )
@@ -88,6 +90,8 @@ def show_inspection(head: Head, manifest: Manifest) -> None:
                 f"Segment {one.id} lacks offsets {gap.start:,} to {gap.end:,}: {gap.reason}, as "
                 f"run {gap.run} found."
             )
+        if one.lost is not None:
+            out.print(f"{lost_behind(one.id, one.end)} Run {one.lost.run} found that.")
 
 
 def show_archive_verification(found: Verification) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 
 from sluice.console.page import duration, err, show_trouble, size
+from sluice.core.text import lost_behind
 from sluice.engine.report import Outcome
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ def show_report(report: StreamReport, seconds: float) -> None:
                 f"Segment {gap.source} was truncated before it was read: offsets "
                 f"{gap.start - gap.lost:,} to {gap.start:,} ({size(gap.lost)}) are not in the copy."
             )
+        for one in report.segments:
+            if one.torn:
+                err.print(lost_behind(one.source, one.end))
     elif report.outcome is Outcome.ALREADY_COMPLETE:
         err.print(
             f"{report.source} -> {report.target}: already copied, nothing to do "

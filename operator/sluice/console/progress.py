@@ -128,7 +128,8 @@ class LiveProgress:
         """See Listener."""
         _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         if self._plan.scope is not None:
-            self._phase = "copying"  # each stream is at another step
+            # Each stream is at another step.
+            self._phase = "archiving" if self._plan.runs else "copying"
             return
         match step:
             case Transfer():
@@ -222,6 +223,8 @@ class LiveProgress:
         plan = self._plan
         if plan.archive is not None:
             return ArchiveWatch(plan.archive, archives(plan.target, self._settings)).measure
+        if plan.target.holds_archives:
+            return ScopeWatch(plan, archives(plan.target, self._settings)).measure
         store = connect(plan.target, self._settings)
         stack.callback(store.close)
         watch = Watch(plan, store) if plan.scope is None else ScopeWatch(plan, store)

@@ -10,15 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from sluice.console.page import duration, err, show_trouble, size
+from sluice.core.plan import StreamPlan
 from sluice.core.scope import StreamState, Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.plan import Plan
     from sluice.core.scope import ScopePlan, StreamResult
     from sluice.core.scope_request import Rename, ScopeRequest
     from sluice.engine.scope_report import ScopeReport
+
+    Item = StreamPlan | ArchivePlan
 
 MOST_FAILED: Final = 50
 """Failed streams that a table shows; the report has all."""
@@ -32,6 +36,7 @@ _LEFT_OUT: Final = {
     Why.EPHEMERAL: "EphemeralStreams own them; includeEphemeral would copy them",
     Why.EXISTS: "their targets are there, and onExists is Skip",
     Why.OWN: "this very copy made them",
+    Why.LATER: "no run of theirs ends by the time that until says",
 }
 
 
@@ -48,8 +53,8 @@ def scope_plan(
         most: streams that are shown; all of them where it is None.
     """
     scope = scope_of(plan)
-    shown = plan.streams[:most]
-    more = len(plan.streams) - len(shown)
+    shown = plan.items[:most]
+    more = len(plan.items) - len(shown)
     rest = [f"... and {more:,} smaller ones; `sluice plan` shows all of them."] if more else []
     lines = [*rest, _totals(plan), *_renamed(request.rename, plan), *_beside(scope)]
     if shown:
@@ -73,7 +78,7 @@ def scope_of(plan: Plan) -> ScopePlan:
 
 
 def _state(plan: Plan, scope: ScopePlan, *, recorded: bool) -> str:
-    if not plan.streams:
+    if not plan.items:
         whole = all(result.state is StreamState.COPIED for result in scope.settled)
         return "nothing is left to do" if whole else "nothing can be copied"
     state = "begun, bounds are fixed" if recorded else "not begun, bounds are taken at the start"
@@ -82,10 +87,10 @@ def _state(plan: Plan, scope: ScopePlan, *, recorded: bool) -> str:
 
 def _totals(plan: Plan) -> str:
     uris = f"{', '.join(address.uri for address in plan.sources)} -> {plan.target.uri}"
-    if not plan.streams:
+    if not plan.items:
         return uris
-    events = _events([stream.events for stream in plan.streams])
-    streams = "1 stream" if len(plan.streams) == 1 else f"{len(plan.streams):,} streams"
+    events = _events([stream.events for stream in plan.items])
+    streams = "1 stream" if len(plan.items) == 1 else f"{len(plan.items):,} streams"
     return f"{streams}, {size(plan.bytes)}, {events} events, {uris}"
 
 
@@ -97,7 +102,7 @@ def _events(counts: Sequence[int | None]) -> str:
     return f"{'' if len(known) == len(counts) else 'at least '}{sum(known):,}"
 
 
-def _plan_table(streams: Sequence[StreamPlan]) -> Table:
+def _plan_table(streams: Sequence[Item]) -> Table:
     table = Table()
     for column in ("Stream", "Target"):
         table.add_column(column, overflow="fold")
@@ -105,8 +110,8 @@ def _plan_table(streams: Sequence[StreamPlan]) -> Table:
         table.add_column(column, justify="right")
     for stream in streams:
         table.add_row(
-            Text(_name(stream)),
-            Text(f"{stream.target.stream} (append)" if stream.append else stream.target.stream),
+            Text(stream.name),
+            Text(f"{stream.target_name} (append)" if stream.append else stream.target_name),
             size(stream.bytes),
             "counted later" if stream.events is None else f"{stream.events:,}",
             str(len(stream.segments)),
@@ -115,30 +120,27 @@ def _plan_table(streams: Sequence[StreamPlan]) -> Table:
     return table
 
 
-def _name(stream: StreamPlan) -> str:
-    """Its name in the source's scope, which has one stream for each target."""
-    return stream.sources[0].stream.stream
-
-
-def parts_of(stream: StreamPlan) -> int:
-    """In how many parts a stream is copied."""
+def parts_of(stream: Item) -> int:
+    """In how many parts a stream is copied; an archive has none."""
+    if not isinstance(stream, StreamPlan):
+        return sum(1 for segment in stream.segments if segment.length)
     return sum(len(segment.parts) for segment in stream.segments)
 
 
-def renames_of(renames: Sequence[Rename], plan: Plan) -> list[tuple[Rename, list[StreamPlan]]]:
+def renames_of(renames: Sequence[Rename], plan: Plan) -> list[tuple[Rename, list[Item]]]:
     """The renames that apply, each with the planned streams that it gives another name."""
-    found: list[tuple[Rename, list[StreamPlan]]] = [(rename, []) for rename in renames]
-    for stream in plan.streams:
-        name = _name(stream)
+    found: list[tuple[Rename, list[Item]]] = [(rename, []) for rename in renames]
+    for stream in plan.items:
+        name = stream.name
         fits = next((them for rename, them in found if name.startswith(rename.from_prefix)), None)
-        if fits is not None and name != stream.target.stream:
+        if fits is not None and name != stream.target_name:
             fits.append(stream)
     return [(rename, streams) for rename, streams in found if streams]
 
 
 def _renamed(renames: Sequence[Rename], plan: Plan) -> Iterator[str]:
     for rename, streams in renames_of(renames, plan):
-        pairs = [f"{_name(one)} -> {one.target.stream}" for one in streams]
+        pairs = [f"{one.name} -> {one.target_name}" for one in streams]
         yield (
             f"Renamed, {rename.from_prefix!r} to {rename.to_prefix!r}: "
             f"{len(streams):,} ({_named(pairs, len(pairs))})"

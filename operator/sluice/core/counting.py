@@ -161,6 +161,20 @@ class StretchCounter:
             self._first = None
 
 
+def first_event(blocks: Iterable[memoryview]) -> int | None:
+    """Where what looks like a row of events begins, after the first byte; None where nothing does.
+
+    No more of the blocks is taken than it needs.
+    """
+    search = _Search()
+    for block in blocks:
+        found = search.feed(block)
+        if found is not None:
+            return found.at
+    last = search.finish()
+    return None if last is None else last.at
+
+
 class _Row(NamedTuple):
     """What may be the first header of a row of events, and the bytes from there on."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import operator
 import zlib
 from functools import cached_property
 from itertools import pairwise
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import Field
 
+from sluice.core.archive.names import stream_at
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.model import (
     ArchivedRun,
@@ -83,6 +85,8 @@ class SegmentPlan(Frozen):
             while the staged bytes are verified; only a copy without verification takes the store's
             word.
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
+        torn: whether its source is gone behind `end`, and nobody knows what it had there, if
+            anything: so it is with a segment that was gone when a run of an archive came to it.
         lost: bytes before `start` that were asked for, and that the source had lost before they
             were read; never a part of a recorded plan, but of what a journal makes of it.
         attempt: how often the segment was begun anew for that reason.
@@ -99,6 +103,7 @@ class SegmentPlan(Frozen):
     created: int
     events: int | None
     cuts: tuple[int, ...] = ()
+    torn: bool = Field(default=False, exclude_if=operator.not_)
     lost: int = Field(default=0, exclude=True)
     attempt: int = Field(default=0, exclude=True)
     edition: int = Field(default=0, exclude=True)
@@ -168,6 +173,17 @@ class StreamPlan(Frozen):
     def origin(self) -> str:
         """What is copied, for people."""
         return origin([source.stream for source in self.sources])
+
+    @property
+    def name(self) -> str:
+        """What its source is called in the scope, or in the folder of archives, that it is in."""
+        source = self.sources[0]
+        return source.stream.stream if source.archive is None else stream_at(source.archive.path)
+
+    @property
+    def target_name(self) -> str:
+        """What its target is called in its scope."""
+        return self.target.stream
 
     def of(self, segments: Sequence[SegmentPlan]) -> StreamPlan:
         """The same plan of other segments. What is known of the old ones is not taken over."""
@@ -247,15 +263,17 @@ def origin(streams: Sequence[StreamName | str]) -> str:
 
 
 class Plan(Frozen):
-    """Copies that run together, to streams of one store.
+    """Copies that run together, to streams of one store, or to archives in one.
 
     Attributes:
         version: of this format.
-        sources: the stores to read from.
+        sources: the stores to read from. Of a scope it is one; if it holds archives, each stream
+            says which run it is in.
         target: the store to write to.
         streams: one (StreamCopy) or many (ScopeCopy), those with most bytes first then.
         scope: of many streams, what is to be said of the whole.
         archive: what is archived, in a plan that makes no streams.
+        runs: in their place, the archives that a scope's streams are put into.
     """
 
     version: Literal[1] = 1
@@ -263,21 +281,27 @@ class Plan(Frozen):
     target: StoreAddress
     streams: tuple[StreamPlan, ...]
     scope: ScopePlan | None = None
-    archive: ArchivePlan | None = Field(default=None, exclude_if=lambda value: value is None)
+    archive: ArchivePlan | None = Field(default=None, exclude_if=is_none)
+    runs: tuple[ArchivePlan, ...] = Field(default=(), exclude_if=lambda value: not value)
+
+    @property
+    def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
+        """What is done for each stream, at its place."""
+        return self.runs or self.streams
 
     @property
     def bytes(self) -> int:
         """Bytes to copy."""
         if self.archive is not None:
             return self.archive.bytes
-        return sum(stream.bytes for stream in self.streams)
+        return sum(stream.bytes for stream in self.items)
 
     @property
     def events(self) -> int | None:
         """Events to copy as the source's store says; None where it cannot tell for all of them."""
         if self.archive is not None:
             return self.archive.events
-        counts = [stream.events for stream in self.streams]
+        counts = [stream.events for stream in self.items]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
@@ -285,7 +309,7 @@ class Plan(Frozen):
         """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
         if self.archive is not None:
             return self.archive.hash
-        whole = "".join(stream.hash for stream in self.streams)
+        whole = "".join(stream.hash for stream in self.items)
         if self.scope is not None:
             whole += self.scope.model_dump_json()
         return hashlib.sha256(whole.encode()).hexdigest()

@@ -129,6 +129,7 @@ class SeenSegment(NamedTuple):
     end: int
     created: int
     events: int | None
+    torn: bool = False
 
 
 def part_size(total: int, tasks: int, most: int = PART_BYTES) -> int:

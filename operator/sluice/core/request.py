@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.streamcopy import Source
 from sluice.api.streamstore import PravegaStore, S3Store, VolumeStore
 from sluice.core import identity
+from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.model import StoreAddress, StreamName
@@ -18,21 +19,26 @@ from sluice.core.planner import (
     Range,
     SourceRequest,
 )
-from sluice.core.scope_request import Rename, ScopeRequest, Selector
+from sluice.core.scope_request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from sluice.api.ranges import Bound
     from sluice.api.ranges import Range as RangeSpec
-    from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec, ScopeSource, StreamSelector
+    from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec, StreamSelector
+    from sluice.api.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
     from sluice.api.streamcopy import StreamCopy, StreamCopySpec
     from sluice.api.streamstore import CABundle, StreamStore
 
 
-CONFIG_MAPS: Final = "configmap."
-"""Before the names of ConfigMaps in the credentials folder, where Secrets have their own names."""
+CONFIG_MAPS: Final = "_"
+"""Before the names of ConfigMaps in the credentials folder, where Secrets have their own names.
+
+No Secret's name begins so, and the longest one with it is still one of a folder.
+"""
 
 
 def copy_request(
@@ -86,15 +92,18 @@ def scope_request(
 ) -> ScopeRequest:
     """What a ScopeCopy asks for; arguments as those of `copy_request`."""
     spec = copy.spec
+    whose = identity.copy_id(
+        cluster=cluster,
+        namespace=copy.metadata.namespace,
+        name=copy.metadata.name,
+        identity=spec.identity(),
+    )
     return ScopeRequest(
-        scope_id=identity.copy_id(
-            cluster=cluster,
-            namespace=copy.metadata.namespace,
-            name=copy.metadata.name,
-            identity=spec.identity(),
-        ),
-        source=spec.source.scope,
-        target=spec.target.scope,
+        scope_id=whose,
+        source=spec.source.title,
+        target=spec.target.title,
+        restore=_restored(spec.source),
+        archive=_archived(spec.target, _maker(copy, whose)),
         make_scope=spec.target.scope_policy == "CreateIfAbsent",
         include=_selectors(spec.streams.include),
         exclude=_selectors(spec.streams.exclude),
@@ -129,8 +138,9 @@ def archive_request(
         verify: whether what is put is read back before it is recorded.
     """
     spec = archive.spec
+    whose = archive_id(archive, cluster=cluster)
     return ArchiveRequest(
-        archive_id=archive_id(archive, cluster=cluster),
+        archive_id=whose,
         run_key=run_key,
         source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
         store=store,
@@ -139,6 +149,7 @@ def archive_request(
         verify=verify,
         max_events=spec.most_events,
         on_truncation=spec.on_truncation,
+        maker=_maker(archive, whose),
     )
 
 
@@ -152,8 +163,30 @@ def archive_id(archive: StreamArchive, *, cluster: str) -> str:
     )
 
 
+def _maker(resource: StreamArchive | ScopeCopy, whose: str) -> Maker:
+    """The resource that has archives made, by its identity."""
+    meta = resource.metadata
+    name = "/".join(filter(None, (meta.namespace, meta.name)))
+    return Maker(id=whose, name=f"{resource.kind} {name}")
+
+
 def _selectors(specs: Iterable[StreamSelector]) -> tuple[Selector, ...]:
     return tuple(Selector(type=one.type, value=one.value) for one in specs)
+
+
+def _restored(source: ScopeSource) -> RestoreFrom | None:
+    """What is read of archives; None of a scope."""
+    return (
+        None if source.archive is None else RestoreFrom(until=_milliseconds(source.archive.until))
+    )
+
+
+def _archived(target: ScopeTarget, maker: Maker) -> ArchiveTo | None:
+    """How archives are made; None of a scope."""
+    made = target.archive
+    if made is None:
+        return None
+    return ArchiveTo(format=Format(made.format), max_events=made.most_events, maker=maker)
 
 
 def source_stores(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> tuple[str, ...]:
@@ -177,8 +210,13 @@ def _choice(source: Source | ScopeSource | ArchivedStream) -> ArchiveChoice | No
     archive = source.archive if isinstance(source, Source) else None
     if archive is None:
         return None
-    until = None if archive.until is None else round(archive.until.timestamp() * 1000)
+    until = _milliseconds(archive.until)
     return ArchiveChoice(path=archive.path, run=archive.run, until=until)
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    """A time in milliseconds since 1970."""
+    return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def _source(source: Source, field: str, place: int) -> SourceRequest:

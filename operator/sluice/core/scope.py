@@ -30,6 +30,8 @@ class Why(StrEnum):
     """This very copy made it, in the scope that it copies."""
     EXISTS = "Exists"
     """Its target is there, and `onExists` is Skip."""
+    LATER = "Later"
+    """No run of its archive holds it up to `until` already."""
 
 
 class LeftOut(Frozen):
@@ -61,7 +63,8 @@ class StreamResult(Frozen):
         target: the name in the target's scope.
         state: how far it is.
         bytes, events: planned, and once it is copied, copied; None where nobody can tell.
-        digest: of what was copied; None before, and without verification.
+        digest: of what was copied; None before, and without verification. Of what was archived it
+            is the SHA-256 of the run's manifest.
         lost: bytes that its source had lost before they were read.
         trouble: why it failed.
     """
@@ -81,7 +84,7 @@ class ScopePlan(Frozen):
 
     Attributes:
         scope_id: the identity of the whole copy.
-        source, target: the scopes.
+        source, target: the scopes; of archives the path of their folder.
         make_scope: whether the target's scope is made if there is none.
         run: which run it is, from 1; a new one is of what failed in the one before.
         begin, end: when the first and the last stream's bounds were taken, in milliseconds since

@@ -47,13 +47,13 @@ class ScopeState:
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to do in this run."""
-        return self.stopped or len(self.results) == len(self.plan.streams)
+        return self.stopped or len(self.results) == len(self.plan.items)
 
     @property
     def streams(self) -> tuple[StreamResult, ...]:
         """What is known of every stream: in the plan's order, then those that are in no plan."""
         return tuple(
-            self._known(place, result) if place < len(self.plan.streams) else result
+            self._known(place, result) if place < len(self.plan.items) else result
             for place, result in enumerate(planned_results(self.plan))
         )
 
@@ -62,7 +62,7 @@ class ScopeState:
         """How many streams are how far. Asked every few seconds, so without a look at each."""
         settled = () if self.plan.scope is None else self.plan.scope.settled
         ended = counts_of((*self.results.values(), *settled))
-        left = len(self.plan.streams) - len(self.results)
+        left = len(self.plan.items) - len(self.results)
         return Counts(
             total=ended.total + left,
             copied=ended.copied,
@@ -159,7 +159,7 @@ def _fold(records: Iterable[Mapping[str, Any]], state: ScopeState | None) -> Sco
 
 def _check(state: ScopeState, ended: Mapping[Any, StreamResult]) -> None:
     for place, result in ended.items():
-        if type(place) is not int or not 0 <= place < len(state.plan.streams):
+        if type(place) is not int or not 0 <= place < len(state.plan.items):
             raise ValueError(f"{place!r} is no place in the plan")
         if result.state not in FINAL:
             raise ValueError(f"a stream that is {result.state} has not ended")

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sluice.core.archive.names import below, is_path
 from sluice.core.claim import MARKER
 from sluice.core.scope import MOST_NAMES, LeftOut, Why
 from sluice.errors import InvalidSpec
@@ -164,7 +165,9 @@ def _refuse_impossible(chosen: Sequence[Chosen], request: ScopeRequest, *, one_s
                 field="spec.target",
                 remedy="Rename all streams, exclude those that are not, or name another scope.",
             )
-        if target != stream:
+        if request.archive is not None:
+            _refuse_path(stream, below(request.target, target))
+        elif target != stream or request.restore is not None:
             _refuse_name(stream, target)
         if target in origin:
             raise InvalidSpec(
@@ -179,8 +182,19 @@ def _refuse_name(stream: str, target: str) -> None:
     possible = _NAME.fullmatch(target) and not target.startswith(MARKER)
     if possible and (stream.startswith(_INTERNAL) or not target.startswith(_INTERNAL)):
         return
+    how = "renamed to" if target != stream else "restored as"
     raise InvalidSpec(
-        f"the stream {stream} would be renamed to {target!r}, which no stream can be called",
+        f"the stream {stream} would be {how} {target!r}, which no stream can be called",
         field="spec.rename",
         remedy="Names have 1 to 249 letters, digits, '.', '_' and '-', and begin with no '_'.",
+    )
+
+
+def _refuse_path(stream: str, path: str) -> None:
+    if is_path(path):
+        return
+    raise InvalidSpec(
+        f"the stream {stream} cannot be archived at {path!r}, which no archive's path can be",
+        field="spec.rename",
+        remedy="Rename it, such as with fromPrefix and toPrefix, or exclude it.",
     )

@@ -26,3 +26,8 @@ def rate(bytes_per_second: float) -> str:
 def short_hash(text: str) -> str:
     """Ten hexadecimal digits that stand for a text in names."""
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def lost_behind(segment: int, offset: int) -> str:
+    """That nobody knows what a segment had from an offset on."""
+    return f"Segment {segment} was gone, and nobody knows what it had from offset {offset} on."

@@ -18,6 +18,7 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sluice.core.archive.head import RunEntry
     from sluice.core.archive.manifest import Gap, Lost
     from sluice.core.plan import OnTruncation, StreamPlan
     from sluice.core.planner import ArchiveChoice, CopyRequest, SeenSegment, SourceRequest
@@ -53,17 +54,63 @@ def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, 
                     remedy="Take sourceOnComplete: Retain.",
                 )
             run = _choose(wanted, place, source.field)
-            _check_gaps(run, request.on_truncation, source.field)
             stores[source.store] = run
-            found = {"stream": run.manifest.source.stream, "pinned": run.pinned}
-            sources.append(source.model_copy(update=found))
+            sources.append(pin(source, run, request.on_truncation))
         elif wanted is None and not isinstance(place, Shelf):
             stores[source.store] = place
             sources.append(source)
         else:
-            raise _wrong_kind(source)
+            name = str(source.stream) if wanted is None else wanted.path
+            raise wrong_kind(name, source.field, archives=wanted is not None)
     chosen = request.model_copy(update={"sources": tuple(sources)})
     return chosen, [stores[i] for i in range(len(places))]
+
+
+def pin(source: SourceRequest, run: ArchivedStore, on_truncation: OnTruncation) -> SourceRequest:
+    """A source that is read in this run, if the run has all that it should.
+
+    Raises:
+        SourceTruncated: it lacks bytes, and that is not to be recorded.
+    """
+    _check_gaps(run, on_truncation, source.field)
+    found = {"stream": run.manifest.source.stream, "pinned": run.pinned}
+    return source.model_copy(update=found)
+
+
+def live(place: Place) -> Store:
+    """A store of live streams, as which it is named. InvalidSpec where it is none."""
+    if isinstance(place, Shelf):
+        raise InvalidSpec(f"{place.uri} is a store of archives, and holds no live streams")
+    return place
+
+
+def shelf(place: Place) -> Shelf:
+    """A place for archives, as which it is named. InvalidSpec where it is none."""
+    if not isinstance(place, Shelf):
+        raise InvalidSpec("the StreamStore is one of live streams, and holds no archives")
+    return place
+
+
+def run_stores(plan: StreamPlan, places: Sequence[Place]) -> list[Store]:
+    """The stores that a plan reads from: in a place for archives the run that it names.
+
+    Args:
+        plan: the plan.
+        places: where its sources are, as it numbers them. A run that is not the one of the plan is
+            taken for the place of its archive.
+    """
+    runs = {source.store: source.archive for source in plan.sources}
+    return [_run_store(place, runs.get(number)) for number, place in enumerate(places)]
+
+
+def _run_store(place: Place, run: ArchivedRun | None) -> Store:
+    if isinstance(place, Shelf):
+        if run is None:
+            raise InvalidSpec("the plan reads a live stream in a place for archives")
+        return place.run(run)
+    if run is not None and isinstance(place, ArchivedStore) and place.pinned != run:
+        return ArchivedStore(place.archive, run)
+    return place
 
 
 def named(request: CopyRequest, plan: StreamPlan | None) -> CopyRequest:
@@ -80,23 +127,27 @@ def named(request: CopyRequest, plan: StreamPlan | None) -> CopyRequest:
 def with_what_is_lost(seen: Sequence[SeenSegment], stores: Sequence[Store]) -> list[SeenSegment]:
     """The segments from where their archives were to begin, though the first bytes were lost then.
 
-    A copy finds that they are gone, and records it as of any source.
+    A copy finds that they are gone, and records it as of any source. What may have been behind
+    their end it cannot find, so that is said of them here.
     """
-    begins = [store.begins if isinstance(store, ArchivedStore) else {} for store in stores]
+    runs = [store if isinstance(store, ArchivedStore) else None for store in stores]
+    begins = [run.begins if run else {} for run in runs]
+    torn = [run.torn if run else frozenset[int]() for run in runs]
     found = []
     for one in seen:
         start = begins[one.source].get(one.id, one.start)
-        found.append(one if start == one.start else one._replace(start=start, events=None))
+        kept = one if start == one.start else one._replace(start=start, events=None)
+        found.append(kept._replace(torn=one.id in torn[one.source]))
     return found
 
 
-def _choose(wanted: ArchiveChoice, shelf: Shelf, field: str) -> ArchivedStore:
+def _choose(wanted: ArchiveChoice, place: Shelf, field: str) -> ArchivedStore:
     """The run that is wanted, as a store."""
-    archive = shelf.archive(wanted.path, field=f"{field}.archive.path")
+    archive = place.archive(wanted.path, field=f"{field}.archive.path")
     head = archive.head()
     if head is None:
         raise ArchiveNotFound(
-            f"there is no archive at {wanted.path!r} in {shelf.uri}",
+            f"there is no archive at {wanted.path!r} in {place.uri}",
             field=f"{field}.archive.path",
         )
     try:
@@ -106,7 +157,16 @@ def _choose(wanted: ArchiveChoice, shelf: Shelf, field: str) -> ArchivedStore:
         raise ArchiveNotFound(
             f"archive {wanted.path}: {error.message}", field=f"{field}.archive.{which}"
         ) from None
-    run = shelf.run(ArchivedRun(path=wanted.path, run=entry.run, sha256=entry.sha256))
+    return open_run(place, wanted.path, entry)
+
+
+def open_run(place: Shelf, path: str, entry: RunEntry) -> ArchivedStore:
+    """A run, as a head lists it, as a store.
+
+    Raises:
+        ArchiveDamaged, ArchiveUnsupported: its manifest cannot be read, or is of another run.
+    """
+    run = place.run(ArchivedRun(path=path, run=entry.run, sha256=entry.sha256))
     if run.entry.model_copy(update={"verified": entry.verified}) != entry:
         what = f"{entry.name} is of another run than the head says"
         raise ArchiveDamaged(what, name=entry.name)
@@ -136,15 +196,22 @@ def _lacking(run: ArchivedStore, what: str, why: Gap | Lost, field: str) -> Sour
     )
 
 
-def _wrong_kind(source: SourceRequest) -> InvalidSpec:
-    if source.archive is None:
+def wrong_kind(what: str, field: str, *, archives: bool) -> InvalidSpec:
+    """The error that a StreamStore is of the other kind.
+
+    Args:
+        what: is sought there.
+        field: of the spec.
+        archives: whether archives are sought, and not live streams.
+    """
+    if archives:
         return InvalidSpec(
-            f"the store of {source.stream} holds archives, and no live streams",
-            field=f"{source.field}.storeRef",
-            remedy="Name the archive in source.archive, or another StreamStore.",
+            f"the store of archive {what} holds live streams, and no archives",
+            field=f"{field}.archive.storeRef",
+            remedy="Name a StreamStore with s3 or volume.",
         )
     return InvalidSpec(
-        f"the store of archive {source.archive.path} holds live streams, and no archives",
-        field=f"{source.field}.archive.storeRef",
-        remedy="Name a StreamStore with s3 or volume.",
+        f"the store of {what} holds archives, and no live streams",
+        field=f"{field}.storeRef",
+        remedy=f"Name the archive in {field.partition('.')[2]}.archive, or another StreamStore.",
     )

@@ -26,7 +26,65 @@ MAX_RECORD = 7 << 20
 """Bytes of the longest record: stores take appends of up to 8 MiB."""
 
 
-class Log(ABC):
+class Trail(ABC):
+    """Records that any of several drivers appends to, and all read in one order.
+
+    Where they lie is for one subclass, what they say for another.
+    """
+
+    name: str
+
+    def delete(self) -> bool:
+        """Delete the log if it is as it was last read; False when it is gone or is not."""
+        return self._delete()
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Delete the log, whatever is in it."""
+
+    @abstractmethod
+    def _delete(self) -> bool:
+        """See `delete`."""
+
+    @abstractmethod
+    def _read_on(self) -> None:
+        """Take in what was written since."""
+
+    @abstractmethod
+    def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
+        """Write records behind what was read; False when there is more by now, or less.
+
+        Raises:
+            NoSuchSegment: the log was deleted.
+        """
+
+    @abstractmethod
+    def _follow(self) -> None:
+        """Read what somebody has written who was faster.
+
+        Raises:
+            NoSuchSegment: the log was deleted.
+            CopyAborted: it was deleted and begun anew.
+        """
+
+    @abstractmethod
+    def _make(self) -> None:
+        """Make place for a log, where there is none.
+
+        Raises:
+            StoreBusy: there cannot be one for now.
+        """
+
+    @abstractmethod
+    def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Take in records that follow on those that were taken in before."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Forget all records."""
+
+
+class Log(Trail):
     """Reads and writes one log; remembers how far it has read. What it says is for a subclass.
 
     Args:
@@ -48,22 +106,16 @@ class Log(ABC):
         """Whether there is a log, though nothing may be in it yet."""
         return any(self._store.infos(self._names))
 
-    def delete(self) -> bool:
-        """Delete the log if it is as it was last read; False when it is gone or is not."""
+    def discard(self) -> None:
+        """See Trail."""
+        self._store.delete(self.name)
+
+    def _delete(self) -> bool:
         deleted = self._store.delete(self.name, length=self._length)
         self._reset()
         return deleted
 
-    @abstractmethod
-    def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Take in records that follow on those that were taken in before."""
-
-    @abstractmethod
-    def _forget(self) -> None:
-        """Forget all records."""
-
     def _read_on(self) -> None:
-        """Take in what was written since."""
         infos = self._store.infos(self._names)
         there = [(name, found) for name, found in zip(self._names, infos, strict=True) if found]
         name, info = there[0] if there else (self.name, None)
@@ -82,11 +134,6 @@ class Log(ABC):
                 self._add(journal.unframe(data), info.length)
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
-        """Write records behind what was read; False when there is more by now, or less.
-
-        Raises:
-            NoSuchSegment: the log was deleted.
-        """
         data = b"".join(journal.frame(record) for record in records)
         if not self._store.append_at(self.name, self._length, data):
             return False
@@ -94,12 +141,6 @@ class Log(ABC):
         return True
 
     def _follow(self) -> None:
-        """Read what somebody has written who was faster.
-
-        Raises:
-            NoSuchSegment: the log was deleted.
-            CopyAborted: it was deleted and begun anew.
-        """
         before, first, name = self._length, self._first, self.name
         self._read_on()
         if self._first is None:  # deleted: whether the copy was finished or aborted is seen next
@@ -110,11 +151,7 @@ class Log(ABC):
             raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")
 
     def _make(self) -> None:
-        """Make the log's segment under the first name that the store gives.
-
-        Raises:
-            StoreBusy: it was deleted too often within minutes.
-        """
+        """Make the log's segment under the first name that the store gives."""
         for name in self._names:
             if self._store.create(name) or self._store.infos([name]) != [None]:
                 self.name = name

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sluice.archive.leases import Lease, hold
+from sluice.archive.leases import forget, hold
 from sluice.archive.shelf import Shelf
 from sluice.archive.source import ArchivedStore
 from sluice.core import identity
-from sluice.core.archive.lease import Work
 from sluice.core.digest import CHUNK
 from sluice.engine.slices import CopySlice, VerifySlice
 from sluice.errors import ArchiveDamaged, PermissionDenied, SluiceError
@@ -17,6 +16,7 @@ from sluice.errors import ArchiveDamaged, PermissionDenied, SluiceError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from sluice.archive.leases import Lease
     from sluice.core.plan import StreamPlan
     from sluice.engine.archived import Place
     from sluice.engine.slices import SliceResult
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Readings:
     """The leases of a copy on the runs that it reads; of live streams there are none.
 
-    They are named from the copy, so that whoever goes on with it goes on with them too: what a
-    driver leaves behind counts for a day.
+    They are named from the copy and the driver: what a driver leaves behind counts for a day for
+    whoever goes on, and none ends that of another one that is at work.
 
     Args:
         copy_id: the copy.
@@ -48,6 +48,11 @@ class Readings:
             if isinstance(store, ArchivedStore)
         ]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the leases that are held."""
+        return tuple(lease.name for lease in self._leases.values() if lease is not None)
+
     def renew(self) -> None:
         """Take the leases, or write them again if it is time to.
 
@@ -63,11 +68,15 @@ class Readings:
                 self._leases[owner] = _hold(store, owner)
 
     def give_back(self) -> None:
-        """Need the runs no more: delete our leases, those too that an earlier driver left."""
-        self._leases.clear()
+        """Need the runs no more: delete our leases, and those that were there before them."""
         for owner, store in self._runs:
+            lease = self._leases.pop(owner, None)
             with suppress(SluiceError):  # it is over in a day
-                Lease(store.archive.objects, owner, Work.READ).give_back()
+                if lease is None:
+                    forget(store.archive.objects, owner)
+                else:
+                    lease.give_back()
+                    store.archive.objects.delete(lease.earlier)
 
     def compare(self, results: Iterable[SliceResult]) -> None:
         """Hold what was read of archives against the digests that these have of it.

@@ -28,7 +28,8 @@ class SegmentReport(Frozen):
 
     `events` is None and `digest` is `unverified` where what a driver counted and hashed was lost
     with its journal after it had published. `lost` bytes before `start` were to be copied as well,
-    and the source had lost them before they were read.
+    and the source had lost them before they were read. Of a `torn` one nobody knows what the source
+    had behind `end`, if anything: that was lost before it could be archived.
     """
 
     source: int
@@ -38,6 +39,7 @@ class SegmentReport(Frozen):
     events: int | None
     digest: str
     lost: int = 0
+    torn: bool = False
 
 
 class StreamReport(Frozen):

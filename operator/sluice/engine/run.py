@@ -22,12 +22,11 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.plan import StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.executor import Executor
-    from sluice.engine.report import StreamReport
     from sluice.engine.slices import Slice, SliceResult
     from sluice.engine.stream import Limits
+    from sluice.stores.base import Store
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 """Refusals that mean the world is not as it was observed: looking again says how it is."""
@@ -59,7 +58,8 @@ class Clock(Protocol):
 
 
 if TYPE_CHECKING:
-    CopyRun: TypeAlias = "StreamRun[StreamPlan, StreamReport]"
+    CopyRun: TypeAlias = "StreamRun[Any, Any]"
+    """The copy of one stream of a scope, whatever it is copied from and to."""
 
 
 class Undertaking(Protocol[P, R_co]):
@@ -70,10 +70,12 @@ class Undertaking(Protocol[P, R_co]):
     Attributes:
         plan: what is done.
         number: its place among those that are done together.
+        sources: the stores that its slices are read from.
     """
 
     plan: P
     number: int
+    sources: Sequence[Store]
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> R_co | None:
         """Take it up, and make sure of the plan.
@@ -185,7 +187,7 @@ class StreamRun(Generic[P, R]):
         self._began = False
         self._surprises = 0
         self._last: Step | None = None
-        self._repeats = 0
+        self._done = 0
         self._pending: Transfer | Verify | None = None
 
     def advance(self, limits: Limits, executor: Executor) -> list[Slice]:
@@ -231,8 +233,8 @@ class StreamRun(Generic[P, R]):
         while self.report is None:
             step = copy.look()
             self._listener.step(copy, step)
-            self._repeats = self._repeats + 1 if step == self._last else 0
-            self._last = step
+            if step != self._last:
+                self._last, self._done = step, 0
             if isinstance(step, Done):
                 self.report = copy.finished(step.digest)
             elif isinstance(step, Transfer | Verify):
@@ -242,12 +244,18 @@ class StreamRun(Generic[P, R]):
                     return slices
                 copy.absorb(step, [])
             else:
-                if self._repeats > self.MOST_REPEATS:
-                    raise StoreUnavailable(f"{type(step).__name__} was done and shows no effect")
-                copy.perform(step)
-                if not self._repeats:
-                    self._patience.advanced()
+                self._perform(step)
         return []
+
+    def _perform(self, step: Step) -> None:
+        """Carry out a step. Only the first time is progress, and what failed was not done."""
+        if self._done > self.MOST_REPEATS:
+            self._done = self.MOST_REPEATS  # it is done once more after the wait
+            raise StoreUnavailable(f"{type(step).__name__} was done and shows no effect")
+        self.copy.perform(step)
+        self._done += 1
+        if self._done == 1:
+            self._patience.advanced()
 
     def _absorb(self, results: Sequence[SliceResult]) -> None:
         step, self._pending = self._pending, None

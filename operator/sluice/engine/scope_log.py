@@ -1,4 +1,4 @@
-"""The log of a scope's copy, kept in a segment of the target store."""
+"""The log of a scope's copy, and how it is kept in a segment of the target store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.core import identity, journal, scope_log
 from sluice.core.claim import MARKER
 from sluice.core.model import StreamName
-from sluice.engine.log import MAX_RECORD, Log
+from sluice.engine.log import MAX_RECORD, Log, Trail
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge
 
 if TYPE_CHECKING:
@@ -24,18 +24,10 @@ BESIDE: Final = f"{MARKER}copies"
 """The stream next to which logs lie. There is none of that name: it gives them a place."""
 
 
-class ScopeLog(Log):
-    """Reads and writes the log of one scope's copy. May be used by several threads.
+class ScopeRecords(Trail):
+    """Reads and writes the log of one scope's copy. May be used by several threads."""
 
-    Args:
-        store: the target store.
-        scope_id: the identity of the whole copy.
-        scope: the target's, which need not be there yet.
-    """
-
-    def __init__(self, store: Store, scope_id: str, scope: str) -> None:
-        beside = StreamName(scope=scope, stream=BESIDE)
-        super().__init__(store, beside, partial(identity.scope_log_key, scope_id))
+    def __init__(self) -> None:
         self._state: ScopeState | None = None
         self._run = 1
         self._lock = threading.Lock()
@@ -64,7 +56,7 @@ class ScopeLog(Log):
         record = scope_log.plan_record(plan)
         if len(journal.frame(record)) > MAX_RECORD:
             raise PlanTooLarge(
-                f"the plan of {len(plan.streams)} streams is too large to be written down",
+                f"the plan of {len(plan.items)} streams is too large to be written down",
                 field="spec.streams",
                 remedy="Select fewer streams; nothing was made.",
             )
@@ -108,7 +100,7 @@ class ScopeLog(Log):
             self._stop(self._known().run)
 
     def delete(self) -> bool:
-        """See Log."""
+        """See Trail."""
         with self._lock:
             return super().delete()
 
@@ -135,3 +127,18 @@ class ScopeLog(Log):
 
     def _forget(self) -> None:
         self._state = None
+
+
+class ScopeLog(ScopeRecords, Log):
+    """The log of one scope's copy in a segment of the target store.
+
+    Args:
+        store: the target store.
+        scope_id: the identity of the whole copy.
+        scope: the target's, which need not be there yet.
+    """
+
+    def __init__(self, store: Store, scope_id: str, scope: str) -> None:
+        ScopeRecords.__init__(self)
+        beside = StreamName(scope=scope, stream=BESIDE)
+        Log.__init__(self, store, beside, partial(identity.scope_log_key, scope_id))

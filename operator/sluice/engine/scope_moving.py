@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.scope import StreamState
 from sluice.engine import scopes
+from sluice.engine.archived import live
 from sluice.errors import ScopeNotEmpty, ScopeNotFound
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
-    from sluice.stores.base import Store
+    from sluice.engine.archived import Place
 
 _FEW: Final = 5
 """Names in a sentence."""
@@ -18,45 +19,45 @@ _FEW: Final = 5
 _EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if nobody needs it"
 
 
-def delete_source_scope(plan: Plan, source: Store) -> str | None:
+def delete_source_scope(plan: Plan, source: Place) -> str | None:
     """Delete the source's scope after a move if it is empty. Safe to repeat.
 
     Args:
         plan: of the last run; each of its streams is moved by now.
-        source: the store of the source.
+        source: where the source is.
 
     Returns:
         Why it is there still; None where it is gone, or was not to be moved.
     """
     if plan.scope is None or not plan.scope.move:
         return None
-    scope = plan.scope.source
-    with scopes.unused(scope, source):
-        kept = why_kept(plan, source)
+    scope, store = plan.scope.source, live(source)
+    with scopes.unused(scope, store):
+        kept = why_kept(plan, store)
         if kept is None:
             try:
-                source.delete_scope(scope)
+                store.delete_scope(scope)
             except ScopeNotEmpty as error:
                 return error.message
     return kept
 
 
-def why_kept(plan: Plan, source: Store, *, coming: bool = True) -> str | None:
+def why_kept(plan: Plan, source: Place, *, coming: bool = True) -> str | None:
     """Why the source's scope is not deleted after a move; None where it is, or is to stay.
 
     Args:
         plan: of the last run.
-        source: the store of the source.
+        source: where the source is.
         coming: whether somebody comes to it who deletes it if it is empty.
     """
     if plan.scope is None or not plan.scope.move:
         return None
-    scope = plan.scope.source
+    scope, store = plan.scope.source, live(source)
     if any(one.state is not StreamState.COPIED for one in plan.scope.settled):
         return "not all of its streams were moved"
     try:
-        streams = source.list_streams(scope, internal=True)
-        tables = source.list_key_value_tables(scope)
+        streams = store.list_streams(scope, internal=True)
+        tables = store.list_key_value_tables(scope)
     except ScopeNotFound:
         return None
     left = [

@@ -8,43 +8,36 @@ that they are of one short time.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from sluice.core import identity, selection
-from sluice.core.claim import is_ephemeral
-from sluice.core.plan import Plan
+from sluice.archive.shelf import Shelf
+from sluice.core import selection
+from sluice.core.archive.plan import ArchivePlan
+from sluice.core.plan import Plan, StreamPlan
 from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import MOST_NAMES, MOST_STREAMS, ScopePlan, StreamState, Why
+from sluice.core.scope import MOST_NAMES, ScopePlan, StreamState, Why
 from sluice.core.scope_log import run_of
-from sluice.engine import pool, scope_moving, whose
+from sluice.engine import scope_moving
+from sluice.engine.archived import wrong_kind
 from sluice.engine.planning import refuse_unverified_move
-from sluice.engine.scope_bounds import ScopePlanner
-from sluice.engine.scope_log import ScopeLog
-from sluice.errors import (
-    PlanTooLarge,
-    ScopeNotFound,
-    SourceNotFound,
-    TargetExists,
-    TargetScopeNotFound,
-)
-from sluice.stores.base import Stream
+from sluice.engine.scope_archiving import ArchivePlanner
+from sluice.engine.scope_bounds import CopyPlanner
+from sluice.engine.scope_notes import log_of
+from sluice.engine.scope_restoring import RestorePlanner
+from sluice.errors import InvalidSpec, ScopeNotFound, SourceNotFound, TargetScopeNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.core.model import StoreAddress
     from sluice.core.scope import LeftOut
     from sluice.core.scope_log import ScopeState
     from sluice.core.scope_request import ScopeRequest
-    from sluice.core.selection import Choice, Chosen
-    from sluice.engine.scope_bounds import Seen
-    from sluice.stores.base import Store
+    from sluice.engine.archived import Place
+    from sluice.engine.scope_planner import ScopePlanner
 
-    Site = tuple[StoreAddress, Store]
-    """A store and its address."""
-
-_FEW: Final = 5
-"""Names in a message; the plan and the status have more."""
+    Site = tuple[StoreAddress, Place]
+    """What is at the address of a StreamStore, and that address."""
 
 
 def resolve_scope(
@@ -68,6 +61,7 @@ def resolve_scope(
 
     Raises:
         SourceNotFound, TargetScopeNotFound: there is no such scope.
+        ArchiveNotFound: there are no archives in the source's folder.
         TargetExists: there are targets that are not ours, and `onExists` is Fail.
         InvalidSpec, PlanTooLarge: what is selected cannot be copied in this way.
         BackendError, JournalDamaged: a store did not answer, or its log cannot be read.
@@ -87,7 +81,7 @@ def answer(
     check: Callable[[ScopeEnded], ScopeEnded],
 ) -> Planned | ScopeEnded:
     """As `resolve_scope`, where `check` may hold what drivers say against the stores."""
-    state = ScopeLog(target[1], request.scope_id, request.target).load()
+    state = log_of(target[1], request.scope_id, request.target).load()
     if state is not None and not state.is_over:
         return Planned(plan=_at(state.plan, source, target), recorded=True)
     if known is not None and not again and _holds(known, request, source, target, state):
@@ -100,7 +94,7 @@ def answer(
     return told_kept(ended, source[1], coming=True)
 
 
-def told_kept(ended: ScopeEnded, source: Store, *, coming: bool) -> ScopeEnded:
+def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
     """The same, and why the source's scope is there still, if all of it was moved.
 
     Args:
@@ -133,19 +127,18 @@ def _holds(
 def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned | ScopeEnded:
     """The plan of everything that is selected; ScopeEnded where all of it is done. See above."""
     refuse_unverified_move(move=request.move, verify=request.verify)
-    planner = ScopePlanner(request, source[1], target[1])
-    one_store = source[0].uri == target[0].uri
+    planner = planner_of(request, source, target)
     try:
-        choice, seen = _chosen(planner, one_store=one_store)
-        tables = source[1].list_key_value_tables(request.source)
+        choice = planner.choose(one_store=source[0].uri == target[0].uri)
+        tables = planner.tables()
     except ScopeNotFound:
-        if not (request.move and planner.moved((), _targets(request, target[1]) or ())):
+        if not (request.move and planner.moved((), planner.there() or ())):
             raise SourceNotFound(
                 f"scope {request.source!r} does not exist in the source store",
                 field="spec.source.scope",
             ) from None
         return _planned(planner, source, target)
-    there = _targets(request, target[1])
+    there = planner.there()
     if there is None and not request.make_scope:
         raise TargetScopeNotFound(
             f"scope {request.target!r} does not exist in the target store",
@@ -155,13 +148,46 @@ def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned 
     names = frozenset(there or ())
     fresh, exists = planner.stand(choice.chosen, [one for one in choice.chosen if one[1] in names])
     if exists and request.on_exists == "Fail":
-        raise _exist(request, exists)
+        raise planner.exist(exists)
     if request.move:
         planner.moved(choice.chosen, there or ())
-    planner.bind(fresh, seen)
+    planner.bind(fresh)
     skipped = selection.left_out(dict.fromkeys((one.stream for one in exists), Why.EXISTS))
     left_out = selection.joined(choice.left_out, skipped)
     return _planned(planner, source, target, left_out=left_out, tables=tables)
+
+
+def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanner:
+    """What plans a scope's copy between two places.
+
+    Raises:
+        InvalidSpec: one of them is not of the kind that is named, or both are for archives, or
+            archives are to be moved.
+    """
+    (address, origin), (_, goal) = source, target
+    if isinstance(origin, Shelf) != (request.restore is not None):
+        raise wrong_kind(request.source, "spec.source", archives=request.restore is not None)
+    if isinstance(goal, Shelf) != (request.archive is not None):
+        raise wrong_kind(request.target, "spec.target", archives=request.archive is not None)
+    if isinstance(origin, Shelf):
+        if isinstance(goal, Shelf):
+            raise InvalidSpec(
+                "archives are not copied to archives",
+                field="spec.target.archive",
+                remedy="Mirror the bucket or the directory with its own tools, or restore into a "
+                "scope.",
+            )
+        if request.move:
+            raise InvalidSpec(
+                "archives are not moved: their runs are let go by their retention",
+                field="spec.sourceOnComplete",
+                remedy="Take sourceOnComplete: Retain.",
+            )
+        assert request.restore is not None  # noqa: S101 - for the type checker
+        return RestorePlanner(request, request.restore, origin, goal)
+    if isinstance(goal, Shelf):
+        return ArchivePlanner(request, origin, goal, address.uri)
+    return CopyPlanner(request, origin, goal)
 
 
 def next_run(
@@ -176,7 +202,7 @@ def next_run(
         target: the store to write to, with its address.
     """
     refuse_unverified_move(move=request.move, verify=request.verify)
-    planner = ScopePlanner(request, source[1], target[1])
+    planner = planner_of(request, source, target)
     planner.settled = [one for one in ended.results if one.state is StreamState.COPIED]
     planner.known = {one.copy_id: one for one in ended.plan.streams}
     chosen = [
@@ -184,15 +210,16 @@ def next_run(
         for one in ended.results
         if one.state is not StreamState.COPIED
     ]
-    there = _targets(request, target[1])
+    there = planner.there()
     fresh, exists = planner.stand(chosen, chosen if there is not None else [])
     skipped: tuple[LeftOut, ...] = ()
     if request.on_exists == "Skip":
         skipped = selection.left_out(dict.fromkeys((one.stream for one in exists), Why.EXISTS))
     else:
         for one in exists:
-            planner.fail(one, _exist(request, [one]))
-    planner.bind(fresh, planner.describe([one.stream for one, _ in fresh]))
+            planner.fail(one, planner.exist([one]))
+    planner.look_at([one.stream for one, _ in fresh])
+    planner.bind(fresh)
     before = ended.plan.scope
     left_out = () if before is None else before.left_out
     return _planned(
@@ -216,12 +243,13 @@ def _planned(
 ) -> Planned | ScopeEnded:
     """What was found, as an answer: the biggest streams first."""
     request, (begin, end) = planner.request, planner.taken
-    streams = sorted(planner.plans, key=lambda one: (-one.bytes, one.origin))
+    items = sorted(planner.plans, key=lambda one: (-one.bytes, one.origin))
     settled = tuple(sorted(planner.settled, key=lambda one: one.stream))
     plan = Plan(
         sources=(source[0],),
         target=target[0],
-        streams=tuple(streams),
+        streams=tuple(one for one in items if isinstance(one, StreamPlan)),
+        runs=tuple(one for one in items if isinstance(one, ArchivePlan)),
         scope=ScopePlan(
             scope_id=request.scope_id,
             source=request.source,
@@ -236,66 +264,7 @@ def _planned(
             move=request.move,
         ),
     )
-    if streams:
+    if items:
         return Planned(plan=plan)
     # No driver has anything to do, and none comes.
     return told_kept(ScopeEnded(plan=plan, results=settled), source[1], coming=False)
-
-
-def _chosen(planner: ScopePlanner, *, one_store: bool) -> tuple[Choice, Mapping[str, Seen]]:
-    """What is chosen of the source's scope, and each of its streams as it is. ScopeNotFound."""
-    request, store = planner.request, planner.source
-    names = store.list_streams(request.source, internal=True)
-    tags = selection.tags_of(request)
-    found = pool.each(lambda tag: frozenset(store.list_streams(request.source, tag)), tags)
-    tagged = dict(zip(tags, found, strict=True))
-    wanted = selection.selected(names, tagged=tagged, request=request)
-    left: dict[str, Why] = {}
-    if not request.ephemeral:
-        prefixes = whose.claimed_prefixes(store, request.source)
-        left = dict.fromkeys((n for n in wanted if n.startswith(prefixes)), Why.EPHEMERAL)
-    if len(wanted) - len(left) > MOST_STREAMS:
-        raise PlanTooLarge(
-            f"{len(wanted) - len(left)} streams are selected, and a plan has at most "
-            f"{MOST_STREAMS}",
-            field="spec.streams",
-            remedy="Select a part of them, and copy the others with another ScopeCopy.",
-        )
-    seen = planner.describe([name for name in wanted if name not in left])
-    for name, stream in seen.items():
-        own = stream.config.tags if isinstance(stream, Stream) else ()
-        if one_store and request.source == request.target and _is_own(name, own, request):
-            left[name] = Why.OWN
-        elif is_ephemeral(own) and not request.ephemeral:
-            left[name] = Why.EPHEMERAL
-    choice = selection.choose(names, tagged=tagged, left=left, request=request, one_store=one_store)
-    return choice, seen
-
-
-def _is_own(name: str, tags: tuple[str, ...], request: ScopeRequest) -> bool:
-    """Whether a stream is a target that this very copy has made."""
-    return any(
-        identity.is_ours(tags, identity.stream_copy_id(request.scope_id, origin))
-        for origin in selection.origins_of(name, request.rename)
-    )
-
-
-def _targets(request: ScopeRequest, store: Store) -> list[str] | None:
-    """The streams in the target's scope; None where there is no such scope."""
-    try:
-        return store.list_streams(request.target, internal=True)
-    except ScopeNotFound:
-        return None
-
-
-def _exist(request: ScopeRequest, exists: Sequence[Chosen]) -> TargetExists:
-    """Targets are there that this copy did not make."""
-    names = ", ".join(one.target for one in exists[:_FEW])
-    more = f" and {len(exists) - _FEW} more" if len(exists) > _FEW else ""
-    what = "stream is" if len(exists) == 1 else "streams are"
-    return TargetExists(
-        f"{len(exists)} {what} in the scope {request.target} already, and this copy did not make "
-        f"them: {names}{more}",
-        field="spec.onExists",
-        remedy="Take onExists: Skip to leave them out or Append to append to them, or rename.",
-    )

@@ -139,6 +139,11 @@ class StreamQueue:
             runs, self._rounds = self._rounds, []
             return runs
 
+    def waiting(self) -> list[int]:
+        """The streams that have not begun."""
+        with self._changed:
+            return list(self._places)
+
     def close(self) -> None:
         """Begin no other stream."""
         with self._changed:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sluice.core.archive.plan import ArchivePlan
 from sluice.core.model import Frozen
-from sluice.core.plan import Plan
+from sluice.core.plan import Plan, StreamPlan
 from sluice.core.reconcile.scope_results import counts_of
+from sluice.core.reconcile.world import UNVERIFIED
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.trouble import Trouble
-from sluice.engine.stream import UNVERIFIED
+from sluice.engine.archiving.report import ArchiveReport
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
     from sluice.core.scope import Counts
     from sluice.engine.report import StreamReport
 
@@ -43,7 +44,7 @@ class ScopeReport(Frozen):
         return self.trouble is None
 
 
-def result_of(plan: StreamPlan, report: StreamReport) -> StreamResult:
+def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveReport) -> StreamResult:
     """What is to be said of a stream in a scope.
 
     Args:
@@ -51,18 +52,25 @@ def result_of(plan: StreamPlan, report: StreamReport) -> StreamResult:
         report: what came of it. One that was whole when the driver came tells no sizes: those are
             the plan's.
     """
-    events: int | None = plan.events
-    if report.segments:
+    bytes_, events, lost = plan.bytes, plan.events, 0
+    if isinstance(report, ArchiveReport):
+        if report.added is not None:
+            bytes_, lost = report.added, report.lost
+        if isinstance(plan, ArchivePlan) and plan.parent is None:
+            events = report.events
+    elif report.segments:
         counts = [segment.events for segment in report.segments]
-        events = None if None in counts else report.events
+        bytes_, events = report.bytes, None if None in counts else report.events
     failed = report.error is not None
+    if isinstance(plan, StreamPlan):
+        lost = sum(segment.lost for segment in plan.segments)
     return StreamResult(
-        stream=plan.sources[0].stream.stream,
-        target=plan.target.stream,
+        stream=plan.name,
+        target=plan.target_name,
         state=StreamState.FAILED if failed else StreamState.COPIED,
-        bytes=report.bytes if report.segments else plan.bytes,
-        events=events,
+        bytes=bytes_,
+        events=plan.events if failed else events,
         digest=None if report.digest == UNVERIFIED else report.digest,
-        lost=0 if failed else sum(segment.lost for segment in plan.segments),
+        lost=0 if failed else lost,
         trouble=report.error,
     )

@@ -10,20 +10,22 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sluice.core.retry import Patience
 from sluice.core.scope import StreamState
 from sluice.core.scope_log import ScopeState
 from sluice.core.trouble import Trouble
 from sluice.engine.copy import choose, run_round
-from sluice.engine.executor import InlineExecutor, is_small
-from sluice.engine.run import Listener, Silent, StreamRun
-from sluice.engine.scope_log import ScopeLog
+from sluice.engine.executor import is_small
+from sluice.engine.run import StreamRun
+from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_moving import delete_source_scope
+from sluice.engine.scope_notes import log_of
 from sluice.engine.scope_queue import CalledOff, Halted, Halting, StreamQueue
 from sluice.engine.scope_report import ScopeReport, result_of
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.scope_streams import ScopeStreams
+from sluice.engine.stream import Limits
 from sluice.errors import AuthenticationFailed, CopyAborted, NoSuchSegment, SluiceError
 
 if TYPE_CHECKING:
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
 
     from sluice.core.plan import Plan
     from sluice.core.scope import StreamResult
+    from sluice.engine.archived import Place
     from sluice.engine.executor import Executor
     from sluice.engine.run import Clock, CopyRun
+    from sluice.engine.scope_listener import ScopeListener
     from sluice.engine.slices import Slice, SliceResult
-    from sluice.stores.base import Store
 
 POLL: Final = 0.5
 """Seconds after which limits are asked again while there is no round."""
@@ -48,27 +51,13 @@ _GONE = (NoSuchSegment, CopyAborted)
 R = TypeVar("R")
 
 
-class ScopeListener(Listener, Protocol):
-    """Hears what becomes of the streams of a scope. Called from many threads at once."""
-
-    def ended(self, result: StreamResult) -> None:
-        """A stream is whole, or failed; also if it is given up only for now."""
-
-
-class SilentScope(Silent):
-    """A listener to a scope's copy that does not care."""
-
-    def ended(self, result: StreamResult) -> None:
-        """See ScopeListener."""
-
-
 class ScopeRunner:
     """Runs a scope's copy.
 
     Args:
         plan: what to copy; another one takes its place if that is the one written down.
-        sources: the stores to read from, as the plan numbers them.
-        target: the store to write to.
+        sources: what is read, as the plan numbers it.
+        target: what is written to.
         executor: where large slices run. Used by the calling thread only, and not before it has
             something to run.
         limits: asked by the calling thread, before every round and every POLL seconds.
@@ -81,8 +70,8 @@ class ScopeRunner:
         self,
         plan: Plan,
         *,
-        sources: Sequence[Store],
-        target: Store,
+        sources: Sequence[Place],
+        target: Place,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,
         listener: ScopeListener | None = None,
@@ -101,7 +90,8 @@ class ScopeRunner:
         self._clock = clock
         self._patience = patience
         self._limits = Limits()
-        self._log = ScopeLog(target, plan.scope.scope_id, plan.scope.target)
+        self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
+        self._streams = ScopeStreams(plan, sources, target, clock)
         self._queue = StreamQueue((), self._begin, clock)
         self._threads: list[threading.Thread] = []
         self._outcomes: dict[int, Sequence[SliceResult] | SluiceError] = {}
@@ -142,7 +132,7 @@ class ScopeRunner:
     def _start(self) -> None:
         """Make sure of scope and plan; what is written down already is not done again."""
         if self._scope.make_scope:
-            self._patiently(lambda: self._target.create_scope(self._scope.target))
+            self._patiently(self._streams.make_scope)
         recorded = self._patiently(lambda: self._log.begin(self._plan))
         # Where the stores are is as it is now, not as it was when the plan was written down.
         stores = {"sources": self._plan.sources, "target": self._plan.target}
@@ -153,9 +143,11 @@ class ScopeRunner:
             self._results.update(state.results)
         ended = (*self._results.values(), *self._scope.settled)
         self._failed = any(result.state is StreamState.FAILED for result in ended)
-        left = [place for place in range(len(self._plan.streams)) if place not in self._results]
+        left = self._left()
         if (state is not None and state.stopped) or (self._failed and self._limits.stop_at_failure):
             left = []
+        self._streams = ScopeStreams(self._plan, self._sources, self._target, self._clock)
+        self._patiently(lambda: self._streams.hold(left))
         self._queue = StreamQueue(left, self._begin, self._clock)
 
     def _supervise(self) -> None:
@@ -164,6 +156,7 @@ class ScopeRunner:
             self._limits = self._ask()
             self._queue.allow(self._limits.parallelism)
             self._hire()
+            self._streams.hold_on(self._queue.waiting)
             runs = self._queue.collect(POLL)
             if runs is None:
                 self._dismiss()
@@ -172,9 +165,13 @@ class ScopeRunner:
                 self._limits = self._ask()
                 self._round(runs)
 
+    def _left(self) -> list[int]:
+        """The places of the streams without a result."""
+        return [place for place in range(len(self._plan.items)) if place not in self._results]
+
     def _hire(self) -> None:
         """Have as many workers as there may be streams in work."""
-        wanted = min(self._limits.parallelism, len(self._plan.streams))
+        wanted = min(self._limits.parallelism, len(self._plan.items))
         while len(self._threads) < wanted:
             number = len(self._threads) + 1
             worker = threading.Thread(target=self._work, name=f"stream-{number}", daemon=True)
@@ -220,9 +217,10 @@ class ScopeRunner:
         kept: str | None = None
         try:
             self._patiently(self._write)
-            stopped = trouble is None and len(self._results) < len(self._plan.streams)
+            stopped = trouble is None and len(self._results) < len(self._plan.items)
             if stopped:
                 self._patiently(self._write_stopped)
+                self._streams.release(self._left())
                 trouble = self._why_stopped()
             if trouble is None and self._scope.move and self._is_whole():
                 source = self._sources[0]
@@ -274,7 +272,7 @@ class ScopeRunner:
 
     def _begin(self, place: int) -> CopyRun:
         return StreamRun(
-            StreamCopy(self._plan.streams[place], place, self._sources, self._target),
+            self._streams.undertaking(place),
             listener=Halting(self._listener, self._queue),
             clock=self._clock,
             patience=0.0 if self._hurried else self._patience,
@@ -320,7 +318,7 @@ class ScopeRunner:
         slices: list[Slice] = []
         while run.report is None and run.not_before <= self._clock.monotonic():
             limits = self._limits
-            inline = InlineExecutor(self._sources, self._target, slots=limits.parallelism)
+            inline = self._streams.inline(run.copy, limits.parallelism)
             slices = run.advance(limits, inline)
             if slices and not is_small(sum(work.size for work in slices), limits):
                 break
@@ -352,6 +350,8 @@ class ScopeRunner:
                 self._in_a_row = 0
             if self._failed and self._limits.stop_at_failure:
                 self._queue.close()
+        if place in self._results:
+            self._streams.release([place])
         if many:
             self._end_or_hurry()
         self._listener.ended(result)
@@ -368,8 +368,7 @@ class ScopeRunner:
         the others have their turn, each for a moment, else they would not have one in any attempt.
         """
         try:
-            for store in (*self._sources, self._target):
-                store.probe()
+            self._streams.probe()
         except SluiceError:
             self._queue.close()
         self._hurried = True

@@ -1,4 +1,4 @@
-"""What the operator asks of the stores of a scope's copy, and does there itself: metadata only."""
+"""What the operator asks of the places of a scope's copy, and does there itself: metadata only."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from sluice.archive.shelf import Shelf
 from sluice.core import identity
+from sluice.core.model import StreamName
+from sluice.core.plan import StreamPlan
 from sluice.core.reconcile.scope_results import planned_results
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.scope_log import ScopeState
+from sluice.core.selection import Chosen
 from sluice.engine import pool, receipts, scope_moving
+from sluice.engine.archived import live
+from sluice.engine.archiving.moving import rest_of
+from sluice.engine.archiving.settle import forget_run
 from sluice.engine.ledger import Ledger
-from sluice.engine.scope_bounds import copied, failed, is_for_all
-from sluice.engine.scope_log import ScopeLog
+from sluice.engine.scope_archiving import archive_of, done
+from sluice.engine.scope_bounds import copied
+from sluice.engine.scope_notes import log_of
+from sluice.engine.scope_planner import failed, is_for_all
 from sluice.engine.scope_planning import answer, told_kept
+from sluice.engine.scope_streams import ScopeStreams
 from sluice.engine.settle import How, end
 from sluice.engine.whole import whole
 from sluice.errors import (
@@ -31,15 +41,15 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.plan import Plan
     from sluice.core.reconcile.world import Complete
     from sluice.core.scope_request import ScopeRequest
+    from sluice.engine.archived import Place
+    from sluice.engine.scope_planner import Item
     from sluice.engine.scope_planning import Site
     from sluice.stores.base import Store
 
-    _Said = tuple[StreamResult, StreamPlan | None]
+    _Said = tuple[StreamResult, Item | None]
     """What is said of a stream, and its plan, unless it was copied in a run before."""
 
 
@@ -59,42 +69,45 @@ def ask_scope(
     Each one's target is looked for, and held against its plan. One that is not there, or not as it
     should be, counts as failed.
     """
-    check = partial(_checked, request, target[1])
+    check = partial(_checked, request, source[1], target[1])
     found = answer(request, source=source, target=target, known=known, again=again, check=check)
     if known is not None and isinstance(found, Planned) and found.plan is known:
         return _finished(request, known, source[1], target[1]) or found
     return found
 
 
-def _checked(request: ScopeRequest, store: Store, ended: ScopeEnded) -> ScopeEnded:
-    """What came of a copy, as the target store has it."""
-    plans = ended.plan.streams
+def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEnded) -> ScopeEnded:
+    """What came of a copy, as the target has it."""
+    plans = ended.plan.items
     said: list[_Said] = [
         (result, plans[place] if place < len(plans) else None)
         for place, result in enumerate(ended.results)
     ]
-    there = _there(request, store)
-    return ScopeEnded(
-        plan=ended.plan, results=tuple(pool.each(partial(_check, request, store, there), said))
-    )
+    there = _there(request, target)
+    check = partial(_check, request, source, target, there)
+    return ScopeEnded(plan=ended.plan, results=tuple(pool.each(check, said)))
 
 
-def _there(request: ScopeRequest, store: Store) -> frozenset[str]:
-    """The streams of the target's scope."""
+def _there(request: ScopeRequest, target: Place) -> frozenset[str]:
+    """The streams of the target's scope, or what is in the folder of the archives."""
+    if isinstance(target, Shelf):
+        return frozenset(target.names(request.target))
     try:
-        return frozenset(store.list_streams(request.target, internal=True))
+        return frozenset(target.list_streams(request.target, internal=True))
     except ScopeNotFound:
         return frozenset()
 
 
-def _check(request: ScopeRequest, store: Store, there: frozenset[str], said: _Said) -> StreamResult:
-    """What came of one stream, as the target store has it."""
+def _check(
+    request: ScopeRequest, source: Place, target: Place, there: frozenset[str], said: _Said
+) -> StreamResult:
+    """What came of one stream, as the target has it."""
     result, plan = said
     if result.state is not StreamState.COPIED:
         return result
     try:
-        if result.target in there and (complete := _complete(request, result, plan, store)):
-            return _confirmed(result, complete)
+        if result.target in there and (found := _found(request, result, plan, source, target)):
+            return found
         raise TargetReplaced(
             f"{request.target}/{result.target} was copied, and is not there any more, or not as "
             "this copy made it",
@@ -104,6 +117,19 @@ def _check(request: ScopeRequest, store: Store, there: frozenset[str], said: _Sa
         if is_for_all(error):
             raise
         return failed(result.stream, result.target, error)
+
+
+def _found(
+    request: ScopeRequest, result: StreamResult, plan: Item | None, source: Place, target: Place
+) -> StreamResult | None:
+    """The result of a stream as its target tells it, if that is whole."""
+    if isinstance(target, Shelf):
+        one = Chosen(result.stream, result.target)
+        archive = archive_of(request.run_of(*one), target)
+        return done(request, one, archive, archive.head(), live(source))
+    stream = plan if isinstance(plan, StreamPlan) else None
+    complete = _complete(request, result, stream, target)
+    return None if complete is None else _confirmed(result, complete)
 
 
 def _complete(
@@ -137,22 +163,21 @@ def _confirmed(result: StreamResult, complete: Complete) -> StreamResult:
 
 
 def _finished(
-    request: ScopeRequest, known: Plan, source: Store, target: Store
+    request: ScopeRequest, known: Plan, source: Place, target: Place
 ) -> ScopeEnded | None:
     """What came of a plan that no log tells of, if all of it is done; None if it is not."""
     there = _there(request, target)
-    if not all(plan.target.stream in there for plan in known.streams):
+    if not all(plan.target_name in there for plan in known.items):
         return None
     results = planned_results(known)
-    pairs = [*zip(results, known.streams, strict=False)]
+    pairs = [*zip(results, known.items, strict=False)]
 
-    def look(pair: tuple[StreamResult, StreamPlan]) -> StreamResult | None:
+    def look(pair: tuple[StreamResult, Item]) -> StreamResult | None:
         result, plan = pair
         try:
-            complete = _complete(request, result, plan, target)
+            return _found(request, result, plan, source, target)
         except TargetReplaced as error:
             return failed(result.stream, result.target, error)
-        return None if complete is None else _confirmed(result, complete)
 
     # As a rule nothing is done, and the first one tells.
     found = [look(pair) for pair in pairs[:1]]
@@ -166,7 +191,7 @@ def _finished(
 
 
 def abandon_scope(
-    request: ScopeRequest, *, source: Store | None, target: Store, known: Plan | None
+    request: ScopeRequest, *, source: Place | None, target: Place, known: Plan | None
 ) -> str:
     """Leave nothing unpublished of a scope's copy, and no log. What is copied stays.
 
@@ -176,8 +201,8 @@ def abandon_scope(
 
     Args:
         request: the copy.
-        source: the store to read from, if it can be reached.
-        target: the target store.
+        source: what is read, if it can be reached.
+        target: what is written to.
         known: the plan that was written down, for when the log does not tell.
 
     Returns:
@@ -188,14 +213,14 @@ def abandon_scope(
         SluiceError: something could not be dropped or finished.
     """
     planned = None if known is None or not _is_of(request, known) else ScopeState(known)
-    log = ScopeLog(target, request.scope_id, request.target)
+    log = log_of(target, request.scope_id, request.target)
     try:
         state = log.load()
     except JournalDamaged:
         if planned is None:
             raise
         words = _end_all(request, source, target, planned)
-        target.delete(log.name)
+        log.discard()
         return words
     if state is None:
         words = _NOTHING if planned is None else _end_all(request, source, target, planned)
@@ -222,7 +247,7 @@ def _is_of(request: ScopeRequest, plan: Plan) -> bool:
     )
 
 
-def _end_all(request: ScopeRequest, source: Store | None, target: Store, state: ScopeState) -> str:
+def _end_all(request: ScopeRequest, source: Place | None, target: Place, state: ScopeState) -> str:
     """End each stream's copy that is not done; what was done, for people.
 
     Raises:
@@ -237,6 +262,9 @@ def _end_all(request: ScopeRequest, source: Store | None, target: Store, state: 
         if len(errors) > 1:
             errors[0].add_note(f"so it is with {len(errors) - 1} other streams")
         raise errors[0]
+    if source is not None:  # streams that were not begun have leases of the runs they would read
+        places = [at for at in range(len(state.plan.items)) if at not in state.results]
+        ScopeStreams(state.plan, [source], target).forget(places)
     parts = []
     if len(left) < len(results):
         parts.append(f"{len(results) - len(left)} of {len(results)} streams are copied and stay")
@@ -250,20 +278,39 @@ def _end_all(request: ScopeRequest, source: Store | None, target: Store, state: 
 
 def _end(
     request: ScopeRequest,
-    source: Store | None,
-    target: Store,
+    source: Place | None,
+    target: Place,
     there: frozenset[str],
     result: StreamResult,
 ) -> How | SluiceError:
     """End one stream's copy. An error that is about that one alone is no reason to stop."""
-    wanted = request.of(result.stream, result.target)
-    sources: Sequence[Store] | None = None if source is None else [source]
     try:
+        if isinstance(target, Shelf):
+            if result.target not in there:
+                return How.NOTHING
+            return _end_archiving(request, source, target, result)
+        wanted = request.of(result.stream, result.target)
         if (
             result.target not in there
             and not Ledger(target, wanted.copy_id, wanted.target).is_there()
         ):
             return How.NOTHING  # it was not begun, as may be so with thousands
-        return end(wanted, sources=sources, target=target).how
+        return end(wanted, sources=None if source is None else [source], target=target).how
     except (InfrastructureError, IntegrityError) as error:
         return error
+
+
+def _end_archiving(
+    request: ScopeRequest, source: Place | None, target: Shelf, result: StreamResult
+) -> How:
+    """End what was begun of a stream's archive. Runs that are recorded stay."""
+    wanted = request.run_of(result.stream, result.target)
+    objects = archive_of(wanted, target).objects
+    dropped = [forget_run(objects, one) for one in (wanted.copy_id, rest_of(wanted.copy_id))]
+    if not any(dropped):
+        return How.NOTHING
+    if request.move and source is not None:
+        stream = live(source).describe(StreamName(scope=request.source, stream=result.stream))
+        if stream is not None and stream.sealed:
+            return How.SEALED
+    return How.DROPPED

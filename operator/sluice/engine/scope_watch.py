@@ -1,20 +1,24 @@
-"""Progress of a scope's copy, read from the target store."""
+"""Progress of a scope's copy, read from the target."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.core.plan import StreamPlan
 from sluice.core.progress import Progress
 from sluice.core.scope import StreamState
 from sluice.core.scope_log import ScopeState, run_of
 from sluice.engine import pool
+from sluice.engine.archived import live, shelf
+from sluice.engine.archiving.settle import ArchiveWatch
 from sluice.engine.ledger import Ledger
 from sluice.engine.progress import staged_bytes
-from sluice.engine.scope_log import ScopeLog
+from sluice.engine.scope_notes import log_of
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan, StreamPlan
-    from sluice.stores.base import Store
+    from sluice.core.plan import Plan
+    from sluice.engine.archived import Place
+    from sluice.engine.scope_planner import Item
 
 LOOKED_AT: Final = 128
 """Streams that are looked at by themselves: twice as many as can be worked on at once, since some
@@ -29,16 +33,16 @@ class ScopeWatch:
 
     Args:
         plan: the plan, of a scope.
-        target: the target store, on connections of the watcher's own.
+        target: what is written to, on connections of the watcher's own.
     """
 
-    def __init__(self, plan: Plan, target: Store) -> None:
+    def __init__(self, plan: Plan, target: Place) -> None:
         if plan.scope is None:
             raise ValueError("a plan of single streams is none of a scope")
         self._plan = plan
         self._target = target
-        self._log = ScopeLog(target, plan.scope.scope_id, plan.scope.target)
-        self._ledgers: dict[str, Ledger] = {}
+        self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
+        self._readers: dict[str, Ledger | ArchiveWatch] = {}
         self._begun: set[str] = set()
 
     def measure(self) -> Progress:
@@ -46,7 +50,7 @@ class ScopeWatch:
         state = self._log.load()
         if state is None or state.run < run_of(self._plan):  # no driver has begun this run
             state = ScopeState(self._plan)
-        streams = state.plan.streams
+        streams = state.plan.items
         done = sum(
             streams[place].bytes
             for place, result in state.results.items()
@@ -64,20 +68,28 @@ class ScopeWatch:
             streams=counts,
         )
 
-    def _bytes(self, plan: StreamPlan) -> int:
-        """Bytes of one stream in the target store: all, if it was begun and has no journal now."""
-        found = staged_bytes(plan, self._ledgers[plan.copy_id], self._target)
+    def _bytes(self, plan: Item) -> int:
+        """Bytes of one stream in the target: all, if it was begun and has no journal now."""
+        reader = self._readers[plan.copy_id]
+        if isinstance(reader, ArchiveWatch):
+            return reader.measure().bytes
+        found = None
+        if isinstance(plan, StreamPlan):
+            found = staged_bytes(plan, reader, live(self._target))
         if found is None:
             return plan.bytes if plan.copy_id in self._begun else 0
         self._begun.add(plan.copy_id)
         return found[0]
 
-    def _forget_others(self, looked_at: list[StreamPlan]) -> None:
-        """Keep the journals of these streams only; those of all would not stay small."""
-        ids = {plan.copy_id for plan in looked_at}
-        self._begun &= ids
-        self._ledgers = {
-            plan.copy_id: self._ledgers.get(plan.copy_id)
-            or Ledger(self._target, plan.copy_id, plan.target)
+    def _forget_others(self, looked_at: list[Item]) -> None:
+        """Keep what reads these streams only; that of all would not stay small."""
+        self._begun &= {plan.copy_id for plan in looked_at}
+        self._readers = {
+            plan.copy_id: self._readers.get(plan.copy_id) or self._reader(plan)
             for plan in looked_at
         }
+
+    def _reader(self, plan: Item) -> Ledger | ArchiveWatch:
+        if isinstance(plan, StreamPlan):
+            return Ledger(live(self._target), plan.copy_id, plan.target)
+        return ArchiveWatch(plan, shelf(self._target))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+    from sluice.core.model import ArchivedRun
     from sluice.stores.base import Store
 
 
@@ -39,6 +40,7 @@ class CopySlice:
         stream: the stream's place in the plan.
         segment: the segment's place in its stream's plan.
         store: the place of the store to read from.
+        archive: the run to read, where that is a place for archives.
         source: full name of the segment to read.
         staging: full name of the staging segment to append to.
         writer: the writer id that fences the staging segment.
@@ -54,6 +56,7 @@ class CopySlice:
     stream: int
     segment: int
     store: int = 0
+    archive: ArchivedRun | None = None
     source: str
     staging: str
     writer: UUID
@@ -79,6 +82,7 @@ class VerifySlice:
         stream: the stream's place in the plan.
         segment: the segment's place in its stream's plan.
         store: the place of the store to read from.
+        archive: the run to read, where that is a place for archives.
         source: full name of the source segment, read only where a digest is not known.
         staging: full name of the whole staging segment.
         origin: source offset of the staging segment's first byte.
@@ -97,6 +101,7 @@ class VerifySlice:
     stream: int
     segment: int
     store: int = 0
+    archive: ArchivedRun | None = None
     source: str
     staging: str
     origin: int

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sluice.core import appending, identity, journal
 from sluice.core.copying import next_step
 from sluice.core.digest import chunks, combine
+from sluice.core.reconcile.world import UNVERIFIED
 from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
 from sluice.core.steps import (
     Amend,
@@ -35,6 +36,7 @@ from sluice.core.steps import (
 )
 from sluice.engine import appends, moving, targets
 from sluice.engine.abort import abort, clear_attempts
+from sluice.engine.archived import run_stores
 from sluice.engine.arriving import arrive
 from sluice.engine.binding import bind
 from sluice.engine.checking import Checking
@@ -53,12 +55,10 @@ if TYPE_CHECKING:
     from sluice.core.observed import Observed
     from sluice.core.plan import Part, StreamPlan
     from sluice.core.steps import Step
+    from sluice.engine.archived import Place
     from sluice.engine.slices import Slice, SliceResult
     from sluice.errors import SluiceError
     from sluice.stores.base import Store
-
-UNVERIFIED = "unverified"
-"""Stands for the digest of a copy that was made without verification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class StreamCopy:
     Args:
         plan: what to copy; the recorded plan takes its place if there is another.
         number: the stream's place in the whole plan.
-        sources: the stores to read from.
+        sources: what is read; of a place for archives, the run that the plan names.
         target: the store to write to.
         keep: whether the source of a move is kept all the same.
     """
@@ -97,21 +97,20 @@ class StreamCopy:
         self,
         plan: StreamPlan,
         number: int,
-        sources: Sequence[Store],
+        sources: Sequence[Place],
         target: Store,
         *,
         keep: bool = False,
     ) -> None:
-        self.plan = plan
         self._keep = keep
         self.number = number
         self.seen: Observed | None = None
         self.ledger = Ledger(target, plan.copy_id, plan.target)
-        self._sources = sources
+        self._places = sources
         self._target = target
         # By segment and edition: what was checked of one that begins anew counts for nothing.
         self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
-        self._readings = Readings(plan.copy_id, sources)
+        self._reading(plan)
         self._segments: tuple[SegmentReport, ...] | None = None
         self._made = False
 
@@ -123,13 +122,19 @@ class StreamCopy:
             return self.finished(digest) if arrival and arrival.settled else None
         if permit is not None:
             permit()
-        self.plan = self.ledger.begin(self.plan)
+        self._reading(self.ledger.begin(self.plan))  # another driver may have chosen another run
         return None
+
+    def _reading(self, plan: StreamPlan) -> None:
+        """Take a plan, and read what it names."""
+        self.plan = plan
+        self.sources: Sequence[Store] = run_stores(plan, self._places)
+        self._readings = Readings(plan.copy_id, self.sources)
 
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` and `Readings.renew` do."""
         look = appends.observe if self.plan.append else observe
-        self.seen = look(self.plan, self.ledger, self._sources, self._target)
+        self.seen = look(self.plan, self.ledger, self.sources, self._target)
         if self.seen.sources is not None:
             self._readings.renew()
         if self.plan.append:
@@ -301,6 +306,7 @@ class StreamCopy:
                     events=self.segment_events(index),
                     digest=UNVERIFIED if digest is None else digest.hex(),
                     lost=segment.lost,
+                    torn=segment.torn,
                 )
             )
         return tuple(reports)
@@ -314,19 +320,16 @@ class StreamCopy:
     @property
     def _source(self) -> Store:
         """The store of the only source of a move."""
-        return self._sources[self.plan.sources[0].store]
-
-    # -- slices
+        return self.sources[self.plan.sources[0].store]
 
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
         key = self._staged.key(index, part.number)
         rate = limits.bytes_per_second
         return CopySlice(
+            **self._reads(index),
             stream=self.number,
             segment=index,
-            store=plan.source_of(plan.segments[index]).store,
-            source=self._source_name(index),
             staging=self._staged.name(index, part.number),
             writer=identity.writer_id(plan.copy_id, key),
             origin=part.start,
@@ -347,10 +350,9 @@ class StreamCopy:
         if not (plan.verify or count):
             return None
         return VerifySlice(
+            **self._reads(index),
             stream=self.number,
             segment=index,
-            store=plan.source_of(segment).store,
-            source=self._source_name(index),
             staging=self._staged.name(index, 0),
             origin=segment.start,
             start=segment.start,
@@ -365,13 +367,12 @@ class StreamCopy:
             truncated=segment.lost > 0,
         )
 
-    # -- names and values
-
-    def _source_name(self, index: int) -> str:
-        """The full name of a source's segment."""
+    def _reads(self, index: int) -> dict[str, Any]:
+        """What a slice is to read of a segment: in which store or run, under which full name."""
         segment = self.plan.segments[index]
         source = self.plan.source_of(segment)
-        return self._sources[source.store].segment_name(source.stream, segment.id)
+        name = self.sources[source.store].segment_name(source.stream, segment.id)
+        return {"store": source.store, "archive": source.archive, "source": name}
 
     def _counted(self, index: int) -> int:
         """The number of events of a segment that is verified."""

@@ -94,9 +94,9 @@ def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None
         for segment, gap in zip_longest(plan.segments, gaps[: len(plan.segments)])
     ]
     if [one.bytes for one in copied] == wanted:
-        return replace(
-            whole, bytes=sum(wanted), events=_events(told), gaps=tuple(filter(None, gaps))
-        )
+        torn = [Gap(one.source, one.id, one.end, None) for one in plan.segments if one.torn]
+        found = (*filter(None, gaps), *torn)
+        return replace(whole, bytes=sum(wanted), events=_events(told), gaps=found)
     if [len(segments) for segments in made] != [len(places) for places in plan.generations]:
         return whole  # scaled since, and perhaps truncated to what it was scaled to
     if any(info is None or info.start for info in store.infos(names)):

@@ -18,7 +18,7 @@ from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.stream import Limits
 from sluice.errors import InvalidSpec, SluiceError
-from sluice.pipelines.program import Stores
+from sluice.pipelines.program import Stores, store_of
 from sluice.pipelines.spark import SparkExecutor
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sluice.api.streamarchive import StreamArchive
     from sluice.archive.archive import Archive
     from sluice.config import Settings
+    from sluice.core.archive.manifest import Maker
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.model import StoreAddress
     from sluice.engine.run import Listener
@@ -78,17 +79,12 @@ def archive_job(
     """One archive of a file: another run of it.
 
     Raises:
-        InvalidSpec: it names a store that is not in the file, or that holds no archives.
+        InvalidSpec: it names a store that is not in the file, or of the wrong kind.
     """
     spec = archive.spec
-    source = resources.store(archive, spec.source.store_ref.name, side="source")
-    target = resources.store(archive, spec.destination.store_ref.name, side="destination")
-    if not target.spec.holds_archives:
-        raise InvalidSpec(
-            f"StreamStore {target.metadata.name!r} holds live streams, and no archives",
-            field="spec.destination.storeRef.name",
-            remedy="Name a StreamStore with s3 or volume.",
-        )
+    ((field, stream),) = spec.origins
+    source = store_of(archive, resources, field, stream)
+    target = store_of(archive, resources, *spec.goal)
     address = store_address(source)
     kept = spec.retention
     return ArchiveJob(
@@ -177,7 +173,7 @@ def run_archive(
         )
         (report,) = runner.run()
         if report.error is None:
-            tidy(shelf.archive(archive.path), retention())
+            tidy(shelf.archive(archive.path), retention(), maker=archive.maker)
     return report
 
 
@@ -187,10 +183,13 @@ def is_small(plan: Plan) -> bool:
     return plan.bytes < (_SMALL_EVENTS if single else _SMALL)
 
 
-def tidy(archive: Archive, retention: Retention) -> None:
-    """Let go of runs and sweep. What fails is done after the next run: this one is recorded."""
+def tidy(archive: Archive, retention: Retention, *, maker: Maker | None) -> None:
+    """Let go of runs and sweep, for whoever has them made.
+
+    What fails is done after the next run: this one is recorded.
+    """
     try:
-        done = retain(archive, retention)
+        done = retain(archive, retention, maker=None if maker is None else maker.id)
     except SluiceError as error:
         _log.warning("runs are not let go yet", reason=error.reason, error=str(error))
         return

@@ -181,7 +181,7 @@ def _run_scope(
     settings: Settings,
 ) -> Trouble | None:
     now = limits()
-    if not all(is_small(stream.bytes, now) for stream in plan.streams):
+    if not all(is_small(stream.bytes, now) for stream in plan.items):
         tasks.prepare()
     report = run_scope(
         plan,

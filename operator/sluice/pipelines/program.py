@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
+    from sluice.api.archives import OrArchive
+    from sluice.api.common import InStore
     from sluice.api.load import Resources
     from sluice.api.running import LimitsSpec
+    from sluice.api.scopecopy import ScopeCopy
+    from sluice.api.streamarchive import StreamArchive
     from sluice.api.streamcopy import StreamCopy
+    from sluice.api.streamstore import StreamStore
     from sluice.archive.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
@@ -96,7 +101,7 @@ def jobs(
         tasks: how many will run at once.
 
     Raises:
-        InvalidSpec: a copy names a store that is not in the file.
+        InvalidSpec: a copy names a store that is not in the file, or of the wrong kind.
     """
     return [
         stream_job(copy, resources, settings, verify=verify, tasks=tasks)
@@ -108,13 +113,17 @@ def stream_job(
     copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool, tasks: int
 ) -> Job:
     """One copy of a file; see `jobs`."""
-    sources = [resources.store(copy, name, side="source") for name in source_stores(copy.spec)]
-    target = resources.store(copy, copy.spec.target.store_ref.name, side="target")
+    named = {
+        source.store: store_of(copy, resources, field, source)
+        for field, source in copy.spec.origins
+    }
+    sources = [named[name] for name in source_stores(copy.spec)]
+    target = store_of(copy, resources, *copy.spec.goal)
     if copy.spec.source_on_complete == "Delete":
-        for (field, source), store in zip(copy.spec.origins, sources, strict=True):
+        for field, source in copy.spec.origins:
             access.check(
-                store.spec.access,
-                store=store.metadata.name,
+                named[source.store].spec.access,
+                store=source.store,
                 scope=source.scope,
                 operations=("Read", "Delete"),
                 field=field,
@@ -133,6 +142,29 @@ def stream_job(
         limits=limits_of(copy.spec.limits),
         suspend=copy.spec.suspend,
     )
+
+
+def store_of(
+    copy: StreamCopy | ScopeCopy | StreamArchive,
+    resources: Resources,
+    field: str,
+    what: InStore | OrArchive,
+) -> StreamStore:
+    """The StreamStore that a part of a resource is in.
+
+    Args:
+        copy: the resource.
+        resources: the file.
+        field: the part's.
+        what: the part.
+
+    Raises:
+        InvalidSpec: it is not in the file, or none of the kind that is needed.
+    """
+    field = f"{field}.{what.store_field}"
+    found = resources.store(copy, what.store, field=field)
+    access.check_kind(found.spec, store=what.store, archives=what.holds_archives, field=field)
+    return found
 
 
 def limits_of(spec: LimitsSpec) -> Limits:

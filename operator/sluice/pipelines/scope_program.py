@@ -14,7 +14,7 @@ from sluice.core.request import scope_request, store_address
 from sluice.engine.scope_planning import resolve_scope
 from sluice.engine.scope_settle import abandon_scope
 from sluice.pipelines.archives import ArchiveJob, archive_job
-from sluice.pipelines.program import Job, limits_of, stream_job
+from sluice.pipelines.program import Job, limits_of, store_of, stream_job
 
 if TYPE_CHECKING:
     from sluice.api.load import Resources
@@ -50,7 +50,7 @@ def all_jobs(
         tasks: how many will run at once.
 
     Raises:
-        InvalidSpec: a copy names a store that is not in the file.
+        InvalidSpec: a copy names a store that is not in the file, or of the wrong kind.
         AccessDenied: a move's source may not be deleted.
     """
     found: list[Job | ScopeJob | ArchiveJob] = []
@@ -69,8 +69,9 @@ def _scope_job(
     copy: ScopeCopy, resources: Resources, settings: Settings, *, verify: bool, tasks: int
 ) -> ScopeJob:
     spec = copy.spec
-    source = resources.store(copy, spec.source.store_ref.name, side="source")
-    target = resources.store(copy, spec.target.store_ref.name, side="target")
+    ((field, streams),) = spec.origins
+    source = store_of(copy, resources, field, streams)
+    target = store_of(copy, resources, *spec.goal)
     if spec.source_on_complete == "Delete":
         access.check(
             source.spec.access,
@@ -104,20 +105,23 @@ def plan_scope_job(job: ScopeJob, stores: Stores) -> Planned | ScopeEnded:
     """What a run would do: go on with what was begun, or try again what failed the last time."""
     return resolve_scope(
         job.request,
-        source=(job.source, stores[job.source]),
-        target=(job.target, stores[job.target]),
+        source=(job.source, stores.place(job.source)),
+        target=(job.target, stores.place(job.target)),
         again=True,
     )
 
 
 def abandon_scope_job(job: ScopeJob, stores: Stores) -> str:
-    """Delete what the copy keeps in the target's store, and what of it is not whole there.
+    """Delete what the copy keeps where its target is, and what of it is not whole there.
 
     Returns:
         What was done, for people.
     """
     return abandon_scope(
-        job.request, source=stores[job.source], target=stores[job.target], known=None
+        job.request,
+        source=stores.place(job.source),
+        target=stores.place(job.target),
+        known=None,
     )
 
 
@@ -125,8 +129,8 @@ def jobs_of_streams(job: ScopeJob, stores: Stores) -> list[Job]:
     """The copy of each stream of a scope by itself, whether it is whole already or not."""
     answer = resolve_scope(
         job.request,
-        source=(job.source, stores[job.source]),
-        target=(job.target, stores[job.target]),
+        source=(job.source, stores.place(job.source)),
+        target=(job.target, stores.place(job.target)),
     )
     streams = answer.results if isinstance(answer, ScopeEnded) else planned_results(answer.plan)
     return [

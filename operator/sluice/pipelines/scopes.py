@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.plan import Plan
+    from sluice.engine.scope_listener import ScopeListener
     from sluice.engine.scope_report import ScopeReport
-    from sluice.engine.scope_run import ScopeListener
     from sluice.engine.slices import Slice, SliceResult
     from sluice.engine.stream import Limits
 
@@ -92,8 +92,8 @@ def run_scope(
     with Stores(settings) as stores:
         runner = ScopeRunner(
             plan,
-            sources=[stores[source] for source in plan.sources],
-            target=stores[plan.target],
+            sources=[stores.place(source) for source in plan.sources],
+            target=stores.place(plan.target),
             executor=LazyExecutor(executor),
             limits=limits,
             listener=listener,

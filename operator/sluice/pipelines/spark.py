@@ -9,9 +9,10 @@ again, or twice at once, because the store fences it.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Final
 
+from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice
 from sluice.engine.connect import archives, connect
 from sluice.engine.slices import run_slice
 from sluice.errors import InfrastructureError, SluiceError
@@ -30,10 +31,29 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
+_MOST_RUNS: Final = 16
+"""Runs of archives that a worker process keeps at hand: as many streams are restored at once."""
+
+
 @cache
 def _store(address: StoreAddress, settings: Settings) -> Store:
     """A worker process's store; it lives as long as the process."""
     return connect(address, settings)
+
+
+@lru_cache(maxsize=_MOST_RUNS)
+def _run(address: StoreAddress, settings: Settings) -> Store:
+    """A run of an archive that a worker process reads, with its manifest; a scope has many."""
+    return connect(address, settings)
+
+
+def _source(work: Slice, sources: Sequence[StoreAddress], settings: Settings) -> Store:
+    """The store that a slice is read from."""
+    address = sources[work.store]
+    run = None if isinstance(work, ArchiveSlice | CheckSlice) else work.archive
+    if run is None:
+        return _store(address, settings)
+    return _run(address.model_copy(update={"archive": run}), settings)
 
 
 @cache
@@ -52,7 +72,7 @@ def _run_task(
     """What a task does: its slices, one after the other."""
     for share in slices:
         for work in share:
-            source = _store(sources[work.store], settings)
+            source = _source(work, sources, settings)
             yield run_slice(work, source, _target(target, settings))
 
 

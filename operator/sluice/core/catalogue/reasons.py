@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 COPY, SCOPE = ("StreamCopy",), ("ScopeCopy",)
 COPIES = (*COPY, *SCOPE)
 ARCHIVE = ("StreamArchive",)
+ARCHIVING = (*SCOPE, *ARCHIVE)
 DRIVEN = (*COPIES, *ARCHIVE)
 """What drivers work for."""
 
@@ -70,7 +71,11 @@ NORMAL: Final = (
         ARCHIVE,
         "No run was due yet; status.nextRunTime says when the first one is.",
     ),
-    Reason("Archiving", ARCHIVE, "A driver writes what is new; no reader sees any of it yet."),
+    Reason(
+        "Archiving",
+        ARCHIVING,
+        "A driver writes what is new; no reader sees any of it before its run is recorded.",
+    ),
     Reason("Archived", ARCHIVE, "The last run that was due is recorded, and can be restored."),
     Reason(
         "ArchivedWithGaps",
@@ -91,7 +96,7 @@ NORMAL: Final = (
         "Succeeded",
         SCOPE,
         "Every stream that was to be copied is whole in its target, and was verified before it "
-        "was published.",
+        "was published; or each is archived, and was read back.",
     ),
     Reason(
         "PartiallySucceeded",
@@ -117,7 +122,7 @@ NORMAL: Final = (
     ),
     Reason(
         "ReadBack",
-        ARCHIVE,
+        ARCHIVING,
         "What the last run added was read back, and is what the source holds.",
         place=Place.VERIFIED,
     ),
@@ -148,6 +153,15 @@ NORMAL: Final = (
         "When the store can be reached again, drop what a copy staged with `sluice abort`, and "
         "streams with `sluice streams stale --delete`; delete an archive by its path.",
         warning=True,
+        place=Place.EVENT,
+    ),
+    Reason(
+        "ArchiveKept",
+        ARCHIVE,
+        "It was deleted with `onDelete: Delete`, and its archive stays: somebody else has put runs "
+        "there, or it is not known who has; or nothing may be deleted there.",
+        "`sluice archive inspect` tells who has made a run; delete the archive by its path if "
+        "nobody needs it.",
         place=Place.EVENT,
     ),
     Reason(

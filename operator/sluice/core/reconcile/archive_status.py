@@ -89,6 +89,9 @@ class ArchiveStatus(CopyStatus):
         if recorded.lost:
             lost = text.size(recorded.lost)
             said = Saying("ArchivedWithGaps", f"{whole} The source had lost {lost} before.")
+        elif recorded.gaps:
+            first = text.lost_behind(recorded.gaps[0].segment, recorded.gaps[0].begin)
+            said = Saying("ArchivedWithGaps", f"{whole} {first}")
         verified = Saying("ReadBack", "What the run added was read back and is the source's.")
         return self._say(
             conditions.succeeded(said, verified=verified if recorded.verified else None)

@@ -12,6 +12,7 @@ from sluice.core.trouble import Trouble
 from sluice.errors import PlanTooLarge
 
 if TYPE_CHECKING:
+    from sluice.core.archive.manifest import Parent
     from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_status import CopyStatus
     from sluice.core.reconcile.world import Action, World
@@ -45,8 +46,11 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
     stores = answer.plan.sources
     plan = answer.plan.model_copy(
         update={
-            "sources": pinned(held.streams[0], stores) if held.streams else stores,
+            "sources": stores
+            if held.scope or not held.streams
+            else pinned(held.streams[0], stores),
             "streams": held.streams,
+            "runs": held.runs,
             "scope": held.scope,
             "archive": held.archive,
         }
@@ -59,9 +63,16 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
 
 def _follows(written: Plan, now: Plan) -> bool:
     """Whether a plan can still be carried out: that of a run only on what it was made to follow."""
-    if written.archive is None or now.archive is None:
-        return written.archive is now.archive
-    return written.archive.parent == now.archive.parent
+    if (written.archive is None) != (now.archive is None):
+        return False
+    before, parents = _parents(written), _parents(now)
+    return all(parents.get(path, parent) == parent for path, parent in before.items())
+
+
+def _parents(plan: Plan) -> dict[str, Parent | None]:
+    """What each run of a plan was made to follow, by the paths of the archives."""
+    runs = plan.runs if plan.archive is None else (plan.archive,)
+    return {run.path: run.parent for run in runs}
 
 
 def _results(plan: Plan, world: World) -> tuple[Action, ...]:
@@ -89,7 +100,7 @@ def too_large(planned: Planned) -> Trouble | None:
             most, reader = MOST_PLAN_JSON, "the operator reads"
         else:
             size = len(compressed(plan))
-        what = f"{len(plan.streams)} streams"
+        what = f"{len(plan.items)} streams"
         remedy = (
             "Select fewer streams for each copy, or copy them with `sluice run`, which needs no "
             "ConfigMap; nothing was made."

@@ -47,6 +47,7 @@ class CopyStatus(ABC):
         work: what is done with them.
         there: what those are that are there before all are.
         comparing: a sentence on what is done when all are.
+        published: one on what is done when that is over as well.
         dropping: a sentence on what is done when the resource is deleted.
         undropped: one on that it cannot be done yet.
     """
@@ -54,6 +55,7 @@ class CopyStatus(ABC):
     work: ClassVar[str] = "copy"
     there: ClassVar[str] = "staged"
     comparing: ClassVar[str] = "All bytes are staged; they are compared and published."
+    published: ClassVar[str] = "All bytes are verified and published; the driver tidies."
     dropping: ClassVar[str] = "What was staged is being dropped."
     undropped: ClassVar[str] = "What was staged cannot be dropped yet."
 
@@ -195,7 +197,7 @@ class CopyStatus(ABC):
         if trouble is not None:
             said = self._moving(f"The driver runs. Its progress cannot be seen: {trouble}")
         elif world.reading is not None and world.reading.progress.published:
-            said = Saying("Publishing", "All bytes are verified and published; the driver tidies.")
+            said = Saying("Publishing", self.published)
         elif progress is not None and 0 < progress.total_bytes <= progress.bytes:
             said = Saying("Verifying", f"{self.comparing}{self._copied()}")
         else:

@@ -55,13 +55,13 @@ def planned_results(plan: Plan) -> tuple[StreamResult, ...]:
     """What is known of each stream before any is copied: in the plan's order, then the settled."""
     planned = tuple(
         StreamResult(
-            stream=stream.sources[0].stream.stream,
-            target=stream.target.stream,
+            stream=stream.name,
+            target=stream.target_name,
             state=StreamState.PLANNED,
             bytes=stream.bytes,
             events=stream.events,
         )
-        for stream in plan.streams
+        for stream in plan.items
     )
     return planned if plan.scope is None else (*planned, *plan.scope.settled)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sluice.api.scope_status import (
     MOST_FAILED,
@@ -44,7 +44,7 @@ NAMED: Final = 5
 """Streams that a message names; the status names more."""
 
 _RETRY = (
-    "To try again what is not copied, annotate the copy with sluice.dev/requestedAt; "
+    "To try again what is not {}, annotate the copy with sluice.dev/requestedAt; "
     "status.failedStreams says why it failed, and status.resultRefs what became of each stream."
 )
 
@@ -56,11 +56,19 @@ class ScopeStatus(CopyStatus):
         copy: the copy, with the status that stands.
         spec: its spec.
         now: the time.
+
+    Attributes:
+        made: what streams are at the end.
+        where: what stands before the target's name then.
     """
+
+    made: ClassVar[str] = "copied"
+    where: ClassVar[str] = "to scope"
 
     def __init__(self, copy: CopySeen, spec: ScopeCopySpec, now: datetime) -> None:
         self._spec = spec
         super().__init__(copy, now)
+        self._set(target=spec.target.title)
 
     def unpublished(self, world: World) -> Action | None:
         """The results, where they are not those that are published."""
@@ -72,7 +80,7 @@ class ScopeStatus(CopyStatus):
         ended = _ended(world)
         results = ended.results
         counts = counts_of(results)
-        trouble = _trouble(results, counts)
+        trouble = self._trouble(results, counts)
         attempt = self._open(world)
         if attempt is not None and trouble is not None:
             self.end(attempt, outcome="Failed", reason=trouble.reason)
@@ -93,7 +101,8 @@ class ScopeStatus(CopyStatus):
             return self._say(conditions.stalled(Saying(trouble.reason, str(trouble))))
         return self._say(
             conditions.succeeded(
-                Saying("Succeeded", self._success(ended)), verified=_verified(results)
+                Saying("Succeeded", self._success(ended)),
+                verified=self._verified() if _compared(results) else None,
             )
         )
 
@@ -128,15 +137,52 @@ class ScopeStatus(CopyStatus):
         left_out = sum(one.count for one in scope.left_out)
         aside = f" {_streams(left_out)} left out." if left_out else ""
         if not results:
-            what = f"No stream of scope {scope.source} is to be copied: nothing is selected."
+            what = f"No stream of {self._whence()} is to be {self.made}: nothing is selected."
         else:
             size, events = text.size(sum(result.bytes for result in results)), _events(results)
             counted = "" if events is None else f", {events:,} events"
             what = (
-                f"{_streams(len(results))} copied to scope {scope.target}: {size}{counted}. How "
-                f"far each goes was read within {_seconds(scope.end - scope.begin)}."
+                f"{_streams(len(results))} {self.made} {self.where} {scope.target}: "
+                f"{size}{counted}. {self._how_far(scope)}"
             )
         return f"{what}{aside}{_lost(results)}{_moved(scope, ended.kept)}{_tables(scope)}"
+
+    def _whence(self) -> str:
+        """What is copied, in a sentence."""
+        source = self._spec.source
+        return f"{'scope' if source.archive is None else 'the archives in'} {source.title}"
+
+    def _how_far(self, scope: ScopePlan) -> str:
+        """A sentence on up to where each stream is copied."""
+        archive = self._spec.source.archive
+        if archive is None:
+            return f"How far each goes was read within {_seconds(scope.end - scope.begin)}."
+        until = "" if archive.until is None else f" up to {archive.until:%Y-%m-%dT%H:%M:%SZ}"
+        return f"Each is as the last run of its archive{until} has it."
+
+    def _verified(self) -> Saying:
+        """What was compared, where each stream was."""
+        return Saying(
+            "DigestsMatch",
+            "What is published of each stream was read again and compared before; the digests are "
+            "in the ConfigMaps that status.resultRefs names.",
+        )
+
+    def _trouble(self, results: Sequence[StreamResult], counts: Counts) -> Trouble | None:
+        """Why the copy has not succeeded; whose move it is tells the first stream that failed."""
+        if counts.copied == counts.total:
+            return None
+        failed = _failed(results)
+        names = _some([f"{result.stream} ({trouble.reason})" for result, trouble in failed])
+        words = _words(_counts(counts, 0), self.made)
+        message = f"{words}{': ' if failed else ''}{names}."
+        category = failed[0][1].category if failed else Category.INFRASTRUCTURE
+        remedy = _RETRY.format(self.made)
+        if counts.copied:
+            return Trouble(
+                reason="PartiallySucceeded", category=category, message=message, remedy=remedy
+            )
+        return Trouble(reason="Failed", category=category, message=message, remedy=remedy)
 
     def _of_scope(self, scope: ScopePlan, results: Sequence[StreamResult]) -> dict[str, Any]:
         """What a plan, and what is known of its streams, says in the status."""
@@ -160,7 +206,7 @@ class ScopeStatus(CopyStatus):
         }
 
     def _origin(self) -> str:
-        return self._spec.source.scope
+        return self._spec.source.title
 
     def _of_run(self) -> dict[str, Any]:
         return {"failed_streams": ()}
@@ -169,7 +215,7 @@ class ScopeStatus(CopyStatus):
         return self._of_scope(_scope(plan), planned_results(plan))
 
     def _work(self, plan: Plan) -> str:
-        streams = len(plan.streams)
+        streams = len(plan.items)
         return f"{streams} stream{'' if streams == 1 else 's'} with {text.size(plan.bytes)}"
 
     @property
@@ -185,10 +231,10 @@ class ScopeStatus(CopyStatus):
             if progress
             else ""
         )
-        return f"{_words(self._standing)}{size}."
+        return f"{_words(self._standing, self.made)}{size}."
 
     def _copied(self) -> str:
-        return f" {_words(self._standing)}." if self._standing.copied else ""
+        return f" {_words(self._standing, self.made)}." if self._standing.copied else ""
 
     def _take(self, reading: Reading) -> dict[str, Any]:
         counts, before = reading.progress.streams, self._standing
@@ -252,38 +298,17 @@ def _events(results: Iterable[StreamResult]) -> int | None:
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def _trouble(results: Sequence[StreamResult], counts: Counts) -> Trouble | None:
-    """Why the copy has not succeeded; whose move it is tells the first stream that failed."""
-    if counts.copied == counts.total:
-        return None
-    failed = _failed(results)
-    category = failed[0][1].category if failed else Category.INFRASTRUCTURE
-    names = _some([f"{result.stream} ({trouble.reason})" for result, trouble in failed])
-    message = f"{_words(_counts(counts, 0))}{': ' if failed else ''}{names}."
-    if counts.copied:
-        return Trouble(
-            reason="PartiallySucceeded", category=category, message=message, remedy=_RETRY
-        )
-    return Trouble(reason="Failed", category=category, message=message, remedy=_RETRY)
+def _compared(results: Sequence[StreamResult]) -> bool:
+    """Whether each stream was compared, and there is one."""
+    return bool(results) and all(result.digest is not None for result in results)
 
 
-def _verified(results: Sequence[StreamResult]) -> Saying | None:
-    """What was compared, where each stream was, and there is one."""
-    if not results or any(result.digest is None for result in results):
-        return None
-    return Saying(
-        "DigestsMatch",
-        "What is published of each stream was read again and compared before; the digests are in "
-        "the ConfigMaps that status.resultRefs names.",
-    )
-
-
-def _words(counts: StreamCounts) -> str:
+def _words(counts: StreamCounts, made: str) -> str:
     """How many streams are copied, and what became of others."""
     if counts.total == 1:
-        said = "The one stream is copied" if counts.copied else "The one stream is not copied"
+        said = f"The one stream is {'' if counts.copied else 'not '}{made}"
     else:
-        said = f"{counts.copied or 'None'} of {counts.total} streams are copied"
+        said = f"{counts.copied or 'None'} of {counts.total} streams are {made}"
     failed = f", {counts.failed} failed" if counts.failed else ""
     were = "was" if counts.stopped == 1 else "were"
     stopped = f", {counts.stopped} {were} not begun" if counts.stopped else ""

@@ -8,7 +8,7 @@ from sluice.api.scopecopy import ScopeCopySpec
 from sluice.api.streamcopy import StreamCopySpec
 from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.archive_status import ArchiveStatus
-from sluice.core.reconcile.scope_status import ScopeStatus
+from sluice.core.reconcile.scope_archive_status import scope_status_of
 from sluice.core.reconcile.stream_status import StreamStatus
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
         return ArchiveStatus(copy, now)
     match copy.spec:
         case ScopeCopySpec() as spec:
-            return ScopeStatus(copy, spec, now)
+            return scope_status_of(copy, spec, now)
         case StreamCopySpec() as spec:
             return StreamStatus(copy, spec, now)
         case _:

@@ -133,8 +133,10 @@ def _whole(world: World) -> Complete:
 
 def _without(gaps: Sequence[Gap]) -> str:
     """What the sources had lost."""
-    first, *rest = gaps
+    first, *rest = sorted(gaps, key=lambda gap: gap.end is None)
     more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""
+    if first.end is None:
+        return f"{text.lost_behind(first.segment, first.begin).removesuffix('.')}{more}."
     lost = text.size(sum(gap.length for gap in gaps))
     return (
         f"The source was truncated before {lost} were read: of segment {first.segment}, offsets "

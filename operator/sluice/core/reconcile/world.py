@@ -35,6 +35,8 @@ class StoreSeen:
         why: why it is not ready, for people.
         held: whether it and its Secret have the in-use finalizer.
         deleting: whether somebody has deleted it; it goes when nobody uses it any more.
+        refused: why what the copy wants must not be done there; only of a copy that is deleted,
+            which clears away what was begun in any case.
     """
 
     name: str
@@ -43,6 +45,7 @@ class StoreSeen:
     why: str = "It was not looked at yet."
     held: bool = False
     deleting: bool = False
+    refused: Trouble | None = None
 
 
 class JobPhase(StrEnum):
@@ -104,18 +107,19 @@ UNVERIFIED: Final = "unverified"
 class Gap(NamedTuple):
     """Bytes [begin, end) of a source's segment that were to be copied and are not in the target.
 
-    `source` is the stream's place among the sources.
+    `source` is the stream's place among the sources. Without an end nobody knows how many there
+    were, perhaps none.
     """
 
     source: int
     segment: int
     begin: int
-    end: int
+    end: int | None
 
     @property
     def length(self) -> int:
-        """Bytes in it."""
-        return self.end - self.begin
+        """Bytes in it, as far as that is known."""
+        return 0 if self.end is None else self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
