@@ -98,11 +98,13 @@ class Holder:
                 return f"{_place(target)}: what is staged for {target.get('stream')}"
             case STREAM_ARCHIVE.name:
                 there = spec.get("destination") or {}
-                store = (there.get("storeRef") or {}).get("name")
                 kept = "all runs" if spec.get("onDelete") == "Delete" else "what is not recorded"
-                return f"StreamStore {store}, archive {there.get('path')}: {kept}"
+                return f"{_store(there)}, archive {there.get('path')}: {kept}"
             case SCOPE_COPY.name:
-                return f"{_place(spec.get('target') or {})}: what is staged for its streams"
+                target = spec.get("target") or {}
+                if there := target.get("archive"):
+                    return f"{_store(there)}, archives in {there.get('path')}: what is not recorded"
+                return f"{_place(target)}: what is staged for its streams"
             case _:
                 return "no resource needs it any more, and the operator has not let go of it yet"
 
@@ -114,8 +116,11 @@ class Holder:
 
 
 def _place(spec: Object) -> str:
-    store = (spec.get("storeRef") or {}).get("name")
-    return f"StreamStore {store}, scope {spec.get('scope')}"
+    return f"{_store(spec)}, scope {spec.get('scope')}"
+
+
+def _store(spec: Object) -> str:
+    return f"StreamStore {(spec.get('storeRef') or {}).get('name')}"
 
 
 async def resources(api: Api, namespaces: Sequence[str]) -> list[Holder]:

@@ -26,7 +26,17 @@ class ApiModel(BaseModel):
 StoreName = Annotated[
     str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
 ]
-"""The name of a StreamStore or a Secret."""
+"""The name of a resource of ours, or of a namespace."""
+
+ObjectName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=253,
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
+    ),
+]
+"""The name of an object of Kubernetes': of a Secret, a ConfigMap, a PersistentVolumeClaim."""
 
 ScopeName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$")]
 """The name of a scope in a store."""
@@ -78,7 +88,10 @@ ArchivePath = Annotated[
     ),
     _without(_FOLDER, _NO_FOLDER),
 ]
-"""Where an archive is in its store; what `core.archive.names` takes for one."""
+"""Where an archive is in its store, or a folder of archives; what `core.archive.names` takes."""
+
+ArchiveFolder = Annotated[ArchivePath, Field(max_length=262)]
+"""A folder of archives below which there is room for the name of a stream."""
 
 
 class Metadata(ApiModel):
@@ -91,11 +104,19 @@ class Metadata(ApiModel):
 
 
 class LocalRef(ApiModel):
-    """Names an object of the same namespace."""
+    """Names a resource of ours, of the same namespace."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
     name: StoreName = Field(description="The object's name.")
+
+
+class SecretRef(ApiModel):
+    """Names a Secret of the same namespace."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    name: ObjectName = Field(description="The object's name.")
 
 
 class InStore(ApiModel):

@@ -60,9 +60,9 @@ class Resources:
         return [archive for archive in self.order if isinstance(archive, StreamArchive)]
 
     def store(
-        self, copy: StreamCopy | ScopeCopy | StreamArchive, name: str, *, side: str
+        self, copy: StreamCopy | ScopeCopy | StreamArchive, name: str, *, field: str
     ) -> StreamStore:
-        """The store that a copy or an archive names.
+        """The store that a copy or an archive names in a field.
 
         Raises:
             InvalidSpec: there is none in its namespace.
@@ -72,7 +72,7 @@ class Resources:
             raise InvalidSpec(
                 f"{copy.kind} {copy.metadata.name!r} names StreamStore {name!r}, which is not in "
                 f"the file (namespace {copy.metadata.namespace!r})",
-                field=f"spec.{side}.storeRef.name",
+                field=field,
                 remedy="Add the StreamStore to the file, or correct the name.",
             )
         return found

@@ -17,6 +17,7 @@ from sluice.api.status import (
     Reason,
     ShortText,
     StatusModel,
+    Text,
     Time,
     cut,
     head,
@@ -73,8 +74,9 @@ class LeftOutCount(StatusModel):
     """Streams that are not copied, for one reason."""
 
     reason: Reason = Field(
-        description="NotSelected, Internal, Ephemeral, Exists (onExists: Skip), or Own (targets of "
-        "this copy, where source and target are one scope)."
+        description="NotSelected, Internal, Ephemeral, Exists (onExists: Skip), Own (targets of "
+        "this copy, where source and target are one scope), or Later (archives without a run up to "
+        "until)."
     )
     count: Number = Field(default=0, description="How many there are.")
 
@@ -96,12 +98,17 @@ class ScopeCopyStatus(CopyingStatus):
 
     model_config = ConfigDict(
         json_schema_extra=following(
+            source=("target",),
             jobRef=("run", "bounds"),
             progress=("streams", "failedStreams", "leftOut", "keyValueTables"),
             completionTime=("resultRefs",),
         )
     )
 
+    target: Text | None = Field(
+        default=None,
+        description="The scope that it is copied to, or the folder of the archives, for a table.",
+    )
     run: Number = Field(
         default=0,
         description="Which run it is: the first has number 1, and what failed is copied in "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
-from sluice.api.common import ApiModel, InStore, LocalRef, Resource, ScopeName
+from sluice.api.common import ApiModel, Resource
 from sluice.api.rules import Rule, frozen, immutable, rules
 from sluice.api.running import (
     DEFAULT_BACKOFF_LIMIT,
@@ -19,6 +19,7 @@ from sluice.api.running import (
     RuntimeSpec,
     Suspend,
 )
+from sluice.api.scopeplaces import ScopeSource, ScopeTarget
 
 if TYPE_CHECKING:
     from pydantic.config import JsonDict
@@ -30,33 +31,22 @@ _NAME = "[A-Za-z0-9._-]+"
 _ANOTHER = "make another copy, under another name"
 _NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names: correct value, or type"
 _ONTO_ITSELF = "source and target are one scope: rename the streams, or name another scope or store"
+_MIRRORED = (
+    "archives are not copied to archives: mirror the bucket or the volume with a tool of its own"
+)
 _NO_GAPS = "copies that append record no gaps: take onTruncation: Fail, or onExists: Fail or Skip"
 _NOT_MOVED = (
     "sourceOnComplete: Delete moves users' streams to new ones: take onExists: Fail or Skip, and "
     "include no names that begin with _"
 )
 
+_NOT_DELETED = (
+    "restoring deletes no archives: take sourceOnComplete: Retain, and delete them when nobody "
+    "needs them"
+)
+
 _Value = Annotated[str, Field(min_length=1, max_length=249)]
 _Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
-
-
-class ScopeSource(InStore):
-    """The scope to copy: its streams, each from its oldest byte to its end when the copy begins."""
-
-    store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
-    scope: ScopeName = Field(description="Its name.")
-
-
-class ScopeTarget(InStore):
-    """The scope to copy to."""
-
-    store_ref: LocalRef = Field(description="The StreamStore that holds it, of this namespace.")
-    scope: ScopeName = Field(description="Its name.")
-    scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
-        default="MustExist",
-        description="What to do if it is not there: refuse to begin, or make it.",
-        json_schema_extra=frozen(),
-    )
 
 
 class StreamSelector(ApiModel):
@@ -128,25 +118,37 @@ class ScopeCopySpec(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=rules(
             Rule(
-                "self.source.storeRef.name != self.target.storeRef.name"
+                "!has(self.source.archive) || !has(self.target.archive)", _MIRRORED, path=".target"
+            ),
+            Rule(
+                "has(self.source.archive) || has(self.target.archive)"
+                " || self.source.storeRef.name != self.target.storeRef.name"
                 " || self.source.scope != self.target.scope"
                 " || (has(self.rename) && size(self.rename) > 0)",
                 _ONTO_ITSELF,
                 path=".rename",
             ),
             Rule(
-                "!has(self.onTruncation) || self.onTruncation == 'Fail'"
-                " || !has(self.onExists) || self.onExists != 'Append'",
+                "has(self.target.archive) || !has(self.onTruncation)"
+                " || self.onTruncation == 'Fail' || !has(self.onExists)"
+                " || self.onExists != 'Append'",
                 _NO_GAPS,
                 path=".onTruncation",
             ),
             Rule(
                 "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
-                " || ((!has(self.onExists) || self.onExists != 'Append')"
+                " || ((has(self.target.archive) || !has(self.onExists)"
+                " || self.onExists != 'Append')"
                 " && (!has(self.streams) || !has(self.streams.include)"
                 " || !self.streams.include.exists(one,"
                 " one.type != 'Tag' && one.value.startsWith('_'))))",
                 _NOT_MOVED,
+                path=".sourceOnComplete",
+            ),
+            Rule(
+                "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
+                " || !has(self.source.archive)",
+                _NOT_DELETED,
                 path=".sourceOnComplete",
             ),
             *(
@@ -162,11 +164,11 @@ class ScopeCopySpec(ApiModel):
     )
 
     source: ScopeSource = Field(
-        description="The scope to copy. Cannot be changed.",
+        description="The scope to copy, or archives to restore. Cannot be changed.",
         json_schema_extra=immutable("the source", _ANOTHER),
     )
     target: ScopeTarget = Field(
-        description="The scope to copy to. Cannot be changed.",
+        description="The scope to copy to, or where to archive. Cannot be changed.",
         json_schema_extra=immutable("the target", _ANOTHER),
     )
     streams: StreamsSpec = Field(
@@ -184,7 +186,8 @@ class ScopeCopySpec(ApiModel):
     on_exists: Literal["Fail", "Skip", "Append"] = Field(
         default="Fail",
         description="What to do about streams whose target exists and is not this copy's own: "
-        "begin nothing, leave these streams out, or append to each once. Cannot be changed.",
+        "begin nothing, leave these streams out, or append to each once; to an archive of the "
+        "same stream, what is new. Cannot be changed.",
         json_schema_extra=frozen() | immutable("onExists", _ANOTHER),
     )
     on_truncation: Literal["Fail", "Record"] = Field(
@@ -216,13 +219,21 @@ class ScopeCopySpec(ApiModel):
     active_deadline_seconds: DeadlineSeconds = None
     runtime: Runtime = RuntimeSpec()
 
+    @field_validator("target", mode="after")
+    @classmethod
+    def _not_mirrored(cls, target: ScopeTarget, info: ValidationInfo) -> ScopeTarget:
+        source = info.data.get("source")
+        if source is not None and source.archive is not None and target.archive is not None:
+            raise ValueError(_MIRRORED)
+        return target
+
     @field_validator("rename", mode="after")
     @classmethod
     def _target_is_not_source(
         cls, rename: tuple[RenameSpec, ...], info: ValidationInfo
     ) -> tuple[RenameSpec, ...]:
         source, target = info.data.get("source"), info.data.get("target")
-        if rename or source is None or target is None:
+        if rename or source is None or target is None or source.archive or target.archive:
             return rename
         if (source.store_ref, source.scope) == (target.store_ref, target.scope):
             raise ValueError(_ONTO_ITSELF)
@@ -233,7 +244,10 @@ class ScopeCopySpec(ApiModel):
     def _appends_without_gaps(
         cls, chosen: Literal["Fail", "Record"], info: ValidationInfo
     ) -> Literal["Fail", "Record"]:
-        if chosen == "Record" and info.data.get("on_exists") == "Append":
+        target = info.data.get("target")
+        if chosen == "Fail" or target is None or target.archive is not None:
+            return chosen
+        if info.data.get("on_exists") == "Append":
             raise ValueError(_NO_GAPS)
         return chosen
 
@@ -242,10 +256,16 @@ class ScopeCopySpec(ApiModel):
     def _moves_to_new_streams(
         cls, chosen: Literal["Retain", "Delete"], info: ValidationInfo
     ) -> Literal["Retain", "Delete"]:
+        source, target = info.data.get("source"), info.data.get("target")
+        if chosen == "Retain" or source is None or target is None:
+            return chosen
+        if source.archive is not None:
+            raise ValueError(_NOT_DELETED)
         streams = info.data.get("streams")
         included = streams.include if streams is not None else ()
         internal = any(one.type != "Tag" and one.value.startswith("_") for one in included)
-        if chosen == "Delete" and (internal or info.data.get("on_exists") == "Append"):
+        appends = info.data.get("on_exists") == "Append" and target.archive is None
+        if internal or appends:
             raise ValueError(_NOT_MOVED)
         return chosen
 

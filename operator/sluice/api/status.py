@@ -221,7 +221,11 @@ class GapStatus(StatusModel):
     )
     segment_id: Count = Field(alias="segmentID", description="The segment of the source.")
     from_: Count = Field(alias="from", description="The first offset that is gone.")
-    to: Count = Field(description="The offset after the last byte that is gone.")
+    to: Count | None = Field(
+        default=None,
+        description="The offset after the last byte that is gone; left out where nobody knows how "
+        "many there were, perhaps none.",
+    )
 
 
 class Attempt(StatusModel):

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from sluice.api.archives import (
+    DEFAULT_MAX_EVENTS,
+    FORMATS,
+    MAX_EVENTS_RULE,
+    FormatName,
+    InArchives,
+    MaxEvents,
+    guards_objects,
+)
 from sluice.api.common import (
     ApiModel,
     ArchivePath,
@@ -20,12 +29,9 @@ from sluice.api.quantities import Bytes
 from sluice.api.rules import Rule, frozen, immutable, rules
 from sluice.api.running import DEFAULT_BACKOFF_LIMIT, Runtime, RuntimeSpec
 
-DEFAULT_MAX_EVENTS: Final = 1_000_000
-
 _HOURS = {"h": 1, "d": 24}
 _ANOTHER = "make another StreamArchive, under another name"
 _NO_RULE = "retention keeps something: give keepLast, keepWithin or both"
-_NO_EVENTS = "maxEvents goes with format: EventObjects: remove it, or choose that format"
 
 
 class ArchivedStream(InStore):
@@ -38,7 +44,7 @@ class ArchivedStream(InStore):
     stream: StreamNameText = Field(description="Its name.")
 
 
-class Destination(InStore):
+class Destination(InArchives):
     """Where the archive is."""
 
     store_ref: LocalRef = Field(
@@ -47,11 +53,6 @@ class Destination(InStore):
     path: ArchivePath = Field(
         description="Where in the store the archive is. One stream has one path."
     )
-
-    @property
-    def holds_archives(self) -> bool:
-        """It has to."""
-        return True
 
 
 class Schedule(ApiModel):
@@ -122,16 +123,7 @@ class ArchiveLimits(ApiModel):
 class StreamArchiveSpec(ApiModel):
     """What is archived where, and when."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                "!has(self.maxEvents) || (has(self.format) && self.format == 'EventObjects')",
-                _NO_EVENTS,
-                path=".maxEvents",
-                reason="FieldValueForbidden",
-            )
-        )
-    )
+    model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
 
     source: ArchivedStream = Field(
         description="The stream to archive. Cannot be changed.",
@@ -141,17 +133,12 @@ class StreamArchiveSpec(ApiModel):
         description="Where the archive is. Cannot be changed.",
         json_schema_extra=immutable("the destination", _ANOTHER),
     )
-    format: Literal["Segments", "Parquet", "EventObjects"] = Field(
+    format: FormatName = Field(
         default="Segments",
-        description="How events are kept: the bytes of segments as they are, which is the "
-        "fastest; a table with a row for each event; or one object for each. Cannot be changed.",
+        description=f"{FORMATS} Cannot be changed.",
         json_schema_extra=frozen() | immutable("the format", _ANOTHER),
     )
-    max_events: Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)] | None = Field(
-        default=None,
-        description="With EventObjects: a run that would make more objects than this is refused; "
-        "1000000 when left out.",
-    )
+    max_events: MaxEvents = None
     schedule: Schedule | None = Field(
         default=None,
         description="When runs begin. When left out there is one run, and another for each new "
@@ -203,12 +190,7 @@ class StreamArchiveSpec(ApiModel):
     )
     runtime: Annotated[Runtime, Field(description="What runs run on.")] = RuntimeSpec()
 
-    @field_validator("max_events", mode="after")
-    @classmethod
-    def _guards_objects(cls, most: int | None, info: ValidationInfo) -> int | None:
-        if most is not None and info.data.get("format", "EventObjects") != "EventObjects":
-            raise ValueError(_NO_EVENTS)
-        return most
+    _guards_objects = field_validator("max_events", mode="after")(guards_objects)
 
     @property
     def origins(self) -> tuple[tuple[str, ArchivedStream], ...]:

@@ -8,11 +8,11 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
-    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
 
+from sluice.api.archives import InArchives, OrArchive, or_archive
 from sluice.api.common import (
     ApiModel,
     ArchivePath,
@@ -52,7 +52,7 @@ _STREAM_OR_ARCHIVE = "a source is a stream (storeRef, scope and stream) or an ar
 _IN_PLACE = "archive stands in place of storeRef, scope, stream and ranges: remove these"
 
 
-class ArchiveSource(ApiModel):
+class ArchiveSource(InArchives):
     """A run of an archive: the last one, one by its number, or the last one before a time."""
 
     model_config = ConfigDict(
@@ -81,32 +81,23 @@ class ArchiveSource(ApiModel):
         return until
 
 
-class Source(ApiModel):
+class Source(OrArchive):
     """The stream to copy: from its oldest byte to its end when the copy begins, or parts of it.
 
     Or an archive to restore it from; scope and stream are empty then.
     """
 
+    needed = _STREAM_OR_ARCHIVE
+    in_place = _IN_PLACE
+
     model_config = ConfigDict(
-        json_schema_extra=rules(
-            *(
-                Rule(
-                    f"has(self.archive) || has(self.{name})",
-                    _STREAM_OR_ARCHIVE,
-                    path=f".{name}",
-                    reason="FieldValueRequired",
-                )
-                for name in ("storeRef", "scope", "stream")
-            ),
-            *(
-                Rule(
-                    f"!has(self.archive) || !has(self.{name})",
-                    _IN_PLACE,
-                    path=f".{name}",
-                    reason="FieldValueForbidden",
-                )
-                for name in ("storeRef", "scope", "stream", "ranges")
-            ),
+        json_schema_extra=or_archive(
+            "storeRef",
+            "scope",
+            "stream",
+            needed=_STREAM_OR_ARCHIVE,
+            in_place=_IN_PLACE,
+            others=("ranges",),
         )
     )
 
@@ -128,42 +119,12 @@ class Source(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
-    @field_validator("store_ref", "scope", "stream", mode="wrap")
-    @classmethod
-    def _of_stream(
-        cls, value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo
-    ) -> object:
-        missing = value is None or value == ""
-        if info.data.get("archive") is not None:
-            if not missing:
-                raise ValueError(_IN_PLACE)
-            return value
-        if missing and "archive" in info.data:
-            raise ValueError(_STREAM_OR_ARCHIVE)
-        return value if missing else read(value)
-
     @field_validator("ranges", mode="after")
     @classmethod
     def _of_stream_too(cls, ranges: tuple[Range, ...], info: ValidationInfo) -> tuple[Range, ...]:
         if ranges and info.data.get("archive") is not None:
             raise ValueError(_IN_PLACE)
         return ranges
-
-    @property
-    def store(self) -> str:
-        """The name of the StreamStore to read from."""
-        ref = self.store_ref if self.archive is None else self.archive.store_ref
-        return ref.name if ref is not None else ""
-
-    @property
-    def store_field(self) -> str:
-        """The field that names it, below this one."""
-        return "storeRef.name" if self.archive is None else "archive.storeRef.name"
-
-    @property
-    def holds_archives(self) -> bool:
-        """Whether that has to be a store of archives."""
-        return self.archive is not None
 
     @property
     def title(self) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from sluice.api.common import ApiModel, Folder, LocalRef, Resource, StoreName
+from sluice.api.common import ApiModel, Folder, ObjectName, Resource, SecretRef
 from sluice.api.rules import Rule, exactly_one, one_of, rules
 
 _MOST_PORT = 65535
@@ -18,7 +18,7 @@ _PORT = f"the address ends in a port from 1 to {_MOST_PORT}: tcp://host:9090"
 class BasicAuth(ApiModel):
     """A user name and a password."""
 
-    secret_ref: LocalRef = Field(description="A Secret with the keys `username` and `password`.")
+    secret_ref: SecretRef = Field(description="A Secret with the keys `username` and `password`.")
 
 
 class Auth(ApiModel):
@@ -64,7 +64,7 @@ class CABundle(ApiModel):
     kind: Literal["ConfigMap", "Secret"] = Field(
         default="ConfigMap", description="What kind of object it is."
     )
-    name: StoreName = Field(description="The object's name.")
+    name: ObjectName = Field(description="The object's name.")
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = Field(
         default="ca.crt", description="The key in it, whose value is certificates in PEM."
     )
@@ -95,7 +95,7 @@ class S3Store(ApiModel):
     region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")] | None = (
         Field(default=None, description="The bucket's region; us-east-1 when left out.")
     )
-    credentials_secret_ref: LocalRef | None = Field(
+    credentials_secret_ref: SecretRef | None = Field(
         default=None,
         description="A Secret with the keys `accessKeyId` and `secretAccessKey`. It may be left "
         "out only where the administrator lets the operator use its own identity; pods then use "
@@ -110,10 +110,7 @@ class S3Store(ApiModel):
 class VolumeStore(ApiModel):
     """A directory of a volume."""
 
-    claim_name: Annotated[
-        str,
-        Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"),
-    ] = Field(
+    claim_name: ObjectName = Field(
         description="The PersistentVolumeClaim, of this namespace. Drivers and executors mount "
         "it, so it takes ReadWriteMany if they are on different nodes."
     )

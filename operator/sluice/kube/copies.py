@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.scopeplaces import ScopeSource, ScopeTarget
 from sluice.api.streamarchive import Destination
 from sluice.core import access
 from sluice.core.progress import Meter
@@ -63,6 +64,7 @@ _READS: Final[tuple[Operation, ...]] = ("Read",)
 _MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
 _WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 _KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
+_ERASES: Final[tuple[Operation, ...]] = ("Delete",)
 """What a copy does with its stores, as a StreamStore's `access` calls it."""
 
 
@@ -177,7 +179,9 @@ class CopyObserver:
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
         reads = _MOVES if errand.moves else _READS
-        writes = _KEEPS if seen.keeps else _WRITES
+        writes = _WRITES
+        if seen.keeps:
+            writes = _KEEPS if seen.deleted is None else _ERASES
         world = World(
             now=datetime.now(UTC),
             sources=tuple(
@@ -320,31 +324,55 @@ class CopyObserver:
             )
         if found is None:
             return None
-        if "deletionTimestamp" not in body["metadata"]:  # what was begun can always be cleared away
-            try:
-                access.check_kind(
-                    found.resource.spec,
-                    store=name,
-                    archives=what.holds_archives,
-                    field=f"{field}.{what.store_field}",
-                )
-                access.check(
-                    found.resource.spec.access,
-                    store=name,
-                    scope="" if isinstance(what, Destination) else what.scope,
-                    operations=needs,
-                    field=field,
-                )
-                if needs is _KEEPS and found.seen.address.claim is not None:
-                    raise InvalidSpec(
-                        "an archive in a volume is not deleted with its resource: only pods can "
-                        "look into a volume",
-                        field="spec.onDelete",
-                        remedy="Take onDelete: Retain, and delete the directory or the claim.",
-                    )
-            except (AccessDenied, InvalidSpec) as error:
+        try:
+            access.check_kind(
+                found.resource.spec,
+                store=name,
+                archives=what.holds_archives,
+                field=f"{field}.{what.store_field}",
+            )
+            access.check(
+                found.resource.spec.access,
+                store=name,
+                scope="" if isinstance(what, Destination) else what.scope,
+                operations=needs,
+                field=f"{field}.{what.store_field}".removesuffix(".storeRef.name"),
+            )
+            if found.seen.address.claim is not None:
+                _check_volume(field, what, keeps=needs in {_KEEPS, _ERASES})
+        except (AccessDenied, InvalidSpec) as error:
+            if "deletionTimestamp" not in body["metadata"]:
                 return Trouble.of(error)
+            return replace(found.seen, refused=Trouble.of(error))
         return found.seen
+
+
+def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
+    """Check that a volume, into which only pods can look, is good for what it is wanted for.
+
+    Args:
+        field: that names it.
+        what: what is read there, or written.
+        keeps: whether it goes with the resource.
+
+    Raises:
+        InvalidSpec: it is not.
+    """
+    if keeps:
+        raise InvalidSpec(
+            "an archive in a volume is not deleted with its resource: only pods can look into a "
+            "volume",
+            field="spec.onDelete",
+            remedy="Take onDelete: Retain, and delete the directory or the claim.",
+        )
+    if isinstance(what, ScopeSource | ScopeTarget):
+        raise InvalidSpec(
+            "the archives of a scope are in a bucket: only pods can look into a volume, and what "
+            "became of many streams they cannot tell",
+            field=f"{field}.{what.store_field}",
+            remedy="Name a StreamStore of kind s3, or run the copy with `sluice run` where the "
+            "volume is; or take a StreamArchive or a StreamCopy for each stream.",
+        )
 
 
 def _told(situation: Situation) -> Recorded | None:

@@ -18,6 +18,7 @@ from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Planned
 from sluice.core.request import archive_id, archive_request, copy_request, scope_request
 from sluice.core.unplanned import Unplanned
+from sluice.engine.archived import live, shelf
 from sluice.engine.archiving.settle import (
     ArchiveWatch,
     abandon_archive,
@@ -29,7 +30,6 @@ from sluice.engine.progress import Watch
 from sluice.engine.scope_settle import abandon_scope, ask_scope
 from sluice.engine.scope_watch import ScopeWatch
 from sluice.engine.settle import abandon, ask
-from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,8 +97,12 @@ class Errand(Protocol):
         """
         ...
 
-    def erase(self, target: Place) -> None:
-        """Delete what stays otherwise: of an archive, all of it. StoreBusy: there is more."""
+    def erase(self, target: Place) -> bool:
+        """Delete what stays otherwise: of an archive, all of it. StoreBusy: there is more.
+
+        Returns:
+            False where it stays, since somebody else has put something there.
+        """
         ...
 
 
@@ -123,7 +127,7 @@ class StreamErrand:
         told: Recorded | None = None,  # noqa: ARG002 - the target's store says more
     ) -> Answer:
         """See Errand."""
-        if _unseen(sources) and begun(self.request, _store(target[1])).is_new:
+        if _unseen(sources) and begun(self.request, live(target[1])).is_new:
             addresses = tuple(address for address, _ in sources)
             plan = Unplanned(sources=addresses, target=target[0], copying=self.request)
             return Planned(plan=plan)
@@ -133,8 +137,8 @@ class StreamErrand:
     def watch(self, plan: Plan, target: Place) -> Measures:
         """See Errand."""
         if isinstance(plan, Unplanned):
-            return UnplannedWatch(self.request, plan, _store(target))
-        return Watch(plan, _store(target))
+            return UnplannedWatch(self.request, plan, live(target))
+        return Watch(plan, live(target))
 
     def abandon(
         self,
@@ -145,15 +149,16 @@ class StreamErrand:
     ) -> str:
         """See Errand."""
         seen = None if any(map(_is_unseen, sources or ())) else sources
-        return abandon(self.request, sources=seen, target=_store(target))
+        return abandon(self.request, sources=seen, target=live(target))
 
-    def erase(self, target: Place) -> None:
+    def erase(self, target: Place) -> bool:  # noqa: ARG002 - nothing is deleted
         """See Errand: a copy's target is no part of the resource."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeErrand:
-    """Of a ScopeCopy, which has one store to read from."""
+    """Of a ScopeCopy, which has one store to read from; either one may be of archives."""
 
     request: ScopeRequest
 
@@ -174,20 +179,31 @@ class ScopeErrand:
         """See Errand."""
         (source,) = sources
         return ask_scope(
-            self.request, source=_live(source), target=_live(target), known=known, again=again
+            self.request,
+            source=(source[0], self._source(source[1])),
+            target=(target[0], self._target(target[1])),
+            known=known,
+            again=again,
         )
 
     def watch(self, plan: Plan, target: Place) -> Measures:
         """See Errand."""
-        return ScopeWatch(plan, _store(target))
+        return ScopeWatch(plan, self._target(target))
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """See Errand."""
-        source = None if sources is None else _store(sources[0])
-        return abandon_scope(self.request, source=source, target=_store(target), known=known)
+        source = None if sources is None else self._source(sources[0])
+        return abandon_scope(self.request, source=source, target=self._target(target), known=known)
 
-    def erase(self, target: Place) -> None:
-        """See Errand: what was copied is no part of the resource."""
+    def erase(self, target: Place) -> bool:  # noqa: ARG002 - nothing is deleted
+        """See Errand: what was copied is no part of the resource, and neither are archives."""
+        return True
+
+    def _source(self, place: Place) -> Place:
+        return live(place) if self.request.restore is None else shelf(place)
+
+    def _target(self, place: Place) -> Place:
+        return live(place) if self.request.archive is None else shelf(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +232,13 @@ class ArchiveErrand:
         if target[0].claim is not None:
             plan = Unplanned(sources=(source[0],), target=target[0], archiving=request)
             return told or Planned(plan=plan)
-        return ask_archive(request, source=_live(source), target=(target[0], _shelf(target[1])))
+        return ask_archive(request, source=_live(source), target=(target[0], shelf(target[1])))
 
     def watch(self, plan: Plan, target: Place) -> Measures:
         """See Errand."""
         if plan.archive is None:
             return Unseen()
-        return ArchiveWatch(plan.archive, _shelf(target))
+        return ArchiveWatch(plan.archive, shelf(target))
 
     def abandon(
         self,
@@ -232,12 +248,11 @@ class ArchiveErrand:
         known: Plan | None,  # noqa: ARG002 - the archive has it
     ) -> str:
         """See Errand. What a run has noted in a volume, the sweep of a later one deletes."""
-        shelf = _shelf(target)
-        return "nothing" if _is_unseen(shelf) else abandon_archive(self.request, shelf)
+        return "nothing" if _is_unseen(target) else abandon_archive(self.request, shelf(target))
 
-    def erase(self, target: Place) -> None:
+    def erase(self, target: Place) -> bool:
         """See Errand."""
-        erase_archive(self.request, _shelf(target))
+        return erase_archive(self.request, shelf(target))
 
 
 class Unseen:
@@ -283,21 +298,7 @@ def _is_unseen(place: Place) -> bool:
 
 
 def _live(located: Located) -> tuple[StoreAddress, Store]:
-    return located[0], _store(located[1])
-
-
-def _store(place: Place) -> Store:
-    """A store of live streams, as which it is named. InvalidSpec where it is none."""
-    if isinstance(place, Shelf):
-        raise InvalidSpec(f"{place.uri} is a store of archives, and holds no live streams")
-    return place
-
-
-def _shelf(place: Place) -> Shelf:
-    """A place for archives, as which it is named. InvalidSpec where it is none."""
-    if not isinstance(place, Shelf):
-        raise InvalidSpec("the destination is a store of live streams, and holds no archives")
-    return place
+    return located[0], live(located[1])
 
 
 def identity_of(resource: Copy, *, cluster: str) -> str:

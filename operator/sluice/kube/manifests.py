@@ -47,7 +47,7 @@ def plan_config_map(child: Child, plan: Plan) -> Object:
     notes = {f"{GROUP}/plan-hash": plan.hash}
     if plan.scope is not None:  # which people cannot read without unpacking it
         notes |= {
-            f"{GROUP}/streams": str(len(plan.streams)),
+            f"{GROUP}/streams": str(len(plan.items)),
             f"{GROUP}/bytes": str(plan.bytes),
             f"{GROUP}/run": str(plan.scope.run),
         }

@@ -26,7 +26,7 @@ from sluice.kube.kinds import COPIES, SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.api.scopecopy import ScopeSource, ScopeTarget
+    from sluice.api.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.status import CopyingStatus
     from sluice.api.streamarchive import ArchivedStream, Destination
     from sluice.api.streamcopy import Source, Target

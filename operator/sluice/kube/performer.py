@@ -120,8 +120,7 @@ class Performer:
                 )
                 _log.info("abandoned", done=done)
             case Erase():
-                _, target = await self._observer.stores(situation)
-                await self._observer.blocking(lambda: situation.errand.erase(target))
+                await self._erase(situation)
             case Orphan(why):
                 await self._orphan(situation, why)
 
@@ -186,6 +185,24 @@ class Performer:
             raise
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
 
+    async def _erase(self, situation: Situation) -> None:
+        """Delete the archive of a resource; where it must not, or has others' runs, that is said.
+
+        What others have put there nobody has asked to delete.
+        """
+        seen = situation.world.target
+        refused = seen.refused if isinstance(seen, StoreSeen) else None
+        why = "it has runs that this resource has not made"
+        if refused is None:
+            _, target = await self._observer.stores(situation)
+            if await self._observer.blocking(lambda: situation.errand.erase(target)):
+                return
+        else:
+            why = refused.message
+        store = f"StreamStore {goal_of(situation.resource)[1].store!r}"
+        message = f"The archive in {store} stays: {why}."
+        await self._recorder.say(situation.body, Saying("ArchiveKept", message), action="Delete")
+
     async def _orphan(self, situation: Situation, why: str) -> None:
         """Say what is left behind, where nobody can overlook it."""
         message = f"{_left(situation)} of the copy {situation.seen.copy_id}: {why}"
@@ -205,7 +222,12 @@ def _left(situation: Situation) -> str:
         path = resource.spec.destination.path
         return f"the archive {path} in {store} may hold runs, and what is left of one"
     if isinstance(resource, ScopeCopy):
-        scope = resource.spec.target.scope
-        return f"the scope {scope} in {store} may hold staging segments or unpublished streams"
+        target = resource.spec.target
+        if target.archive is not None:
+            folder = f"the archives in {target.archive.path}"
+            return f"{folder} in {store} may hold what is left of runs that are not recorded"
+        return (
+            f"the scope {target.scope} in {store} may hold staging segments or unpublished streams"
+        )
     stream = f"{resource.spec.target.scope}/{resource.spec.target.stream}"
     return f"{stream} in {store} may hold staging segments or an unpublished stream"

@@ -23,7 +23,8 @@ def stores_of(body: Object) -> set[str]:
     """The names of the StreamStores that a resource names."""
     spec = body.get("spec", {})
     sources = [source.get("archive") or source for source in sources_of(body)]
-    parts = (spec, *sources, spec.get("target") or {}, spec.get("destination") or {})
+    target = spec.get("target") or {}
+    parts = (spec, *sources, target.get("archive") or target, spec.get("destination") or {})
     refs = [part.get("storeRef", {}) for part in parts]
     return {ref["name"] for ref in refs if ref.get("name")}
 
