@@ -1,29 +1,17 @@
-import com.sun.management.OperatingSystemMXBean;
-import io.pravega.client.BatchClientFactory;
 import io.pravega.client.EventStreamClientFactory;
-import io.pravega.client.batch.SegmentIterator;
 import io.pravega.client.batch.SegmentRange;
 import io.pravega.client.stream.EventStreamWriter;
 import io.pravega.client.stream.EventWriterConfig;
 import io.pravega.client.stream.ScalingPolicy;
-import io.pravega.client.stream.Stream;
 import io.pravega.client.stream.StreamConfiguration;
-import io.pravega.client.stream.StreamCut;
 import io.pravega.client.stream.Transaction;
 import io.pravega.client.stream.TransactionalEventStreamWriter;
-import io.pravega.client.stream.TxnFailedException;
 import io.pravega.client.stream.impl.ByteBufferSerializer;
-import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.atomic.LongAdder;
 
 /**
  * Copies a stream with the official client, event by event: what one would write without Sluice,
@@ -37,18 +25,11 @@ final class Copies {
     private static final ByteBufferSerializer SERIALIZER = new ByteBufferSerializer();
 
     private final Session session;
-    private final Reads reads;
-    private final LongAdder events = new LongAdder();
-    private final LongAdder bytes = new LongAdder();
+    private final SegmentLoop loop;
 
     Copies(Session session, Reads reads) {
         this.session = session;
-        this.reads = reads;
-    }
-
-    /** Takes one event after the other. */
-    private interface Sink {
-        void accept(ByteBuffer event) throws TxnFailedException;
+        this.loop = new SegmentLoop(session, reads);
     }
 
     Map<String, Object> copy(Command command) throws InterruptedException, ExecutionException {
@@ -61,46 +42,19 @@ final class Copies {
                 StreamConfiguration.builder()
                         .scalingPolicy(ScalingPolicy.fixed(command.count("segments", 4)))
                         .build());
-        List<SegmentRange> ranges =
-                reads.ranges(
-                        Stream.of(scope, command.text("source")),
-                        StreamCut.UNBOUNDED,
-                        StreamCut.UNBOUNDED);
-        events.reset();
-        bytes.reset();
-        ExecutorService threads = Executors.newFixedThreadPool(command.count("threads", 2));
-        long start = System.nanoTime();
-        long cpu = cpuNanos();
         try (EventStreamClientFactory factory =
                 EventStreamClientFactory.withScope(scope, session.config)) {
-            List<Future<?>> copies = new ArrayList<>();
-            for (SegmentRange range : ranges) {
-                copies.add(
-                        threads.submit(
-                                () -> {
-                                    copySegment(factory, range, target, mode);
-                                    return null;
-                                }));
-            }
-            for (Future<?> copy : copies) {
-                copy.get();
-            }
-        } finally {
-            threads.shutdownNow();
+            return loop.run(
+                    scope,
+                    command.text("source"),
+                    command.count("threads", 2),
+                    range -> copySegment(factory, range, target, mode));
         }
-        double seconds = (System.nanoTime() - start) / 1e9;
-        Map<String, Object> report = new LinkedHashMap<>();
-        report.put("events", events.sum());
-        report.put("bytes", bytes.sum());
-        report.put("seconds", seconds);
-        report.put("megabytes_per_second", bytes.sum() / 1e6 / seconds);
-        report.put("cpu_seconds", (cpuNanos() - cpu) / 1e9);
-        return report;
     }
 
     private void copySegment(
             EventStreamClientFactory factory, SegmentRange range, String target, String mode)
-            throws TxnFailedException, InterruptedException {
+            throws Exception {
         String key = "segment-" + range.getSegmentId();
         switch (mode) {
             case "events" -> copyEvents(factory, range, target, key);
@@ -112,10 +66,10 @@ final class Copies {
 
     private void copyEvents(
             EventStreamClientFactory factory, SegmentRange range, String target, String key)
-            throws TxnFailedException {
+            throws Exception {
         try (EventStreamWriter<ByteBuffer> writer = writer(factory, target)) {
             Window window = new Window();
-            each(
+            loop.each(
                     range,
                     event -> {
                         int size = event.remaining();
@@ -128,11 +82,11 @@ final class Copies {
 
     private void copyBatches(
             EventStreamClientFactory factory, SegmentRange range, String target, String key)
-            throws TxnFailedException {
+            throws Exception {
         try (EventStreamWriter<ByteBuffer> writer = writer(factory, target)) {
             Window window = new Window();
             Batch batch = new Batch();
-            each(
+            loop.each(
                     range,
                     event -> {
                         batch.add(event);
@@ -171,7 +125,7 @@ final class Copies {
 
     private void copyInTransaction(
             EventStreamClientFactory factory, SegmentRange range, String target, String key)
-            throws TxnFailedException, InterruptedException {
+            throws Exception {
         try (TransactionalEventStreamWriter<ByteBuffer> writer =
                 factory.createTransactionalEventWriter(
                         "copy-" + range.getSegmentId(),
@@ -181,7 +135,7 @@ final class Copies {
                                 .transactionTimeoutTime(TRANSACTION_MILLIS)
                                 .build())) {
             Transaction<ByteBuffer> transaction = writer.beginTxn();
-            each(range, event -> transaction.writeEvent(key, event));
+            loop.each(range, event -> transaction.writeEvent(key, event));
             transaction.flush();
             transaction.commit();
             while (transaction.checkStatus() != Transaction.Status.COMMITTED) {
@@ -190,26 +144,8 @@ final class Copies {
         }
     }
 
-    private void each(SegmentRange range, Sink sink) throws TxnFailedException {
-        try (BatchClientFactory factory =
-                        BatchClientFactory.withScope(range.getScope(), session.config);
-                SegmentIterator<ByteBuffer> iterator = factory.readSegment(range, SERIALIZER)) {
-            while (iterator.hasNext()) {
-                ByteBuffer event = iterator.next();
-                events.increment();
-                bytes.add(event.remaining());
-                sink.accept(event);
-            }
-        }
-    }
-
     private static EventStreamWriter<ByteBuffer> writer(
             EventStreamClientFactory factory, String target) {
         return factory.createEventWriter(target, SERIALIZER, EventWriterConfig.builder().build());
-    }
-
-    private static long cpuNanos() {
-        return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class)
-                .getProcessCpuTime();
     }
 }

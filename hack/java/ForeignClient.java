@@ -34,6 +34,7 @@ public final class ForeignClient {
     private final Tables tables;
     private final Writes writes;
     private final Copies copies;
+    private final Exports exports;
     private final Many many;
     private final Together together;
 
@@ -44,6 +45,7 @@ public final class ForeignClient {
         streams = new Streams(session, reads);
         writes = new Writes(session);
         copies = new Copies(session, reads);
+        exports = new Exports(session, reads);
         many = new Many(session);
         together = new Together(this::run);
     }
@@ -127,6 +129,7 @@ public final class ForeignClient {
             case "stopReaders" -> reads.stop(command);
             case "visible" -> reads.visible(command);
             case "copy" -> copies.copy(command);
+            case "export" -> exports.export(command);
             case "createMany" -> many.create(command);
             case "deleteMany" -> many.delete(command);
             default -> throw new IllegalArgumentException("unknown command " + command.name());

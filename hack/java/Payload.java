@@ -8,7 +8,7 @@ import java.util.SplittableRandom;
  * <p>Event {@code g} of {@code n} keys belongs to key {@code g % n} and is its {@code g / n}th, so
  * a later run that starts at the number where an earlier one ended continues every key.
  */
-final class Payload {
+final class Payload implements Events {
     private static final int SHIFTS = 61;
 
     private final int size;
@@ -24,7 +24,8 @@ final class Payload {
     }
 
     /** Writes one event, whose padding also depends on its number. */
-    ByteBuffer make(String key, long sequence, long number) {
+    @Override
+    public ByteBuffer make(String key, long sequence, long number) {
         byte[] header =
                 (key + '|' + sequence + '|' + number + '|').getBytes(StandardCharsets.UTF_8);
         if (header.length > size) {

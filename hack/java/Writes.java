@@ -23,7 +23,10 @@ final class Writes {
     Map<String, Object> write(Command command) {
         long count = command.number("events");
         long first = command.number("first", 0);
-        Payload payload = payload(command);
+        Events events =
+                command.text("kind", "padded").equals("orders")
+                        ? new Orders(command.count("size", 0), command.number("seed", 0))
+                        : payload(command);
         List<String> keys = keys(command);
         long start = System.nanoTime();
         try (EventStreamClientFactory factory = factory(command);
@@ -31,7 +34,7 @@ final class Writes {
             Window window = new Window();
             for (long number = first; number < first + count; number++) {
                 String key = keys.get((int) (number % keys.size()));
-                ByteBuffer event = payload.make(key, number / keys.size(), number);
+                ByteBuffer event = events.make(key, number / keys.size(), number);
                 int size = event.remaining();
                 window.add(writer.writeEvent(key, event), size);
             }

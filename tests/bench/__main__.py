@@ -1,7 +1,8 @@
 """The command line: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
 
-`engine`, `scopes` and `operator` stand for all keys of the copies in a process of this machine, for
-those of whole scopes by the command, and for those of the operator in a cluster.
+`engine`, `archives`, `scopes` and `operator` stand for all keys of the copies in a process of this
+machine, for those of archives there, for those of whole scopes by the command, and for those of the
+operator in a cluster.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
 from bench import applies, ephemerals, scopes, small_streams
+from bench.archive_phases import archive_phases
 from bench.floor import floor_processes
 from bench.ours import Spark
 from bench.phases import all_phases
@@ -59,11 +62,18 @@ def main() -> int:
     began = time.monotonic()
     with Spark() as spark, floor_processes() as floor:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]
-        options = _options(engine)
-        groups = {"engine": engine, "scopes": scopes.KEYS, "operator": OPERATOR_KEYS}
+        archives = [c.key for p in archive_phases(spark, 1) for c in p.comparisons]
+        groups = {
+            "engine": engine,
+            "archives": archives,
+            "scopes": scopes.KEYS,
+            "operator": OPERATOR_KEYS,
+        }
+        options = _options(groups)
         only = expanded(options.only, groups)
         report = Report(pairs=options.pairs, scale=options.scale)
-        for whole in all_phases(spark, floor, options.scale):
+        scale = options.scale
+        for whole in [*all_phases(spark, floor, scale), *archive_phases(spark, scale)]:
             phase = whole.restricted(only)
             if not phase.comparisons:
                 continue
@@ -119,8 +129,8 @@ def expanded(only: Sequence[str] | None, groups: Mapping[str, Sequence[str]]) ->
     return list(dict.fromkeys(key for name in named for key in groups.get(name, (name,))))
 
 
-def _options(engine: Sequence[str]) -> argparse.Namespace:
-    keys = ["engine", "scopes", "operator", *engine, *scopes.KEYS, *OPERATOR_KEYS]
+def _options(groups: Mapping[str, Sequence[str]]) -> argparse.Namespace:
+    keys = [*groups, *chain.from_iterable(groups.values())]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--only", nargs="+", metavar="KEY", choices=keys, help=f"of {', '.join(keys)}"

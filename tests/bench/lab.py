@@ -1,22 +1,30 @@
-"""A store to measure on: a standalone server with sources in it, and its Java client beside it."""
+"""A store to measure on: a standalone server with sources in it, and its Java client beside it.
+
+Beside them are a folder, and a gateway of S3 for whom wants one.
+"""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 from bench.model import MEGABYTE, BenchError
 from bench.usage import cpu_seconds
 from localstore import ForeignClient, Standalone
+from s3gateway import Gateway
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from bench.model import Source
 
 SCOPE = "bench"
+BUCKET = "bench"
 
 _HEAP = "8g"
 _CAPACITY = 8_500_000_000
@@ -36,6 +44,9 @@ class Lab:
 
     Args:
         say: told what happens.
+
+    Attributes:
+        kept: what sides have put beside the sources to use it again, until a new server comes.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -43,9 +54,12 @@ class Lab:
         self._stack = ExitStack()
         self._server: Standalone | None = None
         self._java: ForeignClient | None = None
+        self._gateway: Gateway | None = None
+        self._folder: Path | None = None
         self._sources: dict[Source, str] = {}
         self._names = itertools.count(1)
         self._written = 0
+        self.kept: dict[Hashable, str] = {}
 
     def __enter__(self) -> Self:
         """Nothing is started before there is something to write."""
@@ -68,12 +82,27 @@ class Lab:
         return self._java
 
     @property
+    def folder(self) -> Path:
+        """A folder, which goes with the server."""
+        if self._folder is None:
+            raise BenchError("no store was started")
+        return self._folder
+
+    @property
+    def gateway(self) -> Gateway:
+        """A gateway of S3, started when it is asked for; it goes with the server."""
+        if self._gateway is None:
+            self._gateway = self._stack.enter_context(Gateway(self.folder / "buckets"))
+            self._gateway.make_bucket(BUCKET)
+        return self._gateway
+
+    @property
     def cpu_seconds(self) -> float:
-        """CPU time of the store's process."""
-        process = self._running.process
-        if process is None:
-            raise BenchError("the store does not run")
-        return cpu_seconds(process.pid)
+        """CPU time of the processes of the store and of the gateway."""
+        processes = [one.process for one in (self._running, self._gateway) if one is not None]
+        if None in processes:
+            raise BenchError("the store or the gateway does not run")
+        return sum(cpu_seconds(process.pid) for process in processes if process is not None)
 
     def make_room(self, needed: int) -> bool:
         """See to it that so many bytes may be written; True when that took a new server."""
@@ -81,7 +110,9 @@ class Lab:
             return False
         self._stack.close()
         self._sources.clear()
-        self._written = 0
+        self.kept.clear()
+        self._written, self._gateway = 0, None
+        self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="sluice-bench-")))
         begin = time.monotonic()
         server = Standalone(heap=_HEAP, lasting=True)
         self._server = self._stack.enter_context(server)
@@ -101,6 +132,7 @@ class Lab:
                 events=source.events,
                 size=source.size,
                 keys=_KEYS,
+                kind=source.kind,
                 seconds=_WRITE_SECONDS,
             )
             self._written += source.bytes
@@ -110,11 +142,14 @@ class Lab:
 
     @contextmanager
     def target(self, source: Source) -> Iterator[str]:
-        """The name of a stream to copy this source to; it is deleted afterwards."""
+        """The name of a stream, an archive or a folder for this source; it is deleted later."""
         self._written += source.bytes
         name = f"target-{next(self._names)}"
         yield name
-        self.java.delete(SCOPE, name)
+        if name in (self.java.streams(SCOPE) or ()):
+            self.java.delete(SCOPE, name)
+        for place in (self.folder, self.folder / "buckets" / BUCKET):
+            shutil.rmtree(place / name, ignore_errors=True)
 
     def settle(self) -> None:
         """Wait until the store has done what it puts off, so that no run pays for another's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -16,6 +16,9 @@ MEGABYTE = 1e6
 GIGABYTE = 1e9
 EVENT_HEADER = 8
 """Bytes that the store's clients put before each event."""
+
+_ORDER = 300
+"""Bytes of an order."""
 
 _RELATIONS = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 
@@ -32,16 +35,23 @@ class Source:
         events: how many.
         size: bytes of each payload.
         segments: over how many segments they are spread.
+        kind: of the payloads, see ForeignClient.write.
     """
 
     events: int
     size: int
     segments: int
+    kind: Literal["padded", "orders"] = "padded"
 
     @classmethod
     def of_bytes(cls, total: float, *, segments: int, size: int = 8184) -> Source:
         """A source of about so many bytes; larger events are written faster."""
         return cls(round(total / (size + EVENT_HEADER)), size, segments)
+
+    @classmethod
+    def of_orders(cls, total: float, *, segments: int) -> Source:
+        """A source of about so many bytes that compress as what applications write does."""
+        return replace(cls.of_bytes(total, segments=segments, size=_ORDER), kind="orders")
 
     @property
     def bytes(self) -> int:
@@ -50,7 +60,7 @@ class Source:
 
     def scaled(self, scale: float) -> Source:
         """The same with fewer events."""
-        return Source(max(1, round(self.events * scale)), self.size, self.segments)
+        return replace(self, events=max(1, round(self.events * scale)))
 
     def __str__(self) -> str:
         """For people."""
@@ -65,19 +75,23 @@ class Run:
         seconds: how long it took.
         bytes: bytes copied.
         cpu: CPU seconds of the copier's processes, the store's not among them.
+        store_cpu: CPU seconds of the store meanwhile, and of the gateway if there is one.
         peak_rss: peak memory of the largest Python worker, in bytes; None where there are none.
         steps: seconds in each step of the protocol; empty where there are none.
         retries: how often the copy had to try again, which spoils its time.
         others: share of the machine that was busy meanwhile with neither the copy nor the store.
+        stored: bytes of an archive's objects; None where none was made.
     """
 
     seconds: float
     bytes: int
     cpu: float
+    store_cpu: float = 0.0
     peak_rss: int | None = None
     steps: dict[str, float] = field(default_factory=dict)
     retries: int = 0
     others: float = 0.0
+    stored: int | None = None
 
     @property
     def speed(self) -> float:
@@ -88,6 +102,11 @@ class Run:
     def cpu_per_gigabyte(self) -> float:
         """CPU seconds to copy a gigabyte."""
         return self.cpu / self.bytes * GIGABYTE
+
+    @property
+    def store_cpu_per_gigabyte(self) -> float:
+        """CPU seconds that the store took for a gigabyte."""
+        return self.store_cpu / self.bytes * GIGABYTE
 
 
 class Side(Protocol):

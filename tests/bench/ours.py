@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from bench import usage
@@ -21,18 +21,20 @@ from sluice.pipelines.application import local_spark
 from sluice.pipelines.program import Job, Stores, plan_job, run_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark import SparkContext
 
     from bench.lab import Lab
     from sluice.core.steps import Step
     from sluice.engine.report import StreamReport
-    from sluice.engine.stream import StreamCopy
+    from sluice.engine.run import Undertaking
     from sluice.errors import SluiceError
 
 WARM_UP = Source(events=10_000, size=1000, segments=4)
 """What is copied before each run: idle Python workers end after a minute, theirs or ours."""
 
-_PATIENCE = 120.0
+PATIENCE = 120.0
 _SETTINGS = Settings()
 
 
@@ -83,12 +85,12 @@ class Stopwatch:
         self.retries = 0
         self._marks: list[tuple[float, str]] = [(time.monotonic(), "Planning")]
 
-    def step(self, copy: StreamCopy, step: Step) -> None:
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
         """See Listener."""
         del copy
         self._marks.append((time.monotonic(), type(step).__name__))
 
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         del copy, error, delay
         self.retries += 1
@@ -104,6 +106,29 @@ class Stopwatch:
         for (begin, name), until in zip(self._marks, [*begins[1:], end], strict=True):
             total[name] += until - begin
         return dict(total)
+
+
+def timed(spark: Spark, work: Callable[[Stopwatch], int]) -> Run:
+    """Do some work on Spark.
+
+    Args:
+        spark: where it runs.
+        work: does it; gives how many bytes it was about.
+    """
+    jvm = spark.jvm
+    own, tree = usage.own_cpu_seconds(), usage.TreeClock(jvm)
+    watch = Stopwatch()
+    begin = time.monotonic()
+    moved = work(watch)
+    end = time.monotonic()
+    return Run(
+        seconds=end - begin,
+        bytes=moved,
+        cpu=usage.own_cpu_seconds() - own + tree.seconds,
+        peak_rss=usage.peak_worker_rss(jvm),
+        steps=watch.durations(end),
+        retries=watch.retries,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,20 +162,7 @@ class Sluice:
 
     def run(self, lab: Lab, target: str) -> Run:
         """Copy, from planning to the target's last configuration."""
-        jvm = self.spark.jvm
-        own, tree = usage.own_cpu_seconds(), usage.TreeClock(jvm)
-        watch = Stopwatch()
-        begin = time.monotonic()
-        report = self._copy(lab, self.source, target, watch)
-        end = time.monotonic()
-        return Run(
-            seconds=end - begin,
-            bytes=report.bytes,
-            cpu=usage.own_cpu_seconds() - own + tree.seconds,
-            peak_rss=usage.peak_worker_rss(jvm),
-            steps=watch.durations(end),
-            retries=watch.retries,
-        )
+        return timed(self.spark, lambda watch: self._copy(lab, self.source, target, watch).bytes)
 
     def _copy(self, lab: Lab, source: Source, target: str, watch: Stopwatch) -> StreamReport:
         address = StoreAddress(uri=lab.uri)
@@ -173,7 +185,7 @@ class Sluice:
             settings=_SETTINGS,
             limits=lambda: job.limits,
             listener=watch,
-            patience=_PATIENCE,
+            patience=PATIENCE,
         )
         if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:
             raise BenchError(f"a copy of {source} failed: {report.error or report.outcome}")

@@ -55,11 +55,11 @@ def _against_java(
                 f"snapshot_{events}_vs_java_batches",
                 "sluice",
                 "java batches",
-                _speed,
+                speed,
                 Goal(">=", batches),
             ),
             Comparison(
-                f"snapshot_{events}_vs_java_txn", "sluice", "java txn", _speed, Goal(">=", txn)
+                f"snapshot_{events}_vs_java_txn", "sluice", "java txn", speed, Goal(">=", txn)
             ),
         ),
     )
@@ -74,8 +74,8 @@ def _against_floor(source: Source, spark: Spark, floor: ProcessPoolExecutor) -> 
             Floor("floor", source, floor),
         ),
         (
-            Comparison("snapshot_vs_floor", "unverified", "floor", _speed, Goal(">=", 0.7)),
-            Comparison("snapshot_verified_vs_floor", "verified", "floor", _speed),
+            Comparison("snapshot_vs_floor", "unverified", "floor", speed, Goal(">=", 0.7)),
+            Comparison("snapshot_verified_vs_floor", "verified", "floor", speed),
             Comparison("verify_cost", "verified", "unverified", _time, Goal("<=", 1.6)),
         ),
     )
@@ -89,7 +89,7 @@ def _parts(source: Source, spark: Spark, part_bytes: int) -> Phase:
             Sluice(name="1 task", source=source, spark=spark, part_bytes=part_bytes, slots=1),
         ),
         (
-            Comparison("stitch_speedup", "2 tasks", "1 task", _speed, Goal(">=", 1.5)),
+            Comparison("stitchspeedup", "2 tasks", "1 task", speed, Goal(">=", 1.5)),
             Comparison("publish_vs_copy", "2 tasks", "2 tasks", _whole_to_publish, Goal(">=", 50)),
         ),
         rehearsed=1,  # the store is warm after one gigabyte
@@ -103,12 +103,13 @@ def _memory(little: Source, much: Source, spark: Spark) -> Phase:
             Sluice(name="much", source=much, spark=spark, fresh=True),
             Sluice(name="little", source=little, spark=spark, fresh=True),
         ),
-        (Comparison("memory_growth", "much", "little", _peak_rss, Goal("<", 1.1)),),
+        (Comparison("memory_growth", "much", "little", peak_rss, Goal("<", 1.1)),),
         rehearsed=0,  # warmth does not matter to memory
     )
 
 
-def _speed(ours: Run, theirs: Run) -> float:
+def speed(ours: Run, theirs: Run) -> float:
+    """How many times as fast."""
     return ours.speed / theirs.speed
 
 
@@ -116,7 +117,8 @@ def _time(ours: Run, theirs: Run) -> float:
     return ours.seconds / theirs.seconds
 
 
-def _peak_rss(ours: Run, theirs: Run) -> float:
+def peak_rss(ours: Run, theirs: Run) -> float:
+    """How many times the memory."""
     if ours.peak_rss is None or theirs.peak_rss is None:
         raise BenchError("no Python worker was there at the end of a copy")
     return ours.peak_rss / theirs.peak_rss

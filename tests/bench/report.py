@@ -67,7 +67,7 @@ class Report:
         path.write_text(json.dumps(content, indent=2) + "\n")
 
     def table(self) -> Table:
-        """A line for each key; CPU seconds per GB where both sides have some: ours / theirs."""
+        """A line for each key; CPU seconds per GB, the store's behind a +: ours / theirs."""
         table = Table(title=self.title, title_justify="left")
         table.add_column("Key", no_wrap=True)
         for column in ("Value", "Goal", "Met", "Our MB/s", "Their MB/s", "CPU s/GB"):
@@ -83,7 +83,7 @@ class Report:
                 _MET[result.met],
                 f"{_speed(result.ours):.0f}",
                 "-" if alone else f"{_speed(result.theirs):.0f}",
-                " / ".join(f"{_cpu(runs):.1f}" for runs in sides),
+                " / ".join(f"{_cpu(runs):.1f}+{_store_cpu(runs):.1f}" for runs in sides),
             )
         for found in self.measurements:
             value = f"{found.value:.2f} {found.unit}".strip()
@@ -150,6 +150,7 @@ def _side(name: str, runs: Sequence[Run]) -> dict[str, Any]:
         "bytes": runs[0].bytes,
         "megabytesPerSecond": _rounded(_speed(runs)),
         "cpuSecondsPerGigabyte": _rounded(_cpu(runs)),
+        "storeCpuSecondsPerGigabyte": _rounded(_store_cpu(runs)),
     }
     if steps:
         medians = {step: median(run.steps.get(step, 0.0) for run in runs) for step in steps}
@@ -162,6 +163,7 @@ def _run(run: Run) -> dict[str, Any]:
     return {
         "seconds": _rounded(run.seconds),
         "cpuSeconds": _rounded(run.cpu),
+        "storeCpuSeconds": _rounded(run.store_cpu),
         "peakWorkerRssBytes": run.peak_rss,
         "steps": _all_rounded(run.steps),
         "retries": run.retries,
@@ -175,6 +177,10 @@ def _speed(runs: Sequence[Run]) -> float:
 
 def _cpu(runs: Sequence[Run]) -> float:
     return median(run.cpu_per_gigabyte for run in runs)
+
+
+def _store_cpu(runs: Sequence[Run]) -> float:
+    return median(run.store_cpu_per_gigabyte for run in runs)
 
 
 def _all_rounded(values: Mapping[str, float]) -> dict[str, float]:

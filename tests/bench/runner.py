@@ -48,9 +48,10 @@ def _take_turn(side: Side, lab: Lab) -> Run:
     with lab.target(side.source) as target:
         begin, busy, store = time.monotonic(), machine_cpu_seconds(), lab.cpu_seconds
         run = side.run(lab, target)
-        others = machine_cpu_seconds() - busy - (lab.cpu_seconds - store) - run.cpu
+        store = lab.cpu_seconds - store
+        others = machine_cpu_seconds() - busy - store - run.cpu
         available = (time.monotonic() - begin) * cores()
-    return replace(run, others=max(0.0, others / available))
+    return replace(run, store_cpu=store, others=max(0.0, others / available))
 
 
 def _told(side: Side, run: Run) -> str:

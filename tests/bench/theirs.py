@@ -1,4 +1,4 @@
-"""The other side: the store's own Java client, which copies event by event."""
+"""The other side: the store's own Java client, which goes event by event."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from bench.model import BenchError, Run
 if TYPE_CHECKING:
     from bench.lab import Lab
     from bench.model import Source
+
+_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +43,34 @@ class Java:
         )
         if done.events != self.source.events:
             raise BenchError(f"the Java client copied {done.events:,} events of {self.source}")
+        return Run(seconds=done.seconds, bytes=self.source.bytes, cpu=done.cpu_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Files that the Java client writes with two threads, in a JVM that is warm.
+
+    Nothing is compressed, synced or read back, all of which an archive does.
+
+    Attributes:
+        name: what it is called within its phase.
+        source: what it writes.
+        mode: whether each segment is a file or each event.
+    """
+
+    name: str
+    source: Source
+    mode: Literal["segments", "events"]
+
+    def prepare(self, lab: Lab) -> None:
+        """Have the source written."""
+        lab.source(self.source)
+
+    def run(self, lab: Lab, target: str) -> Run:
+        """Write all events."""
+        done = lab.java.export(
+            SCOPE, lab.source(self.source), lab.folder / target, mode=self.mode, seconds=_SECONDS
+        )
+        if done.events != self.source.events:
+            raise BenchError(f"the Java client wrote {done.events:,} events of {self.source}")
         return Run(seconds=done.seconds, bytes=self.source.bytes, cpu=done.cpu_seconds)

@@ -15,6 +15,7 @@ from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.kube.copies import CopyObserver
 from sluice.kube.copy_workings import CopyWorkings
+from sluice.kube.errands import ArchiveErrand
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.manifests import plan_of
 from sluice.kube.mirror import Mirror
@@ -36,6 +37,7 @@ from support.sources import put_source
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from sluice.core.archive.request import ArchiveRequest
     from sluice.core.plan import Plan
     from sluice.core.reconcile.conditions import Saying
     from sluice.core.reconcile.world import Decision
@@ -120,6 +122,13 @@ class ArchiveBench:
         """The resource."""
         return self.server.objects[STREAM_ARCHIVE.name, "default", "orders"]
 
+    @property
+    def request(self) -> ArchiveRequest:
+        """What the resource asks for now."""
+        errand = self.look().errand
+        assert isinstance(errand, ArchiveErrand)
+        return errand.request
+
     def plan(self, attempt: int = 1) -> Plan:
         """What the driver of an attempt runs from."""
         name = run_name(job_name(UID, attempt))
@@ -191,6 +200,13 @@ class ArchiveBench:
         """A run from its plan to what is said of it."""
         self.step()
         self.drive(attempt)
+        return self.step()
+
+    def delete(self) -> Decision:
+        """Somebody deletes the resource, and its Jobs are gone; what was decided then."""
+        self.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+        gone = {JOB.name, POD.name}
+        self.server.objects = {k: one for k, one in self.server.objects.items() if k[0] not in gone}
         return self.step()
 
     def ask(self, token: str) -> None:
