@@ -2,7 +2,7 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-crash lint classes bench store-up store-down cluster-up cluster-down image clean
+.PHONY: help demo test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image clean
 
 BIN := .venv/bin
 STORE := PYTHONPATH=hack $(BIN)/python -m localstore
@@ -22,10 +22,15 @@ test: ## Lint, then all tests: unit, integration, end to end
 	@$(MAKE) --no-print-directory --jobs=2 lint classes
 	@$(BIN)/python hack/lanes.py -m "not exhaustive" tests/unit tests/integration tests/e2e
 
-test-crash: ## The whole crash table: each process killed at each step of the copy protocol
+test-crash: ## The whole crash tables: each process killed at each step of copies and archives
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory classes
 	@$(BIN)/pytest -m crash
+
+test-rest: ## What make test leaves out of many alike
+	@hack/bootstrap.sh
+	@$(MAKE) --no-print-directory classes
+	@$(BIN)/python hack/lanes.py -m "exhaustive and not crash" tests/unit tests/integration tests/e2e
 
 lint: ## Style, types, layers, generated code
 	@hack/bootstrap.sh python
@@ -43,7 +48,7 @@ classes: # so that the JVMs of the tests start in half the time
 	@hack/bootstrap.sh
 	@$(BIN)/python hack/classes.py
 
-bench: ## Measure against the official Java client, and the operator (ONLY=operator, scopes or engine)
+bench: ## Measure against the official Java client, and the operator (ONLY=engine, archives, scopes or operator)
 	@hack/bootstrap.sh
 	@PYTHONPATH=hack:tests $(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 

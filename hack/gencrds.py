@@ -16,7 +16,8 @@ import yaml
 
 from sluice.api.common import GROUP, VERSION
 from sluice.api.rules import RULES
-from sluice.api.schema import KINDS, Kind, Schema, definition, fields, structural
+from sluice.api.schema import KINDS, Kind, definition, structural
+from sluice.api.structural import Schema, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from localstore import reports
@@ -197,6 +198,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
         keys: int = 1,
         first: int = 0,
         seed: int = 0,
+        kind: Literal["padded", "orders"] = "padded",
         segments: Iterable[int] = (),
         seconds: float = SECONDS,
     ) -> reports.Written:
@@ -211,6 +213,8 @@ class ForeignClient(ForeignGroups, ForeignMany):
             first: Number of the first event. With an earlier run's number of events it continues
                 that run's keys, be it in another stream.
             seed: Another seed gives other keys and other padding.
+            kind: Of the payloads: a label with padding that hardly changes, or orders in JSON,
+                which compress as what applications write does.
             segments: Ids of the segments the keys may fall into; all when left out.
             seconds: Deadline.
 
@@ -223,6 +227,7 @@ class ForeignClient(ForeignGroups, ForeignMany):
             "keys": keys,
             "first": first,
             "seed": seed,
+            "kind": kind,
         }
         arguments |= given(segments=_list(segments))
         return reports.Written(**self._call("write", arguments, seconds))
@@ -328,6 +333,32 @@ class ForeignClient(ForeignGroups, ForeignMany):
             "segments": segments,
         }
         return reports.Copied(**self._call("copy", arguments, seconds))
+
+    def export(
+        self,
+        scope: str,
+        stream: str,
+        folder: Path,
+        *,
+        mode: Literal["segments", "events"],
+        threads: int = 2,
+        seconds: float = 600.0,
+    ) -> reports.Copied:
+        """Writes a stream's events to files, as one would without Sluice; none is synced.
+
+        Args:
+            scope: The stream's scope.
+            stream: Its name.
+            folder: Where to; its path has no spaces.
+            mode: A file for each segment, or for each event.
+            threads: How many segments at once.
+            seconds: Deadline.
+
+        Returns:
+            What was written and what it cost.
+        """
+        arguments = _of(scope, stream) | {"folder": folder, "mode": mode, "threads": threads}
+        return reports.Copied(**self._call("export", arguments, seconds))
 
     def token(self, scope: str, stream: str) -> str:
         """Gets what a segment store wants to see where one must log in, good for reading."""

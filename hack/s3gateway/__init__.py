@@ -1,9 +1,11 @@
 """An S3 gateway on this machine, for tests: versitygw, which keeps buckets in a directory.
 
 `Gateway` is one process on a port of its own choice, on the loopback interface only.
+`ClusterGateway` is one in the pod of a cluster.
 """
 
 from s3gateway.gateway import Gateway
+from s3gateway.in_cluster import ClusterGateway, gateway_image
 from s3gateway.program import VERSION, versitygw
 
-__all__ = ["VERSION", "Gateway", "versitygw"]
+__all__ = ["VERSION", "ClusterGateway", "Gateway", "gateway_image", "versitygw"]

@@ -122,6 +122,7 @@ def test_executors_copy_for_a_driver(
     assert_copied(plan, store, java)
 
 
+@pytest.mark.exhaustive
 def test_a_copy_survives_its_executors(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_copy_survives_its_executors(
     assert_copied(plan, store, java)
 
 
+@pytest.mark.exhaustive
 def test_the_next_driver_goes_on(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:

@@ -8,9 +8,9 @@ import pytest
 from localstore import Cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
-    """Gives a Pravega of four processes."""
+    """Gives a Pravega of four processes, shared: keep to a scope of your own, leave all running."""
     servers = Cluster()
     with announce("a Pravega cluster of four processes"):
         servers.start()

@@ -37,7 +37,6 @@ ABORTED = [cut for cut in APPENDING if cut.call not in {"append_at", "create", "
 """Where an abort finds another state of the target or of its transactions than the one before."""
 
 TELLING = {
-    "before the target is scaled again",
     "before the first merge",
     "between two commits",
     "before the receipt",

@@ -18,22 +18,18 @@ if TYPE_CHECKING:
     from localstore import Cluster, ForeignClient
     from localstore.cluster_config import Name
 
-pytestmark = [pytest.mark.cluster, pytest.mark.crash, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.crash,
+    pytest.mark.exhaustive,
+    pytest.mark.timeout(900),
+]
 
 AWAY: Final = 3.0
 """Seconds after which a server that was killed is started again."""
 
 
-@pytest.mark.parametrize(
-    "server",
-    [
-        "segmentstore",
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in ("controller", "bookie", "zookeeper")
-        ),
-    ],
-)
+@pytest.mark.parametrize("server", ["segmentstore", "controller", "bookie", "zookeeper"])
 def test_a_scope_is_copied_though_the_store_is_killed_midway(
     cluster: Cluster,
     foreign_for: Callable[..., ForeignClient],

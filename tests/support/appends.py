@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from sluice.core.model import Scaling, StreamConfig
 from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.core.steps import Step
-from sluice.engine.stream import StreamCopy
+from sluice.engine.abort import finish_abort, sweep
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.planning import resolve
+from sluice.engine.run import Clock
+from sluice.engine.stream import Limits, StreamCopy
 from support.model import ModelStore, World, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import begun, events_of, go
+from support.plans import COPY, SOURCE, TARGET, whole_plan
+from support.sources import CHUNK, begun, events_of, go, split
 
 APPEND = CopyRequest(
     copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET, append=True
@@ -45,3 +50,25 @@ def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> St
     copy = begun(world, request, divided=False)
     go(copy, world, until)
     return copy
+
+
+def run_append(
+    request: CopyRequest, store: ModelStore, clock: Clock, *, divided: bool = False
+) -> object:
+    """What one driver of a copy does from beginning to end."""
+    finish_abort(request.copy_id, TARGET, store)
+    found = resolve(request, [store], store)
+    if found.plan is None:
+        sweep(request.copy_id, TARGET, store)
+        return "complete before"
+    plan = split(found.plan) if divided and not found.recorded else found.plan
+    runner = CopyRunner(
+        whole_plan(plan),
+        sources=[store],
+        target=store,
+        executor=InlineExecutor([store], store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock,
+    )
+    (report,) = runner.run()
+    return report.outcome if report.error is None else report.error.reason

@@ -13,14 +13,15 @@ from support.command import Filed, Finished, finish
 
 @dataclass
 class ArchiveFile(Filed):
-    """A StreamArchive in a file, which goes to a directory.
+    """A StreamArchive in a file.
 
     Args:
-        folder: where the file and the volume are.
+        folder: where the file, the volumes and the credentials are.
         uri: the source store's address.
         source: scope and stream.
         path: of the archive.
         spec: further fields of the spec, as YAML has them.
+        backend: of the store with the archive, as YAML has it; a volume when left out.
     """
 
     folder: Path
@@ -28,6 +29,9 @@ class ArchiveFile(Filed):
     source: tuple[str, str]
     path: str = "team/orders"
     spec: dict[str, object] = field(default_factory=dict)
+    backend: dict[str, object] = field(
+        default_factory=lambda: {"volume": {"claimName": "backups", "path": "streams"}}
+    )
 
     def __post_init__(self) -> None:
         """Make the volume."""
@@ -35,12 +39,15 @@ class ArchiveFile(Filed):
 
     @property
     def environment(self) -> dict[str, str]:  # type: ignore[override]
-        """Where the command finds the volume."""
-        return {"SLUICE_VOLUMES_DIR": str(self.folder / "volumes")}
+        """Where the command finds volumes and credentials."""
+        return {
+            "SLUICE_VOLUMES_DIR": str(self.folder / "volumes"),
+            "SLUICE_CREDENTIALS_DIR": str(self.folder / "credentials"),
+        }
 
     @property
     def place(self) -> Path:
-        """Where the archive lies."""
+        """Where the archive lies in the volume."""
         return self.folder / "volumes" / "backups" / "streams" / self.path
 
     @property
@@ -49,9 +56,7 @@ class ArchiveFile(Filed):
         scope, stream = self.source
         resources = [
             _resource("StreamStore", "local", {"pravega": {"controllerURI": self.uri}}),
-            _resource(
-                "StreamStore", "backup", {"volume": {"claimName": "backups", "path": "streams"}}
-            ),
+            _resource("StreamStore", "backup", self.backend),
             _resource(
                 "StreamArchive",
                 "orders",

@@ -5,21 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sluice.archive import parquet, piece, segments
 from sluice.archive.archive import Archive
 from sluice.archive.reading import read_segment
 from sluice.archive.shelf import Shelf
 from sluice.archive.verify import verify_archive
+from sluice.core.archive import events
+from sluice.core.archive.manifest import Maker
 from sluice.core.archive.request import ArchiveRequest
+from sluice.engine.archiving import parts
 from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.report import ArchiveReport
 from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.stream import Limits
 from support.plans import SOURCE
-from support.sources import Heard, ManualClock
+from support.sources import CHUNK, Heard, ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
     from sluice.archive.objects import Objects
     from sluice.core.archive.manifest import Manifest
@@ -28,8 +34,19 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 PATH = "shop/orders"
-REQUEST = ArchiveRequest(archive_id="ar" * 16, source=SOURCE, store="tcp://model:1", path=PATH)
+MAKER = Maker(id="a1" * 16, name="StreamArchive team/orders")
+REQUEST = ArchiveRequest(
+    archive_id="ar" * 16, source=SOURCE, store="tcp://model:1", path=PATH, maker=MAKER
+)
 LIMITS = Limits(slice_bytes=64)
+
+
+def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let objects be of a few chunks, which are of 16 bytes."""
+    for module in (segments, events):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
+    for module in (piece, segments, parquet, parts):
+        monkeypatch.setattr(module, "OBJECT", 4 * CHUNK)
 
 
 def shelf_of(objects: Objects) -> Shelf:

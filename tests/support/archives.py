@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sluice.archive import formats
-from sluice.archive.archive import place
+from sluice.archive.archive import Archive, place
 from sluice.archive.piece import Piece
 from sluice.core.archive.events import Following
 from sluice.core.archive.growing import grown, without
@@ -14,6 +14,7 @@ from sluice.core.archive.manifest import (
     ArchivedSegment,
     ArchiveSource,
     CutOffset,
+    Maker,
     Manifest,
     RecordedCut,
 )
@@ -21,11 +22,11 @@ from sluice.core.digest import ChunkDigester, chunk_of, chunk_start
 from sluice.core.framing import EventCounter
 from sluice.core.model import KeyRange, StreamConfig, StreamName
 from support.archived_events import framed, many_events
+from support.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.archive.archive import Archive
     from sluice.core.archive.head import Head
     from sluice.core.archive.names import Format
 
@@ -106,6 +107,7 @@ def take(
         format=form,
         source=ArchiveSource(stream=STREAM, store="tcp://127.0.0.1:9090"),
         parent=parent,
+        maker=Maker(id="0a" * 16, name="StreamArchive shop/orders"),
         begin=RecordedCut(
             time=START,
             offsets=tuple(CutOffset(segment=one.id, offset=one.start) for one in first),
@@ -115,6 +117,28 @@ def take(
         segments=segments,
     )
     return archive.record(manifest, on, verified=False)
+
+
+def grown_archive(form: Format, sizes: list[int] | None = None) -> tuple[Archive, Source]:
+    """Three runs: of one segment, of two more after a split, and of what came then."""
+    archive = Archive(MemoryObjects())
+    source = Source()
+    sizes = sizes or [200, 0, 3000, 17] * 10
+    source.write(sizes)
+    take(archive, form, source)
+    source.write(sizes)
+    source.split()
+    source.write(sizes)
+    take(archive, form, source)
+    source.write(sizes)
+    take(archive, form, source)
+    return archive, source
+
+
+def held(archive: Archive) -> dict[str, bytes]:
+    """The objects of an archive in memory, to damage them."""
+    assert isinstance(archive.objects, MemoryObjects)
+    return archive.objects.held
 
 
 def _archived(

@@ -15,6 +15,7 @@ from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import (
+    Abandon,
     AddFinalizer,
     Complete,
     JobPhase,
@@ -42,6 +43,9 @@ PLAN = whole_plan(stream_plan(segment_plan(1000)))
 LONGER = whole_plan(stream_plan(segment_plan(2000)))
 PLANNED = Planned(plan=PLAN)
 RECORDED = Planned(plan=PLAN, recorded=True)
+DROP = (Abandon(), RemoveFinalizer())
+"""What is done when nothing of a copy is needed any more."""
+
 WHOLE = Complete(digest="d" * 64, bytes=1000, events=1, segments=1)
 MAPPED = PositionMap(
     target="out/t",

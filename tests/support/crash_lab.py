@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from localstore.cluster_config import Name
     from support.crash_points import Point
+    from support.crash_table import Cell
     from support.hold import Sign
+    from support.tenant import Object, Tenant
 
 Stream = tuple[str, str]
 
@@ -107,6 +109,12 @@ class CrashLab:
         self.foreign.write(*stream, events=OWN_EVENTS, keys=KEYS)
         self._own[target] = Own(self._reports(stream), self._keys(stream))
 
+    def resource(self, tenant: Tenant, target: str) -> Object:
+        """A copy of the source, to be run by an operator."""
+        found = tenant.copy_resource(target, "/".join(SOURCE), f"{SCOPE}/{target}")
+        found["spec"]["target"]["onExists"] = self.exists(target)
+        return found
+
     def hold_up(self, point: Point, target: str) -> Hold:
         """Hold up what is sent at a point of the copy to a target, from now on."""
 
@@ -122,9 +130,14 @@ class CrashLab:
         self.cluster.restart(server)
         self.cluster.wait_ready()
 
-    def assert_hidden(self, target: str) -> None:
-        """A foreign reader finds no event in the target."""
-        assert self.foreign.visible(SCOPE, target).bytes == 0
+    def assert_halfway(self, cell: Cell) -> None:
+        """Where nothing is published yet, a foreign reader finds no event in the target."""
+        if cell.point.hidden and cell.victim == "driver":
+            assert self.foreign.visible(SCOPE, cell.name).bytes == 0
+
+    def assert_finished(self, cell: Cell) -> None:
+        """The copy is whole."""
+        self.assert_copied(cell.name)
 
     def assert_copied(self, target: str) -> None:
         """The target has the source's bytes in each segment, and nothing else of ours is left.

@@ -1,4 +1,4 @@
-"""The points of the copy protocol at which something is killed, each told by a frame or a call.
+"""The points of the copy protocol at which something is killed, each told by what is sent there.
 
 They come in the order of docs/protocol.md, first those of a copy to a new stream, then those that
 only an append has, all with one source: `support.crash_lab` has one that was truncated and scaled,
@@ -23,12 +23,13 @@ from support.proxy import (
     UPDATE_ATTRIBUTE,
     Frame,
 )
+from support.request_proxy import Request
 
 if TYPE_CHECKING:
     from support.hold import Sign
 
 Place = Literal["journal", "staging", "transaction", "target"]
-Victim = Literal["driver", "executor", "operator", "controller", "segment store"]
+Victim = Literal["driver", "executor", "operator", "controller", "segment store", "gateway"]
 
 
 def place_of(segment: str) -> Place:
@@ -82,13 +83,37 @@ class Calls:
 
 
 @dataclass(frozen=True)
+class Requests:
+    """Requests to an S3 gateway that are about an archive.
+
+    Attributes:
+        method: of HTTP; deletions are POST.
+        folder: of the archive, in which the objects lie.
+        said: what the body has.
+    """
+
+    method: str
+    folder: str
+    said: bytes = b""
+
+    def __call__(self, sign: Sign) -> bool:
+        """Whether this is one."""
+        return (
+            isinstance(sign, Request)
+            and sign.method == self.method
+            and self.said in sign.body
+            and any(f"/{self.folder}/" in name for name in sign.names)
+        )
+
+
+@dataclass(frozen=True)
 class Point:
     """A point of the protocol: right before something that a frame or a call does.
 
     Attributes:
         step: the protocol's word for what is being done.
         name: what would happen next.
-        told_by: what would do it, of the frames or the calls about the target.
+        told_by: what would do it, of what is sent about the target.
         number: which of these it is, counted from 1.
         in_task: whether a task of Spark's does it.
         appends: whether the target is a stream that is there, with events of its own.
@@ -97,7 +122,7 @@ class Point:
 
     step: str
     name: str
-    told_by: Frames | Calls
+    told_by: Frames | Calls | Requests
     number: int = 1
     in_task: bool = False
     appends: bool = False
@@ -121,10 +146,9 @@ MIDWAY = Point(
     APPEND,
     10,
     in_task=True,
-    telling=("driver", "segment store"),
 )
 POINTS = (
-    Point("plan", "the plan is recorded", RECORD, telling=("driver",)),
+    Point("plan", "the plan is recorded", RECORD),
     Point("Claim", "the target is made", Calls("createStream"), telling=("controller",)),
     Point(
         "Shape", "the first generation gets its segments", Frames(CREATE_SEGMENT, "target", FIRST)
@@ -141,7 +165,6 @@ POINTS = (
         "the second part is merged",
         Frames(MERGE_SEGMENTS, "staging"),
         2,
-        telling=("driver",),
     ),
     Point(
         "Verify",
@@ -149,7 +172,6 @@ POINTS = (
         Frames(READ_SEGMENT, "staging"),
         10,
         in_task=True,
-        telling=("executor",),
     ),
     Point("Verify", "the first segment is marked", Frames(UPDATE_ATTRIBUTE, "staging")),
     Point(
@@ -169,7 +191,6 @@ POINTS = (
         "Scale",
         "a scale event ends segments",
         Frames(SEAL_SEGMENT, "target", FIRST),
-        telling=("controller",),
     ),
     Point(
         "Publish",
@@ -182,15 +203,12 @@ POINTS = (
         "the number of segments is fixed again",
         Calls("updateStream"),
         2,
-        telling=("controller",),
     ),
     Point("Publish", "the last segment is merged", Frames(MERGE_SEGMENTS, "target", MERGED)),
     Point(
         "Configure", "the target is said to be whole", Calls("updateStream"), 3, telling=("driver",)
     ),
-    Point(
-        "Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal"), telling=("operator",)
-    ),
+    Point("Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal")),
     Point("Reshape", "an append scales the target", Calls("scale"), appends=True),
     Point("Open", "the second transaction is opened", Calls("createTransaction"), 2, appends=True),
     Point("Return", "the target gets its key ranges back", Calls("scale"), 4, appends=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from support.crash_lab import CrashLab
+    from support.crash_points import Point
     from support.crash_scenes import Scene
     from support.crash_table import Cell
+    from support.hold import Hold
 
 BUILD = Path(__file__).parents[2] / "build"
 POINT_SECONDS = 90.0
@@ -26,8 +28,21 @@ Hits = dict[str, list[str]]
 """For each cell what was reached, killed and found."""
 
 
+class Site(Protocol):
+    """Where something is killed."""
+
+    def hold_up(self, point: Point, target: str) -> Hold:
+        """Hold up what is sent at a point of the work for a target, from now on."""
+
+    def assert_halfway(self, cell: Cell) -> None:
+        """What is there after the death is as it may be."""
+
+    def assert_finished(self, cell: Cell) -> None:
+        """What is there in the end is as it should be."""
+
+
 def parameters(cells: Iterable[Cell]) -> list[Any]:
-    """Cells as parameters; `make test` leaves out all but a dozen."""
+    """Cells as parameters; `make test` leaves out all but a few."""
     return [
         pytest.param(cell, id=cell.name, marks=[] if cell.telling else [pytest.mark.exhaustive])
         for cell in cells
@@ -59,9 +74,9 @@ def prepare(cell: Cell, lab: CrashLab) -> None:
         lab.make(cell.name)
 
 
-def die(cell: Cell, scene: Scene, hits: Hits) -> None:
-    """Copy, kill the victim at the point, and compare what comes of it."""
-    lab, begun = scene.lab, time.monotonic()
+def die(cell: Cell, lab: Site, scene: Scene, hits: Hits) -> None:
+    """Work, kill the victim at the point, and compare what comes of it."""
+    begun = time.monotonic()
     hold = lab.hold_up(cell.point, cell.name)
     with scene:
         assert hold.reached.wait(POINT_SECONDS), "the point was not reached"
@@ -69,9 +84,8 @@ def die(cell: Cell, scene: Scene, hits: Hits) -> None:
         assert dead
         assert not any(map(is_alive, dead))
         row = hits[cell.name] = [str(hold.seen), " ".join(map(str, dead)), "", "not finished"]
-        if cell.point.hidden and cell.victim == "driver":
-            lab.assert_hidden(cell.name)
+        lab.assert_halfway(cell)
         hold.release(deliver=cell.late)
         scene.go_on()
-    lab.assert_copied(cell.name)
+    lab.assert_finished(cell)
     row[2:] = [f"{time.monotonic() - begun:.0f}", "0, 0, 0"]

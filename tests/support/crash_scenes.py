@@ -1,4 +1,4 @@
-"""A copy that is going on, and the one of its processes that is killed."""
+"""A work that is going on, and the one of its processes that is killed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import signal
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from support.command import descendants, finish, is_alive, workers_of
-from support.crash_lab import SCOPE, SOURCE
 from support.node import DriverPod
 
 if TYPE_CHECKING:
@@ -17,28 +17,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore.cluster_config import Name
+    from support.command import Filed
     from support.crash_lab import CrashLab
     from support.office import Office
+    from support.tenant import Object, Tenant
 
 _DEATH_SECONDS = 10.0
 _COPY_SECONDS = 200.0
 
 
+class Filing(Protocol):
+    """Gives what a command is given."""
+
+    def copy(self, folder: Path, target: str) -> Filed:
+        """The work for a target, to be run by command."""
+
+
+class Applying(Protocol):
+    """Gives what an operator is given."""
+
+    def resource(self, tenant: Tenant, target: str) -> Object:
+        """The work for a target, to be run by an operator."""
+
+
 class Scene(ABC):
-    """A copy to a target that is going on.
-
-    Args:
-        lab: where.
-        target: name of the target.
-    """
-
-    def __init__(self, lab: CrashLab, target: str) -> None:
-        self.lab = lab
-        self.target = target
+    """A work that is going on."""
 
     @abstractmethod
     def __enter__(self) -> Self:
-        """Begin to copy."""
+        """Begin."""
 
     @abstractmethod
     def __exit__(self, *_: object) -> None:
@@ -50,11 +57,11 @@ class Scene(ABC):
 
     @abstractmethod
     def go_on(self) -> None:
-        """Return when the copy is finished, by whom it is to be."""
+        """Return when the work is finished, by whom it is to be."""
 
 
 class CommandScene(Scene):
-    """A copy that is run by command.
+    """A work that is done by command.
 
     Args:
         lab: where.
@@ -62,13 +69,13 @@ class CommandScene(Scene):
         folder: for files and logs.
     """
 
-    def __init__(self, lab: CrashLab, target: str, folder: Path) -> None:
-        super().__init__(lab, target)
+    def __init__(self, lab: Filing, target: str, folder: Path) -> None:
+        self.target = target
         self.copy = lab.copy(folder, target)
         self.driver: subprocess.Popen[str]
 
     def __enter__(self) -> Self:
-        """Begin to copy."""
+        """Begin."""
         self.driver = self.copy.start("run", "-o", "json")
         return self
 
@@ -78,14 +85,14 @@ class CommandScene(Scene):
         self.driver.communicate()
 
     def go_on(self) -> None:
-        """Wait until the same run has finished the copy."""
+        """Wait until the same command has finished it."""
         finished = finish(self.driver, _COPY_SECONDS)
         assert finished.code == 0, finished.err
-        assert finished.json[0]["outcome"] == "Copied"
+        assert finished.json[0]["outcome"] in {"Copied", "Archived"}
 
 
 class DriverScene(CommandScene):
-    """The driver dies with its JVM and all workers, and somebody runs the copy again."""
+    """The driver dies with its JVM and all workers, and somebody runs the command again."""
 
     def kill(self) -> list[int]:
         """Kill the whole tree."""
@@ -111,9 +118,19 @@ class ExecutorScene(CommandScene):
 
 
 class ServerScene(CommandScene):
-    """A server of the store dies and comes back."""
+    """A server of the store dies and comes back.
+
+    Args:
+        lab: where.
+        target: name of the target.
+        folder: for files and logs.
+    """
 
     server: Name
+
+    def __init__(self, lab: CrashLab, target: str, folder: Path) -> None:
+        super().__init__(lab, target, folder)
+        self.lab = lab
 
     def kill(self) -> list[int]:
         """Kill the server."""
@@ -150,24 +167,26 @@ class OperatorScene(Scene):
 
     Args:
         lab: where.
-        target: name of the target.
+        target: name of the target, and of the resource.
         folder: for files and logs.
         office: whose operator it is.
+
+    Attributes:
+        tenant: the namespace.
     """
 
-    def __init__(self, lab: CrashLab, target: str, folder: Path, office: Office) -> None:
-        super().__init__(lab, target)
+    def __init__(self, lab: Applying, target: str, folder: Path, office: Office) -> None:
+        self.target = target
         self._folder = folder
-        self._tenant, self._operator = office.tenant, office.operator
+        self._resource = lab.resource(office.tenant, target)
+        self.tenant = replace(office.tenant, copies=self._resource["kind"])
+        self._operator = office.operator
         self._pod: DriverPod
 
     def __enter__(self) -> Self:
         """Apply the resource, and run the pod that the operator makes."""
-        tenant = self._tenant
-        source, target = "/".join(SOURCE), f"{SCOPE}/{self.target}"
-        resource = tenant.copy_resource(self.target, source, target)
-        resource["spec"]["target"]["onExists"] = self.lab.exists(self.target)
-        tenant.apply(resource)
+        tenant = self.tenant
+        tenant.apply(self._resource)
         waiting = tenant.until("there is a pod", lambda: self._pods("Pending"), about=self.target)
         self._pod = DriverPod(tenant, waiting[0], self._folder)
         return self
@@ -181,20 +200,24 @@ class OperatorScene(Scene):
         return [self._operator.kill()]
 
     def go_on(self) -> None:
-        """Start an operator, and wait until it says that the copy is done."""
+        """Start an operator, and wait until it has seen to the work."""
         self._operator.start()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the operator says that the work is done."""
         assert self._pod.finish(_COPY_SECONDS) == 0
-        status = self._tenant.until_ready(self.target)
+        status = self.tenant.until_ready(self.target)
         assert status["attempts"] == 1
         # It is said first that the copy is done, and tidied up then.
-        self._tenant.until("nothing holds the resource", self._is_free, about=self.target)
+        self.tenant.until("nothing holds the resource", self._is_free, about=self.target)
 
     def _is_free(self) -> bool:
-        resource = self._tenant.get("scopy", self.target)
+        resource = self.tenant.get(self.tenant.copies, self.target)
         return resource is not None and "finalizers" not in resource["metadata"]
 
     def _pods(self, phase: str) -> list[dict[str, Any]]:
-        return self._tenant.list("pods", f"--field-selector=status.phase={phase}")
+        return self.tenant.list("pods", f"--field-selector=status.phase={phase}")
 
 
 def _kill(pids: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Holds up what goes to a store, a frame or a call, and lets it go late or never."""
+"""Holds up what goes to a store, a frame, a call or a request, and lets it go late or never."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
     from support.call_proxy import Call
     from support.proxy import Frame
+    from support.request_proxy import Request
 
-    Sign = Frame | Call
+    Sign = Frame | Call | Request
 
 _PATIENCE = 120.0
 

@@ -89,7 +89,9 @@ class DriverPod:
             if "configMap" in volume:
                 found = self._tenant.get("configmap", volume["configMap"]["name"])
                 assert found is not None
-                self._write(path, {name: text.encode() for name, text in found["data"].items()})
+                files = {name: text.encode() for name, text in found["data"].items()}
+                packed = found.get("binaryData", {}).items()
+                self._write(path, files | {name: base64.b64decode(data) for name, data in packed})
             elif "secret" in volume:
                 found = self._tenant.get("secret", volume["secret"]["secretName"])
                 assert found is not None

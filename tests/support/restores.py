@@ -229,8 +229,17 @@ def volume(folder: Path) -> dict[str, object]:
     return {"volume": {"claimName": "backups", "path": "streams"}}
 
 
-def bucket_store(folder: Path, gateway: Gateway, name: str) -> dict[str, object]:
-    """A bucket as a StreamStore has it; the keys lie in the folder."""
+def bucket_store(
+    folder: Path, gateway: Gateway, name: str, *, endpoint: str | None = None
+) -> dict[str, object]:
+    """A bucket as a StreamStore has it; the keys lie in the folder.
+
+    Args:
+        folder: where.
+        gateway: whose bucket.
+        name: of the bucket.
+        endpoint: how the gateway is found; directly when left out.
+    """
     secret = folder / "credentials" / LOGIN
     secret.mkdir(parents=True)
     (secret / "accessKeyId").write_text(gateway.access)
@@ -239,7 +248,7 @@ def bucket_store(folder: Path, gateway: Gateway, name: str) -> dict[str, object]
         "s3": {
             "bucket": name,
             "prefix": "streams",
-            "endpoint": gateway.endpoint,
+            "endpoint": endpoint or gateway.endpoint,
             "credentialsSecretRef": {"name": LOGIN},
         }
     }

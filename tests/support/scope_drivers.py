@@ -14,9 +14,10 @@ from sluice.core.scope import ScopePlan, StreamResult
 from sluice.core.steps import Step
 from sluice.engine.executor import Executor, InlineExecutor
 from sluice.engine.planning import resolve
+from sluice.engine.scope_listener import ScopeListener, SilentScope
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_report import ScopeReport
-from sluice.engine.scope_run import ScopeListener, ScopeRunner, SilentScope
+from sluice.engine.scope_run import ScopeRunner
 from sluice.engine.slices import Slice, SliceResult
 from sluice.engine.stream import Limits, StreamCopy
 from sluice.errors import SluiceError

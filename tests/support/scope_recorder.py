@@ -22,6 +22,7 @@ from sluice.errors import SourceTruncated
 from support import resources
 from support.plans import ADDRESS, segment_plan, stream_plan
 from support.recorder import BYTES, DIGEST, EVENTS, NOON, CopyingRecorder
+from support.scope_archives import BUCKET, run_plan
 
 STREAMS: Final = 30
 BEGIN: Final = int(NOON.timestamp() * 1000)
@@ -45,9 +46,9 @@ class ScopeRecorder(CopyingRecorder):
     def __init__(self, name: str, **spec: Any) -> None:
         super().__init__(resources.SCOPE, name, **spec)
         # As the API server does.
-        self.body["spec"]["target"] |= {"scopePolicy": "MustExist"}
+        target = self.body["spec"]["target"] | {"scopePolicy": "MustExist"}
         frozen = {"onExists": "Fail", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
-        self.body["spec"] = frozen | self.body["spec"]
+        self.body["spec"] = frozen | self.body["spec"] | {"target": target}
         self.plan = self._plan(STREAMS)
 
     def copy(self, streams: int, *, staged: float, failed: int = 0) -> None:
@@ -109,21 +110,27 @@ class ScopeRecorder(CopyingRecorder):
 
     def _plan(self, streams: int) -> Plan:
         move = self.body["spec"]["sourceOnComplete"] == "Delete"
+        source, target = (self.body["spec"][side] for side in ("source", "target"))
+        archives = "archive" in target
         return Plan(
-            sources=(ADDRESS,),
-            target=ADDRESS,
-            streams=tuple(self._stream(number) for number in range(streams)),
+            sources=(BUCKET if "archive" in source else ADDRESS,),
+            target=BUCKET if archives else ADDRESS,
+            streams=() if archives else tuple(map(self._stream, range(streams))),
+            runs=tuple(map(self._run, range(streams))) if archives else (),
             scope=ScopePlan(
                 scope_id=self.copy_id,
-                source="in",
-                target="out",
+                source=source.get("archive", {}).get("path", "in"),
+                target=target.get("archive", {}).get("path", "out"),
                 begin=BEGIN,
                 end=BEGIN + SPREAD,
-                left_out=() if move else LEFT_OUT,
-                tables=() if move else ("prices",),
+                left_out=() if move or "archive" in source else LEFT_OUT,
+                tables=() if move or "archive" in source else ("prices",),
                 move=move,
             ),
         )
+
+    def _run(self, number: int) -> Any:
+        return run_plan(f"stream-{number:02}", BYTES // STREAMS)
 
     def _stream(self, number: int) -> Any:
         name = f"stream-{number:02}"

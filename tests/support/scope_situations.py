@@ -12,6 +12,7 @@ from sluice.core.reconcile.world import JobPhase, Planned
 from sluice.core.trouble import Trouble
 from sluice.kube.status import of_invalid
 from support.recorder import READY
+from support.scope_archives import ARCHIVED, RESTORED
 from support.scope_recorder import ScopeRecorder
 from support.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
 
@@ -160,6 +161,21 @@ def _(scope: ScopeRecorder) -> None:
     ended = scope.select_nothing()
     scope.look(answer=ended)
     scope.look(answer=ended, results=results_hash(()))
+
+
+@_scope("archiving", "12 of 30 streams are archived", IN_PROGRESS, **ARCHIVED)
+def _(scope: ScopeRecorder) -> None:
+    _copy(scope)
+
+
+@_scope("succeeded-archived", "every stream is archived", CURRENT, **ARCHIVED)
+def _(scope: ScopeRecorder) -> None:
+    _end(scope)
+
+
+@_scope("succeeded-restored", "every stream is restored from its archive", CURRENT, **RESTORED)
+def _(scope: ScopeRecorder) -> None:
+    _end(scope)
 
 
 @_scope("partially-succeeded", "3 of 30 streams cannot be copied", FAILED)

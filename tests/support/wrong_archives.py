@@ -115,7 +115,10 @@ BUCKETS: list[Row] = [
     _single("spec.s3.endpoint", "http://user:pass@s3", MATCH),
     _single("spec.s3.endpoint", "https://s3/path", MATCH),
     _single("spec.s3.region", "EU", MATCH),
-    _single("spec.s3.credentialsSecretRef.name", "Keys", LABEL),
+    _single("spec.s3.credentialsSecretRef.name", "Keys", MATCH),
+    _single("spec.s3.credentialsSecretRef.name", "a..b", MATCH),
+    _single("spec.s3.credentialsSecretRef.name", "a" * 254, "253"),
+    ("spec.s3.caBundleRef.name", {"spec.s3.caBundleRef": {"name": "trust."}}, MATCH),
     _single("spec.s3.caBundleRef", {}, "Required value"),
     ("spec.s3.caBundleRef.kind", {"spec.s3.caBundleRef": {"name": "a", "kind": "File"}}, ENUM),
     _single("spec.s3.secretAccessKey", "x", UNKNOWN),
@@ -130,7 +133,8 @@ GOOD_BUCKETS: list[dict[str, object]] = [
     {"spec.s3.prefix": "team/archives", "spec.s3.region": "eu-central-1"},
     {"spec.s3.endpoint": "http://minio.storage.svc:9000"},
     {"spec.s3.endpoint": "https://[fd00::1]:9000/"},
-    {"spec.s3.caBundleRef": {"name": "trust"}},
+    {"spec.s3.caBundleRef": {"name": "kube-root-ca.crt"}},
+    {"spec.s3.credentialsSecretRef.name": "keys.of-archives"},
     {"spec.s3.caBundleRef": {"kind": "Secret", "name": "trust", "key": "bundle.pem"}},
     {"spec.access": {"operations": ["Read", "Create"]}},
 ]
@@ -138,11 +142,16 @@ GOOD_BUCKETS: list[dict[str, object]] = [
 VOLUMES: list[Row] = [
     _single("spec.volume.claimName", REMOVED, "Required value"),
     _single("spec.volume.claimName", "a/b", MATCH),
+    _single("spec.volume.claimName", "a..b", MATCH),
     _single("spec.volume.path", "../x", "a path has no parts . and .."),
     _single("spec.volume.size", "1Gi", UNKNOWN),
 ]
 
-GOOD_VOLUMES: list[dict[str, object]] = [{}, {"spec.volume.path": "streams/archives"}]
+GOOD_VOLUMES: list[dict[str, object]] = [
+    {},
+    {"spec.volume.path": "streams/archives"},
+    {"spec.volume.claimName": "shelf.of-archives"},
+]
 
 RESTORES: list[Row] = [
     ("spec.source.storeRef", {"spec.source": {}}, "name it"),

@@ -12,6 +12,9 @@ NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names"
 NO_GAPS = "copies that append record no gaps: take onTruncation: Fail, or onExists: Fail or Skip"
 NOT_MOVED = "take onExists: Fail or Skip, and include no names that begin with _"
 ONE_SCOPE = "source and target are one scope: rename the streams, or name another scope or store"
+EITHER = "a scope (storeRef and scope) or a folder of archives (archive): name it"
+IN_PLACE = "archive stands in place of storeRef and scope: remove these"
+NO_FOLDER = "these are folders of archives"
 NO_EXECUTORS = "there are no executor pods to describe: remove executor, or the 0 from executors"
 
 ORDERS = {"type": "Prefix", "value": "orders-"}
@@ -44,6 +47,19 @@ RECORD: dict[str, object] = {"spec.onTruncation": "Record"}
 APPEND: dict[str, object] = {"spec.onExists": "Append"}
 HOME: dict[str, object] = {"spec.target.scope": "in"}
 
+FOLDER = {"storeRef": {"name": "archives"}, "path": "backup/in"}
+RESTORE: dict[str, object] = {"spec.source": {"archive": FOLDER}}
+ARCHIVED: dict[str, object] = {"spec.target": {"archive": FOLDER}}
+
+
+def _restored(**given: object) -> dict[str, object]:
+    return {"spec.source": {"archive": {**FOLDER, **given}}}
+
+
+def _archived(**given: object) -> dict[str, object]:
+    return {"spec.target": {"archive": {**FOLDER, **given}}}
+
+
 BROKEN: list[Row] = [
     ("spec.rename", HOME, ONE_SCOPE),
     ("spec.rename", HOME | {"spec.rename": []}, ONE_SCOPE),
@@ -62,6 +78,36 @@ BROKEN: list[Row] = [
         {"spec.runtime": {"executors": 0, "executor": {}}},
         NO_EXECUTORS,
     ),
+    ("spec.source.scope", {"spec.source.scope": REMOVED}, f"a source is {EITHER}"),
+    ("spec.source.storeRef", {"spec.source": {}}, f"a source is {EITHER}"),
+    ("spec.target.storeRef", {"spec.target": {"scope": "out"}}, f"a target is {EITHER}"),
+    ("spec.source.scope", {"spec.source": {"archive": FOLDER, "scope": "in"}}, IN_PLACE),
+    (
+        "spec.target.storeRef",
+        {"spec.target": {"archive": FOLDER, "storeRef": {"name": "local"}}},
+        IN_PLACE,
+    ),
+    (
+        "spec.target.scopePolicy",
+        {"spec.target": {"archive": FOLDER, "scopePolicy": "CreateIfAbsent"}},
+        "archives need no scope: remove scopePolicy",
+    ),
+    (
+        "spec.target.archive.maxEvents",
+        _archived(format="Parquet", maxEvents=5),
+        "maxEvents goes with format: EventObjects",
+    ),
+    ("spec.source.archive.path", _restored(path="in/data"), NO_FOLDER),
+    ("spec.target.archive.path", _archived(path="in/../out"), NO_FOLDER),
+    ("spec.source.archive.until", _restored(until="1969-05-04T12:00:00Z"), "write a time"),
+    ("spec.target", RESTORE | ARCHIVED, "archives are not copied to archives: mirror the bucket"),
+    ("spec.onTruncation", RESTORE | RECORD | APPEND, NO_GAPS),
+    ("spec.sourceOnComplete", RESTORE | MOVE, "restoring deletes no archives"),
+    (
+        "spec.sourceOnComplete",
+        ARCHIVED | MOVE | _included({"type": "Exact", "value": "_RGa"}),
+        NOT_MOVED,
+    ),
 ]
 """What rules refuse, in the same words on the API server and on the command line."""
 
@@ -71,10 +117,8 @@ WRONG: list[Row] = [
     _single("spec", REMOVED, "Required value"),
     _single("spec.source", REMOVED, "Required value"),
     _single("spec.source.storeRef.name", "Local", LABEL),
-    _single("spec.source.scope", REMOVED, "Required value"),
     _single("spec.source.scope", "a/b", "should match"),
     _single("spec.target", REMOVED, "Required value"),
-    _single("spec.target.storeRef", REMOVED, "Required value"),
     _single("spec.target.scope", "", "at least 1 chars"),
     _single("spec.target.scope", "a" * 250, "Too long"),
     _single("spec.target.scopePolicy", "Create", ENUM),
@@ -104,6 +148,15 @@ WRONG: list[Row] = [
     _single("spec.backoffLimit", 101, "less than or equal to 100"),
     _single("spec.activeDeadlineSeconds", 59, "greater than or equal to 60"),
     _single("spec.runtime.profile", "Large", LABEL),
+    ("spec.source.archive.path", {"spec.source": {"archive": {"storeRef": {"name": "a"}}}}, "path"),
+    ("spec.source.archive.until", _restored(until="yesterday"), "should match"),
+    ("spec.target.archive.path", _archived(path="a" * 263), "Too long"),
+    ("spec.target.archive.format", _archived(format="Json"), ENUM),
+    (
+        "spec.target.archive.maxEvents",
+        _archived(format="EventObjects", maxEvents=0),
+        "greater than or equal to 1",
+    ),
 ]
 
 UNKNOWN: list[Row] = [
@@ -113,6 +166,7 @@ UNKNOWN: list[Row] = [
         "spec.target.onExists": "Fail",
         "spec.streams.includeInternal": True,
         "spec.publish": "Progressive",
+        "spec.source.archive": {**FOLDER, "run": 3},
     }.items()
 ]
 
@@ -120,6 +174,8 @@ CHANGED: list[Row] = [
     ("spec.source", {"spec.source.scope": "another"}, "the source cannot be changed"),
     ("spec.target", {"spec.target.storeRef.name": "another"}, "the target cannot be changed"),
     ("spec.target", {"spec.target.scopePolicy": "CreateIfAbsent"}, "the target cannot be changed"),
+    ("spec.source", RESTORE, "the source cannot be changed"),
+    ("spec.target", ARCHIVED, "the target cannot be changed"),
     ("spec.streams", _included(ORDERS), "streams cannot be changed"),
     ("spec.rename", {"spec.rename": [OLD]}, "rename cannot be changed"),
     ("spec.onExists", APPEND, "onExists cannot be changed"),
@@ -153,6 +209,11 @@ GOOD: list[dict[str, object]] = [
     MOVE | RECORD | {"spec.onExists": "Skip"},
     MOVE | _included({"type": "Tag", "value": "_old"}),
     {"spec.limits": {"bytesPerSecond": "200Mi"}, "spec.runtime": {"executors": 2}},
+    RESTORE | APPEND | {"spec.target.scopePolicy": "CreateIfAbsent"},
+    _restored(until="2026-05-04T12:00:00+02:00") | RECORD | {"spec.rename": [OLD]},
+    ARCHIVED | APPEND | RECORD | MOVE,
+    _archived(format="EventObjects", maxEvents=5) | {"spec.onExists": "Skip"},
+    {"spec.target": {"archive": {**FOLDER, "storeRef": {"name": "local"}}}},
 ]
 
 

@@ -11,7 +11,10 @@ import pytest
 from sluice import cli
 from sluice.archive.archive import Archive
 from sluice.archive.directory import DirectoryObjects
+from sluice.commands.archives import restore_id
 from sluice.core.archive.names import DATA, HEADS, Format
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.planner import ArchiveChoice
 from support.archives import Source, take
 
 if TYPE_CHECKING:
@@ -103,6 +106,7 @@ def test_a_run_is_inspected(
     out = capsys.readouterr().out
     assert "Run 2 of shop/orders" in out
     assert "scale 1" in out
+    assert "made by StreamArchive shop/orders" in out
     assert main(monkeypatch, *place, "--run", "1", "-o", "json") == 0
     body = json.loads(capsys.readouterr().out)
     assert body["manifest"]["run"] == 1
@@ -110,6 +114,28 @@ def test_a_run_is_inspected(
     assert main(monkeypatch, *place, "--until", "2000-01-01T00:00:00Z") == 2
     assert main(monkeypatch, *place, "--until", "yesterday") == 2
     assert "2026-05-04T12:00:00Z" in capsys.readouterr().err
+
+
+def test_a_restore_is_known_by_all_that_it_is_between() -> None:
+    """Buckets of one name on two servers are two; the same command is the same restore."""
+    bucket = StoreAddress(backend="s3", uri="s3://backups", endpoint="https://one:9000")
+    choice = ArchiveChoice(path="team/orders")
+    stream = StreamName(scope="shop", stream="restored")
+
+    def known(place: StoreAddress = bucket, **changes: object) -> str:
+        chosen = choice.model_copy(update=changes)
+        target = StoreAddress(uri="tcp://127.0.0.1:9090"), stream
+        return restore_id("", (place, chosen), target, append=False)
+
+    others = [
+        known(bucket.model_copy(update={"endpoint": "https://two:9000"})),
+        known(bucket.model_copy(update={"endpoint": None})),
+        known(bucket.model_copy(update={"uri": "s3://others"})),
+        known(run=1),
+        known(path="team/users"),
+    ]
+    assert len({known(), *others}) == 1 + len(others)
+    assert known(bucket.model_copy(update={"secret": "keys", "region": "eu-north-1"})) == known()
 
 
 def test_damage_is_named_and_is_exit_code_6(

@@ -17,6 +17,8 @@ from sluice.engine.stream import StreamCopy
 from sluice.errors import SourceUnsupported, StoreUnavailable
 from support.model import ModelStore, World
 from support.plans import COPY, segment_plan, stream_plan, whole_plan
+from support.scope_shelves import TO, Lab
+from support.sources import put_source
 
 if TYPE_CHECKING:
     import pytest
@@ -102,6 +104,20 @@ def test_a_plan_has_a_line_for_each_stream() -> None:
     ):
         assert said in text
     assert "Bounds were taken within 1,234 ms, from 2026-01-01 12:00:00.000Z to " in text
+
+
+def test_a_plan_of_archives_has_a_line_for_each_stream() -> None:
+    """With the archive's name, and whether a run is added to what is there."""
+    world = World()
+    put_source(world, [9, 1], name=StreamName(scope="in", stream="orders"))
+    lab = Lab(world)
+    renames = (Rename(from_prefix="", to_prefix="old-"),)
+    plan = lab.plan(TO.model_copy(update={"rename": renames}))
+    text = drawn(plan, ("", "old-"))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines()]
+    assert [row for row in rows if row] == [["orders", "old-orders", "26 B", "2", "1", "1"]]
+    assert "of ScopeCopy shop, in -> shop" in text
+    assert "Renamed, '' to 'old-': 1 (orders -> old-orders)" in text
 
 
 def test_events_that_are_counted_later_are_not_made_up() -> None:

@@ -6,6 +6,7 @@ The operator is a process against a real API server; driver pods are run here (`
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -17,6 +18,7 @@ from sluice.archive.verify import verify_archive
 from sluice.config import StoreTimeouts
 from support.node import DriverPod
 from support.office import Office, opened
+from support.scopes import BY_SIZE, SPLIT, Sketch, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,6 +79,20 @@ class Desk:
         """Apply a resource."""
         body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
         self.tenant.apply(body | {"spec": spec})
+
+    def bucket(self, gateway: Gateway, name: str) -> str:
+        """Make a bucket, and a StreamStore of the same name; the bucket's own name."""
+        made = gateway.make_bucket(name)
+        keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
+        self.tenant.apply(secret | {"stringData": keys})
+        s3 = {
+            "bucket": made,
+            "endpoint": gateway.endpoint,
+            "credentialsSecretRef": {"name": "keys"},
+        }
+        self.resource("StreamStore", name, {"s3": s3})
+        return made
 
     def drive(self) -> None:
         """Run the next driver's pod to its end."""
@@ -152,16 +168,7 @@ def test_a_stream_goes_to_a_bucket_and_back(
     desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str
 ) -> None:
     """Each run can be restored; the archive goes with its resource where that is wanted."""
-    bucket = gateway.make_bucket("operator")
-    keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
-    desk.tenant.apply(secret | {"stringData": keys})
-    s3 = {
-        "bucket": bucket,
-        "endpoint": gateway.endpoint,
-        "credentialsSecretRef": {"name": "keys"},
-    }
-    desk.resource("StreamStore", "bucket", {"s3": s3})
+    bucket = desk.bucket(gateway, "bucket")
     status = desk.until_reason("sst", "bucket", "Reachable")
     assert "latencyMilliseconds" in status
     foreign.create(scope, "orders", segments=2)
@@ -219,3 +226,45 @@ def test_a_stream_goes_to_a_volume_and_back(
     assert_whole(DirectoryObjects(tmp_path / "shelf" / "demo" / "orders"), 1)
     restore(desk, "volume", scope, 1)
     assert foreign.read(scope, "restored-1").events == EVENTS
+
+
+MARKET = (
+    Sketch(name="orders", segments=2, events=200, scales=(SPLIT,), policy={"tags": "team=shop"}),
+    Sketch(name="events", events=200, policy=BY_SIZE),
+    Sketch(name="empty", segments=3),
+)
+"""One of them is called like a folder of archives."""
+
+
+def test_a_scope_goes_to_a_bucket_and_back(
+    desk: Desk, gateway: Gateway, standalone: Standalone, foreign: ForeignClient
+) -> None:
+    """It is moved there: each stream is deleted once its archive is whole. All of it comes back."""
+    scope = f"market-{uuid4().hex[:8]}"
+    fill(foreign, scope, MARKET)
+    before = seen(standalone.segment_store, foreign, scope)
+    bucket = desk.bucket(gateway, "market")
+    archive = {"storeRef": {"name": "market"}, "path": "demo/market"}
+    live = {"storeRef": {"name": "store"}, "scope": scope}
+    moved = {"source": live, "target": {"archive": archive}, "sourceOnComplete": "Delete"}
+    desk.resource("ScopeCopy", "away", moved)
+    desk.drive()
+    status = desk.until_reason("sccp", "away", "Succeeded", "PartiallySucceeded", "Failed")
+    assert status["streams"]["summary"] == "3/3", status
+    assert (status["source"], status["target"]) == (scope, "demo/market")
+    assert names_in(foreign, scope) is None
+    credentials = S3Keys(access=gateway.access, secret=gateway.secret)
+    for folder in ("orders", "events=", "empty"):
+        place = Bucket(name=bucket, prefix=f"demo/market/{folder}", endpoint=gateway.endpoint)
+        objects = S3Objects(place, keys=credentials, timeouts=TIMEOUTS)
+        assert verify_archive(Archive(objects)).problems == []
+    target = live | {"scopePolicy": "CreateIfAbsent"}
+    desk.resource("ScopeCopy", "back", {"source": {"archive": archive}, "target": target})
+    desk.drive()
+    status = desk.until_reason("sccp", "back", "Succeeded", "PartiallySucceeded", "Failed")
+    assert status["streams"]["summary"] == "3/3", status
+    after = seen(standalone.segment_store, foreign, scope)
+    # Ids count on where a stream of the name was before.
+    assert_equal(before, after, same_ids=False)
+    for name in ("away", "back"):
+        assert not (desk.tenant.get("sccp", name) or {})["metadata"].get("finalizers")

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from s3gateway import versitygw
+from support.archive_crash_lab import ArchiveCrashLab
 from support.crash_lab import CrashLab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+
+    from localstore import ForeignClient, Standalone
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +22,23 @@ def lab(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cra
     """Gives a store of four processes behind proxies, with a source."""
     made = CrashLab()
     with announce("a Pravega cluster behind proxies, with a source"):
+        made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def archive_lab(
+    standalone: Standalone,
+    foreign: ForeignClient,
+    announce: Callable[[str], AbstractContextManager[None]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ArchiveCrashLab]:
+    """Gives an S3 gateway behind a proxy, and streams to archive and to restore."""
+    folder = tmp_path_factory.mktemp("sluice-test-archive-lab")
+    with announce("an S3 gateway behind a proxy"):
+        versitygw(lambda _: None)
+        made = ArchiveCrashLab(standalone, foreign, folder)
         made.start()
     yield made
     made.stop()

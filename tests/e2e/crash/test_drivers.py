@@ -55,6 +55,7 @@ def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(lab: CrashLab, tmp_
     lab.assert_copied(target)
 
 
+@pytest.mark.exhaustive
 def test_a_copy_survives_the_death_of_a_bookie(lab: CrashLab, tmp_path: Path) -> None:
     """After SIGKILL and restart of the bookie midway the same run goes on and copies exactly."""
     target = "bookie"

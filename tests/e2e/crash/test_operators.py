@@ -48,7 +48,7 @@ def test_a_killed_operator_costs_nothing(
 ) -> None:
     """The driver goes on, and the next operator finds it and says how it ended."""
     prepare(cell, lab)
-    die(cell, OperatorScene(lab, cell.name, tmp_path, office), hits)
+    die(cell, lab, OperatorScene(lab, cell.name, tmp_path, office), hits)
 
 
 def test_each_point_was_reached_and_its_operator_died(

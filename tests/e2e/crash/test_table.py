@@ -44,7 +44,7 @@ def test_nothing_is_lost_twice_or_reordered_whoever_dies(
 ) -> None:
     """The copy is whole and exact in the end, and nothing else of it is left."""
     prepare(cell, lab)
-    die(cell, COMMANDS[cell.victim](lab, cell.name, tmp_path), hits)
+    die(cell, lab, COMMANDS[cell.victim](lab, cell.name, tmp_path), hits)
 
 
 def test_each_point_was_reached_and_its_victim_died(

@@ -101,9 +101,9 @@ def test_store_that_is_away_is_told_while_a_stream_is_deleted(
 def test_namespace_with_many_streams_goes(
     kube: Cluster, locked: Tenant, locked_scope: str, guarded_java: ForeignClient, sluice: Operator
 ) -> None:
-    """200 EphemeralStreams; Secret, store and namespace are deleted, the operator killed midway."""
-    count, app = 200, workload(locked, "app")
-    locked.apply(*[ephemeral(locked, f"e{n:03}", locked_scope, app) for n in range(count)])
+    """80 EphemeralStreams; Secret, store and namespace are deleted, the operator killed midway."""
+    count, app = 80, workload(locked, "app")
+    locked.apply(*[ephemeral(locked, f"e{n:02}", locked_scope, app) for n in range(count)])
 
     def left() -> int:
         return len(guarded_java.streams(locked_scope) or [])

@@ -70,6 +70,7 @@ def test_operator_away_while_the_copy_is_completed(
     assert "finalizers" not in (tenant.get("scopy", "alone") or {})["metadata"]
 
 
+@pytest.mark.exhaustive
 def test_driver_evicted(
     tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
 ) -> None:

@@ -111,6 +111,7 @@ def test_secret_deleted_midway_stays_until_the_copy_is_done(
     )
 
 
+@pytest.mark.exhaustive
 def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClient) -> None:
     """A driver that cannot have its Secret says so, and goes on when it is there again."""
     login.apply(login.copy_resource("torn", "guarded/source", "guarded/torn", limits=SLOW))

@@ -159,6 +159,7 @@ def test_uninstall_deletes_what_is_held(
     _nothing_of_the_hook(tenant, sluice)
 
 
+@pytest.mark.exhaustive
 def test_uninstall_leaves_behind_what_is_found_again(
     tenant: Tenant,
     scope: str,

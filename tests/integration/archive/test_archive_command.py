@@ -141,6 +141,7 @@ def test_a_restore_that_is_killed_goes_on(bucket_lab: Lab) -> None:
     assert lab.restore.run("position", "--cut", tail).out == translated.out
 
 
+@pytest.mark.exhaustive
 def test_a_restore_waits_for_a_gateway_that_is_killed(bucket_lab: Lab, gateway: Gateway) -> None:
     """While the store of archives is away it is tried again, and then the restore goes on."""
     lab = bucket_lab

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.archive import piece, segments
 from sluice.archive.directory import DirectoryObjects
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
+from sluice.core.digest import CHUNK
 from sluice.core.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
+from sluice.engine.archiving import parts
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
+from sluice.engine.stream import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.program import Stores
 from support.archive_runs import archive_once, held_by, last_run, shelf_of
@@ -70,9 +74,9 @@ class Lab:
         policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
         self.store.update_stream(self.name, StreamConfig(scaling=policy, tags=("team=a",)))
 
-    def write(self, events: int = 3000) -> None:
+    def write(self, events: int = 3000, size: int = 100) -> None:
         """Write events."""
-        self.foreign.write(*self.source, events=events, keys=KEYS, first=self.events)
+        self.foreign.write(*self.source, events=events, size=size, keys=KEYS, first=self.events)
         self.events += events
 
     def scale(self, ended: list[int], ranges: list[tuple[float, float]]) -> None:
@@ -158,6 +162,21 @@ def test_a_stream_is_archived_run_after_run(lab: Lab, form: Format) -> None:
     assert cut == {one.segment: one.offset for one in manifest.end.offsets}
     again = lab.archive(form)  # nothing is new, and a run says so
     assert (again.run, again.added) == (4, 0)
+
+
+@DIRECTORY
+def test_a_long_segment_is_archived_in_parts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins inside an event, and all of these are counted."""
+    for module in (piece, segments, parts):
+        monkeypatch.setattr(module, "OBJECT", CHUNK)
+    lab.make(segments=1)
+    lab.write(2500, size=8000)
+    limits = Limits(slice_bytes=CHUNK)
+    report = archive_once(
+        lab.store, lab.objects, lab.request(Format.SEGMENTS), limits=lambda: limits
+    )
+    assert report.error is None
+    assert len(list(lab.assert_archived().objects)) == 3
 
 
 @DIRECTORY

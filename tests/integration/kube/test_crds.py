@@ -14,8 +14,9 @@ from kubernetes import client, config
 import localcluster
 from localcluster import LocalClusterError
 from sluice.api.load import load
-from sluice.api.schema import KINDS, Kind, fields, structural
+from sluice.api.schema import KINDS, Kind, structural
 from sluice.api.status import Condition, Progress, StreamCopyStatus, StreamStoreStatus
+from sluice.api.structural import fields
 from sluice.core.text import rate
 from sluice.errors import InvalidSpec, SluiceError
 from support.apply import Applier

@@ -124,7 +124,7 @@ STORES: list[Row] = [
     ("spec.pravega.auth", "basic", "must be of type object"),
     ("spec.pravega.auth.basic", REMOVED, "exactly one way to log in is needed: basic"),
     ("spec.pravega.auth.basic.secretRef", REMOVED, "Required value"),
-    ("spec.pravega.auth.basic.secretRef.name", "Login", LABEL),
+    ("spec.pravega.auth.basic.secretRef.name", "Login", "should match"),
 ]
 
 LATER_STORES: list[Row] = [

@@ -15,7 +15,16 @@ from sluice.core.text import rate
 from sluice.errors import InvalidSpec
 from support.largest import largest
 from support.resources import SCOPE, changed, label, text
-from support.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy
+from support.wrong_scopes import (
+    ARCHIVED,
+    BROKEN,
+    CHANGEABLE,
+    CHANGED,
+    GOOD,
+    UNKNOWN,
+    WRONG,
+    scope_copy,
+)
 
 if TYPE_CHECKING:
     from support.apply import Applier
@@ -87,6 +96,16 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
     assert load(text(stored)).scopes[0].spec == load(text(wanted)).scopes[0].spec
 
 
+def test_a_target_of_archives_is_filled_in_as_well(applier: Applier) -> None:
+    """With what is so in any case; it is taken back as it was written."""
+    wanted = scope_copy({"metadata.name": "archived", **ARCHIVED})
+    stored = applier.apply(wanted)
+    archive = wanted["spec"]["target"]["archive"] | {"format": "Segments"}
+    assert stored["spec"]["target"] == {"archive": archive, "scopePolicy": "MustExist"}
+    assert load(text(stored)).scopes[0].spec == load(text(wanted)).scopes[0].spec
+    assert not applier.refusal(wanted)
+
+
 def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
     """What the operator writes is stored as it is, even if every text has its full length."""
     unwatched.apply(changed(SCOPE, "metadata.name", "status"))
@@ -111,6 +130,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
         streams=StreamCounts(total=5000, copied=4990, failed=10, summary="4990/5000"),
         attempts=3,
         source="in",
+        target="out",
     )
     unwatched.write_status("scopecopies", name, status.dump())
     head, row = unwatched.get("scopecopies", name).splitlines()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from localstore import Cluster, ForeignClient
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive, pytest.mark.timeout(400)]
 
 MERGES = 40
 SIZES = (5, 5_000, 200_000)

@@ -11,7 +11,14 @@ from sluice.administration import drain
 from sluice.administration.drain import Drain, Policy
 from sluice.errors import ApiUnavailable
 from sluice.kube.client import Refused
-from sluice.kube.kinds import EPHEMERAL_STREAM, SCOPE_COPY, SECRET, STREAM_COPY, STREAM_STORE
+from sluice.kube.kinds import (
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    SECRET,
+    STREAM_ARCHIVE,
+    STREAM_COPY,
+    STREAM_STORE,
+)
 from sluice.kube.objects import (
     FORCE_ORPHAN,
     HELD_SECRET,
@@ -21,6 +28,7 @@ from sluice.kube.objects import (
 )
 from support import resources
 from support.finalizing import FinalizingServer
+from support.scope_archives import ARCHIVED, FOLDER
 
 if TYPE_CHECKING:
     from sluice.administration.holders import Holder
@@ -132,6 +140,27 @@ def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:
     assert run(server, Policy.DELETE)[0] == []
     kept = [server.body(SCOPE_COPY, name) is not None for name in ("half", "fresh", "whole")]
     assert kept == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "where"),
+    [
+        (SCOPE_COPY, ARCHIVED, "archives in backup/in: what is not recorded"),
+        (STREAM_ARCHIVE, {"destination": FOLDER}, "archive backup/in: what is not recorded"),
+        (
+            STREAM_ARCHIVE,
+            {"destination": FOLDER, "onDelete": "Delete"},
+            "archive backup/in: all runs",
+        ),
+    ],
+)
+def test_refusing_tells_of_archives(
+    server: FinalizingServer, kind: Kind, spec: dict[str, Any], where: str
+) -> None:
+    """Where they are, and what of them goes with the resource."""
+    put(server, kind, "a", STAGING_FINALIZER, spec=spec)
+    (left,) = [one for one in run(server, Policy.REFUSE)[0] if one.kind == kind]
+    assert left.where == f"StreamStore archives, {where}"
 
 
 def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:

@@ -20,7 +20,7 @@ def test_a_good_file_is_read() -> None:
     assert (first.spec.suspend, second.spec.suspend) == (False, True)
     assert (first.spec.source.scope, first.spec.target.on_exists) == ("in", "Fail")
     assert first.spec.limits == LimitsSpec()
-    store = resources.store(first, "local", side="source")
+    store = resources.store(first, "local", field="spec.source.storeRef.name")
     assert store.spec.pravega is not None
     assert store.spec.pravega.controller_uri == "tcp://127.0.0.1:9090"
 
@@ -212,7 +212,7 @@ def test_a_store_that_is_not_in_the_file_is_named(namespace: str, name: str) -> 
     moved = changed(COPY, "metadata.namespace", namespace)
     resources = load(text(moved, STORE))
     with pytest.raises(InvalidSpec, match=name) as caught:
-        resources.store(resources.copies[0], name, side="target")
+        resources.store(resources.copies[0], name, field="spec.target.storeRef.name")
     assert caught.value.field == "spec.target.storeRef.name"
 
 

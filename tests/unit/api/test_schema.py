@@ -6,8 +6,9 @@ from pydantic import Field, create_model
 
 from sluice.api.common import ApiModel, Resource
 from sluice.api.rules import RULES
-from sluice.api.schema import KINDS, Column, Kind, definition, fields, structural
+from sluice.api.schema import KINDS, Column, Kind, definition, structural
 from sluice.api.status import ResourceStatus
+from sluice.api.structural import fields
 
 MOST_BYTES = 100_000
 FIELDS = [
@@ -78,6 +79,7 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
         ("StreamCopy", "spec.onTruncation"): "Fail",
         ("StreamCopy", "spec.sourceOnComplete"): "Retain",
         ("StreamCopy", "status"): {"observedGeneration": -1},
+        ("ScopeCopy", "spec.target.archive.format"): "Segments",
         ("ScopeCopy", "spec.target.scopePolicy"): "MustExist",
         ("ScopeCopy", "spec.streams.includeEphemeral"): False,
         ("ScopeCopy", "spec.onExists"): "Fail",

@@ -90,14 +90,16 @@ def test_a_file_may_hold_copies_of_both_kinds() -> None:
     assert [copy.metadata.name for copy in resources.scopes] == ["shop"]
     assert [copy.metadata.name for copy in resources.copies] == ["shop"]
     (scope,) = resources.scopes
-    assert resources.store(scope, "local", side="source").metadata.name == "local"
+    assert (
+        resources.store(scope, "local", field="spec.source.storeRef.name").metadata.name == "local"
+    )
 
 
 def test_a_store_that_is_not_there_is_told_by_the_kind() -> None:
     """The error says which resource names it."""
     (scope,) = (found := load(text(SCOPE))).scopes
     with pytest.raises(InvalidSpec, match="ScopeCopy 'shop' names StreamStore 'local'") as caught:
-        found.store(scope, "local", side="target")
+        found.store(scope, "local", field="spec.target.storeRef.name")
     assert caught.value.field == "spec.target.storeRef.name"
 
 

@@ -89,7 +89,9 @@ def test_archives_are_read_from_files() -> None:
     """In the file's order, beside stores and copies; each name once."""
     resources = load(text(BUCKET, ARCHIVE, changed(ARCHIVE, "metadata.name", "b"), COPY))
     assert [one.metadata.name for one in resources.archives] == ["orders", "b"]
-    store = resources.store(resources.archives[0], "archives", side="destination")
+    store = resources.store(
+        resources.archives[0], "archives", field="spec.destination.storeRef.name"
+    )
     assert store.spec.holds_archives
     with pytest.raises(InvalidSpec, match="two StreamArchives 'orders'"):
         load(text(ARCHIVE, ARCHIVE))
@@ -138,13 +140,19 @@ def test_a_copy_from_an_archive_names_its_store_by_another_field() -> None:
             BUCKET,
             {"spec.s3.caBundleRef": {"name": "trust"}},
             "s3://archives",
-            {"ca": "configmap.trust/ca.crt"},
+            {"ca": "_trust/ca.crt"},
         ),
         (
             BUCKET,
             {"spec.s3.caBundleRef": {"name": "trust", "kind": "Secret", "key": "a"}},
             "s3://archives",
             {"ca": "trust/a"},
+        ),
+        (
+            BUCKET,
+            {"spec.s3.caBundleRef": {"name": "kube-root-ca.crt"}},
+            "s3://archives",
+            {"ca": "_kube-root-ca.crt/ca.crt"},
         ),
         (VOLUME, {}, "volume://archives", {"claim": "archives"}),
         (VOLUME, {"spec.volume.path": "a/b"}, "volume://archives/a/b", {"claim": "archives"}),

@@ -1,7 +1,8 @@
-"""As whom a bucket is asked, by a server that remembers it."""
+"""Who asks which bucket, by a server that remembers it."""
 
 from __future__ import annotations
 
+import hashlib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 
 from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
+from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,11 +24,12 @@ EMPTY = (
 
 
 class Server(HTTPServer):
-    """An empty bucket, and the headers of what it was asked."""
+    """An empty bucket; the headers of what it was asked, and what that was."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
         self.asked: list[dict[str, str]] = []
+        self.paths: list[str] = []
 
     @property
     def bucket(self) -> Bucket:
@@ -35,17 +38,31 @@ class Server(HTTPServer):
 
 
 class Answer(BaseHTTPRequestHandler):
-    """Answers every listing."""
+    """Answers every listing, and takes every object."""
 
     server: Server
 
     def do_GET(self) -> None:
         """As HTTP has it."""
+        self._answer(EMPTY)
+
+    def do_PUT(self) -> None:
+        """As HTTP has it."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(b"")
+
+    def do_CONNECT(self) -> None:
+        """As HTTP has it; there is no way on from here."""
+        self._answer(b"", code=502)
+
+    def _answer(self, body: bytes, *, code: int = 200) -> None:
         self.server.asked.append({name.lower(): text for name, text in self.headers.items()})
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(EMPTY)))
+        self.server.paths.append(f"{self.command} {self.path.partition('?')[0]}")
+        self.send_response(code)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(EMPTY)
+        self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
@@ -58,7 +75,7 @@ def server() -> Iterator[Server]:
         patch.setenv("AWS_ACCESS_KEY_ID", "OURS")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "ours")
         patch.setenv("AWS_SESSION_TOKEN", "our-token")
-        thread = Thread(target=found.serve_forever)
+        thread = Thread(target=found.serve_forever, args=(0.01,))
         thread.start()
         yield found
         found.shutdown()
@@ -81,3 +98,52 @@ def test_who_gives_keys_sends_nothing_of_the_environment(
     (headers,) = server.asked
     assert who in headers["authorization"]
     assert headers.get("x-amz-security-token") == token
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_ENDPOINT", "http://127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1"),
+        ("AWS_PROXY_URL", "http://127.0.0.1:1"),
+        ("AWS_BUCKET", "others"),
+        ("AWS_REGION", "others"),
+        ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true"),
+        ("AWS_S3_EXPRESS", "true"),
+        ("AWS_SKIP_SIGNATURE", "true"),
+        ("AWS_UNSIGNED_PAYLOAD", "true"),
+        ("AWS_REQUEST_PAYER", "true"),
+        ("AWS_CONDITIONAL_PUT", "disabled"),
+        ("AWS_ALLOW_HTTP", "false"),
+        ("AWS_TIMEOUT", "1 ms"),
+    ],
+)
+def test_the_environment_does_not_say_where_objects_go(
+    server: Server, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """Nor how: each request is signed, and an object is made only if there is none."""
+    monkeypatch.setenv(name, value)
+    objects = S3Objects(server.bucket, keys=THEIRS, timeouts=StoreTimeouts())
+    assert objects.folders() == ()
+    objects.put("a", b"1")
+    assert objects.put_new("b", b"2")
+    assert server.paths == ["GET /archives", "PUT /archives/a", "PUT /archives/b"]
+    assert all("/us-east-1/s3/" in one["authorization"] for one in server.asked)
+    assert not any("x-amz-request-payer" in one for one in server.asked)
+    digests = [one["x-amz-content-sha256"] for one in server.asked]
+    assert digests[1:] == [hashlib.sha256(data).hexdigest() for data in (b"1", b"2")]
+    assert server.asked[-1]["if-none-match"] == "*"
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_a_bucket_without_an_endpoint_is_amazons(
+    server: Server, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whoever the environment names instead; a proxy is asked for the way there."""
+    monkeypatch.setenv(name, "https://127.0.0.1:1")
+    monkeypatch.setenv("HTTPS_PROXY", server.bucket.endpoint or "")
+    bucket = Bucket(name="archives", region="nowhere-1")
+    with pytest.raises(SluiceError, match="amazonaws"):
+        S3Objects(bucket, keys=THEIRS, timeouts=StoreTimeouts(call=0.1)).folders()
+    assert set(server.paths) == {"CONNECT s3.nowhere-1.amazonaws.com:443"}

@@ -148,3 +148,12 @@ def test_a_run_is_that_of_its_sha256_and_no_other() -> None:
     ):
         with pytest.raises(ArchiveNotFound, match="was let go"):
             shelf.run(wrong).describe(STREAM)
+
+
+def test_streams_are_told_by_what_lies_in_a_folder() -> None:
+    """Whether it is an archive or not; a folder that an archive has is none of these."""
+    shelf = place(
+        ["in/b/heads/1", "in/a/x", "in/events=/heads/1", "in/work/scope-1/0", "c/heads/1"]
+    )
+    assert shelf.names("in") == ["a", "b", "events"]
+    assert shelf.names("") == ["c", "in"]

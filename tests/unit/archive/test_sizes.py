@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import TYPE_CHECKING
+
 import pytest
 
 from sluice.archive import archive as archives
@@ -9,12 +12,21 @@ from sluice.archive import notes as noted
 from sluice.archive.archive import Archive
 from sluice.archive.notes import Notes
 from sluice.archive.shelf import Shelf
+from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, NoteName, head_name
-from sluice.core.archive.notes import Note
+from sluice.core.archive.notes import Note, PutNote
 from sluice.core.model import ArchivedRun
+from sluice.engine.archiving.planning import resolve_archive
+from sluice.engine.archiving.settle import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge
+from support.archive_runs import REQUEST, shelf_of
 from support.archives import Source, take
 from support.memory_objects import MemoryObjects
+from support.model import ModelStore, World
+from support.sources import put_source
+
+if TYPE_CHECKING:
+    from sluice.core.archive.plan import ArchivePlan
 
 OWNER = "ab" * 16
 
@@ -78,3 +90,39 @@ def test_a_note_that_is_longer_than_any_is_damaged(
     objects.put(str(NoteName(OWNER, 0)), b" " * 101)
     with pytest.raises(ArchiveDamaged, match="no note"):
         Notes(objects, OWNER).read()
+
+
+def test_whoever_watches_a_run_keeps_none_of_its_notes() -> None:
+    """They are read one by one: many take no more memory than few, and are read once."""
+    peaks = []
+    for count in (10, 80):
+        objects, world = MemoryObjects(), World()
+        put_source(world, [30] * 40)
+        found = resolve_archive(REQUEST, ModelStore(world), Archive(objects)).plan
+        assert found is not None
+        (segment,) = found.segments
+        plan = found.model_copy(
+            update={"segments": (segment.model_copy(update={"end": count * 100}),)}
+        )
+        write_notes(objects, plan, count)
+        watch = ArchiveWatch(plan, shelf_of(objects))
+        tracemalloc.start()
+        assert watch.measure().bytes == count * 100
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        reads = len(objects.got)
+        assert watch.measure().bytes == count * 100
+        assert len(objects.got) == reads
+    assert peaks[1] < 2 * peaks[0]
+
+
+def write_notes(objects: MemoryObjects, plan: ArchivePlan, count: int) -> None:
+    """Note a plan, and that much of it is put, in so many notes of a hundred objects each."""
+    notes = Notes(objects, plan.copy_id)
+    notes.begin(Note(of=plan.hash, plan=plan))
+    for start in range(0, count * 100, 100):
+        stored = tuple(
+            StoredObject(name="x" * 100, size=1, sha256="ab" * 32, start=at, end=at + 1)
+            for at in range(start, start + 100)
+        )
+        notes.add(Note(of=plan.hash, put=(PutNote(segment=0, objects=stored),)))

@@ -326,15 +326,15 @@ def test_a_lease_that_is_taken_again_is_not_swept(
     head = archive.head()
     assert head is not None
     entry = head.runs[0]
-    name = hold(archive, OWNER, entry).name
+    lease = hold(archive, OWNER, entry)
     hold(archive, uuid4().hex, entry)
     clock.now += GRACE + 1
 
     def again(_: Found) -> None:
-        hold(archive, OWNER, entry)
+        lease.look()
 
     sweep(archive, told=again)
-    assert [one.name for one in objects.list(LEASES)] == [name]
+    assert [one.name for one in objects.list(LEASES)] == [lease.name]
 
 
 def test_a_run_that_was_let_go_cannot_be_held(archive: Archive) -> None:

@@ -1,12 +1,10 @@
 import hashlib
 import random
-import threading
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from sluice.archive import archive as archive_module
 from sluice.archive.archive import Archive, find_run
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.reading import read_segment
@@ -15,33 +13,11 @@ from sluice.core.archive.documents import encode
 from sluice.core.archive.head import Head
 from sluice.core.archive.names import DATA, EVENTS, HEADS, RUNS, Format
 from sluice.core.digest import CHUNK
-from sluice.errors import ArchiveDamaged, ArchiveMoved, ArchiveNotFound, InvalidSpec
-from support.archives import Source, take
+from sluice.errors import ArchiveDamaged, ArchiveNotFound
+from support.archives import Source, grown_archive, held, take
 from support.memory_objects import MemoryObjects
 
 FORMATS = list(Format)
-
-
-def grown_archive(form: Format, sizes: list[int] | None = None) -> tuple[Archive, Source]:
-    """Three runs: of one segment, of two more after a split, and of what came then."""
-    archive = Archive(MemoryObjects())
-    source = Source()
-    sizes = sizes or [200, 0, 3000, 17] * 10
-    source.write(sizes)
-    take(archive, form, source)
-    source.write(sizes)
-    source.split()
-    source.write(sizes)
-    take(archive, form, source)
-    source.write(sizes)
-    take(archive, form, source)
-    return archive, source
-
-
-def held(archive: Archive) -> dict[str, bytes]:
-    """The objects of an archive in memory, to damage them."""
-    assert isinstance(archive.objects, MemoryObjects)
-    return archive.objects.held
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -257,7 +233,7 @@ def test_numbers_of_events_that_are_wrong_are_named() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (b'"version":"1.0"', b'"version":"1.0","more":1', "more"),
+        (b'"version":"1.1"', b'"version":"1.1","more":1', "more"),
         (b'"kind":"sluice.dev/archive-run"', b'"kind":"other"', "kind"),
         (b'"run":2', b'"run":7', "another run"),
         (b'"format":"Segments"', b'"format":"Parquet"', "in the place of"),
@@ -320,109 +296,3 @@ def test_gaps_are_verified_around(tmp_path: Path) -> None:
         )
     )
     assert tail == segment.data[segment.start :]
-
-
-def test_of_many_that_record_a_run_one_does(tmp_path: Path) -> None:
-    """Drivers that record different runs on one head: one wins, and the others are told."""
-    archive = Archive(DirectoryObjects(tmp_path))
-    source = Source()
-    source.write([10])
-    take(archive, Format.SEGMENTS, source)
-    source.write([10])
-    gate = threading.Barrier(8)
-    results: list[object] = []
-
-    class Waiting(DirectoryObjects):
-        """Lets all drivers come to the head at once."""
-
-        def put_new(self, name: str, data: bytes | bytearray | memoryview) -> bool:
-            gate.wait()
-            return super().put_new(name, data)
-
-    def run(number: int) -> None:
-        config = archive.manifest(archive.head().runs[-1]).config  # type: ignore[union-attr]
-        own = config.model_copy(update={"tags": (f"driver={number}",)})
-        try:
-            results.append(take(Archive(Waiting(tmp_path)), Format.SEGMENTS, source, config=own))
-        except ArchiveMoved as error:
-            results.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    heads = [one for one in results if isinstance(one, Head)]
-    assert len(heads) == 1
-    assert archive.head() == heads[0]
-    assert verify_archive(archive).problems == []
-
-
-def test_recording_again_changes_nothing() -> None:
-    """Whoever lost the answer records the same run once more."""
-    archive, source = grown_archive(Format.SEGMENTS)
-    on = archive.head()
-    source.write([5])
-    head = take(archive, Format.SEGMENTS, source)
-    manifest = archive.manifest(head.runs[-1])
-    assert archive.record(manifest, on, verified=False) == head
-    assert archive.head() == head
-
-
-def test_a_run_on_an_old_head_is_refused() -> None:
-    """A driver that was stopped for so long that heads were swept is told that it is too late."""
-    archive, source = grown_archive(Format.SEGMENTS)
-    old = archive.head()
-    source.write([5])
-    mine = archive.manifest(take(archive, Format.SEGMENTS, source).runs[-1])
-    source.write([5])
-    last = take(archive, Format.SEGMENTS, source)
-    archive.forget([4], last)
-    del held(archive)[f"{HEADS}{4:016x}"]
-    with pytest.raises(ArchiveMoved, match="too late"):
-        archive.record(mine, old, verified=False)
-    head = archive.head()
-    assert head is not None
-    assert [one.run for one in head.runs] == [1, 2, 3, 5]
-
-
-def test_a_manifest_that_nobody_would_read_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with more objects than a manifest may list is refused; those before it stay."""
-    archive, source = grown_archive(Format.SEGMENTS)
-    head = archive.head()
-    assert head is not None
-    longest = len(encode(archive.manifest(head.runs[-1])))
-    monkeypatch.setattr(archive_module, "MOST_BYTES", longest)
-    source.write([5])
-    with pytest.raises(InvalidSpec, match="bytes of JSON") as caught:
-        take(archive, Format.SEGMENTS, source)
-    assert caught.value.field == "spec.destination.path"
-    assert "another path" in caught.value.remedy
-    assert archive.head() == head
-    assert verify_archive(archive).problems == []
-
-
-def test_forgotten_runs_are_not_verified_and_the_last_one_stays() -> None:
-    """A run that is let go is none any more; chains go on over it."""
-    archive, _ = grown_archive(Format.SEGMENTS)
-    head = archive.head()
-    assert head is not None
-    with pytest.raises(InvalidSpec, match="last run"):
-        archive.forget([3], head)
-    assert [one.run for one in archive.forget([1, 2], head).runs] == [3]
-    assert verify_archive(archive).runs == (3,)
-    with pytest.raises(ArchiveMoved):
-        archive.forget([1], head)
-
-
-def test_runs_are_found_by_number_and_time() -> None:
-    """The last run, one of a number, or the last one up to a time."""
-    archive, _ = grown_archive(Format.SEGMENTS)
-    head = archive.head()
-    assert head is not None
-    assert find_run(head).run == 3
-    assert find_run(head, run=2).run == 2
-    assert find_run(head, until=head.runs[1].time + 59_999).run == 2
-    assert find_run(head, until=head.runs[1].time - 1).run == 1
-    with pytest.raises(ArchiveNotFound, match="the archive has 1, 2, 3"):
-        find_run(head, until=5)

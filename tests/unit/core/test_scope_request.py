@@ -4,10 +4,12 @@ import pytest
 
 from sluice.api.scopecopy import ScopeCopy
 from sluice.core import identity
+from sluice.core.archive.manifest import Maker
+from sluice.core.archive.names import Format
 from sluice.core.model import StreamName
 from sluice.core.planner import SourceRequest
 from sluice.core.request import scope_request
-from sluice.core.scope_request import Rename, ScopeRequest, Selector
+from sluice.core.scope_request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
 
 
 def scope_copy(**spec: Any) -> ScopeCopy:
@@ -70,6 +72,39 @@ def test_a_scope_copy_asks_for_what_its_spec_says() -> None:
     assert (request.on_exists, request.on_truncation) == ("Skip", "Record")
     assert (request.move, request.verify) == (True, False)
     assert (request.part_bytes, request.tasks) == (1 << 30, 4)
+
+
+def test_streams_are_asked_for_from_archives() -> None:
+    """Each from the last run in its folder that ends in time; which one, planning finds out."""
+    archive = {"storeRef": {"name": "here"}, "path": "a/b", "until": "2026-05-04T12:00:00.5Z"}
+    request = scope_request(scope_copy(source={"archive": archive}), cluster="c")
+    assert (request.source, request.target, request.archive) == ("a/b", "out", None)
+    assert request.restore == RestoreFrom(until=1_777_896_000_500)
+    del archive["until"]
+    request = scope_request(scope_copy(source={"archive": archive}), cluster="c")
+    assert request.restore == RestoreFrom()
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({}, ArchiveTo()),
+        ({"format": "Parquet"}, ArchiveTo(format=Format.PARQUET)),
+        (
+            {"format": "EventObjects", "maxEvents": 5},
+            ArchiveTo(format=Format.EVENT_OBJECTS, max_events=5),
+        ),
+    ],
+)
+def test_streams_are_asked_for_as_archives(fields: dict[str, Any], wanted: ArchiveTo) -> None:
+    """Each in a folder, in the wanted format; no scope is made there."""
+    archive = {"storeRef": {"name": "there"}, "path": "a/b"} | fields
+    copy = scope_copy(target={"archive": archive, "scopePolicy": "MustExist"})
+    request = scope_request(copy, cluster="c")
+    assert (request.source, request.target, request.restore) == ("in", "a/b", None)
+    maker = Maker(id=request.scope_id, name="ScopeCopy n/all")
+    assert request.archive == wanted.model_copy(update={"maker": maker})
+    assert not request.make_scope
 
 
 @pytest.mark.parametrize("on_exists", ["Fail", "Skip", "Append"])

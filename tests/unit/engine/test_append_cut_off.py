@@ -14,10 +14,10 @@ from sluice.engine.abort import abort
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused
 from support.actors import Actor
-from support.appends import APPEND
+from support.appends import APPEND, run_append
 from support.model import Fate
 from support.plans import TARGET
-from unit.engine.test_append_machine import Appending, drive
+from unit.engine.test_append_machine import Appending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,7 +200,7 @@ def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
 def _run(machine: Appending, copy_id: str) -> None:
     """A driver of a copy runs to its end, or until it has no patience any more."""
     request = machine.request.model_copy(update={"copy_id": copy_id})
-    actor = Actor(copy_id, machine.world, lambda store, clock: drive(request, store, clock))
+    actor = Actor(copy_id, machine.world, lambda store, clock: run_append(request, store, clock))
     while actor.alive:
         actor.move()
     assert actor.error is None

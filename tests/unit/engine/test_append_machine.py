@@ -25,23 +25,18 @@ from hypothesis.stateful import (
 from sluice.core import identity
 from sluice.core.model import StreamName, TransactionState
 from sluice.core.planner import SourceRequest
-from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.planning import resolve
+from sluice.engine.abort import abort
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits
 from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable
 from support.actors import Actor
-from support.appends import APPEND, put_target
+from support.appends import APPEND, put_target, run_append
 from support.model import Fate, ModelStore, World, segment_name
 from support.model.world import transaction_name
-from support.plans import SOURCE, TARGET, whole_plan
-from support.sources import CHUNK, events_of, put_scaled_source, split
+from support.plans import SOURCE, TARGET
+from support.sources import events_of, put_scaled_source
 
 if TYPE_CHECKING:
     from sluice.core.model import Segment
-    from sluice.core.planner import CopyRequest
     from support.model import ModelTransaction
 
 MANY = 100_000
@@ -79,28 +74,6 @@ def kept() -> set[str]:
     """What stays beside the target: receipts, and the log of turns."""
     keys = [identity.receipt_key(APPEND.copy_id), identity.turns_key()]
     return {transaction_name(TARGET, 0, key) for key in keys}
-
-
-def drive(
-    request: CopyRequest, store: ModelStore, clock: Actor, *, divided: bool = False
-) -> object:
-    """What one driver of a copy does from beginning to end."""
-    finish_abort(request.copy_id, TARGET, store)
-    found = resolve(request, [store], store)
-    if found.plan is None:
-        sweep(request.copy_id, TARGET, store)
-        return "complete before"
-    plan = split(found.plan) if divided and not found.recorded else found.plan
-    runner = CopyRunner(
-        whole_plan(plan),
-        sources=[store],
-        target=store,
-        executor=InlineExecutor([store], store),
-        limits=lambda: Limits(slice_bytes=2 * CHUNK),
-        clock=clock,
-    )
-    (report,) = runner.run()
-    return report.outcome if report.error is None else report.error.reason
 
 
 class Appending(RuleBasedStateMachine):
@@ -164,7 +137,7 @@ class Appending(RuleBasedStateMachine):
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
         """What one driver does from beginning to end."""
-        return drive(self.request, store, clock, divided=self.divided)
+        return run_append(self.request, store, clock, divided=self.divided)
 
     def actor(self, actor: Actor) -> Actor:
         """One more of them, up to its first call."""

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease
-from sluice.core.archive.lease import Work
-from sluice.core.archive.names import HEADS, LEASES
-from sluice.core.archive.recorded import Recorded, RunFacts
-from sluice.core.model import StoreAddress, StreamName
+from sluice.core.archive.recorded import Recorded
+from sluice.core.model import StoreAddress
 from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Erase, Orphan, Planned, RemoveFinalizer, StartJob
-from sluice.core.unplanned import Unplanned
-from sluice.engine.archiving.settle import erase_archive
-from sluice.errors import StoreBusy
+from sluice.core.reconcile.world import Planned, StartJob
 from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.manifests import plan_of
-from sluice.kube.mounts import VOLUMES_DIR
 from sluice.kube.names import controls_name
 from support.archive_bench import SOURCE, ArchiveBench
 from support.copies import UID, message, reason
@@ -33,20 +23,7 @@ from support.resources import BUCKET, changed
 from support.sources import events_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    """Gives threads for the calls to stores."""
-    with ThreadPoolExecutor(4) as found:
-        yield found
-
-
-@pytest.fixture
-def bench(threads: ThreadPoolExecutor) -> ArchiveBench:
-    """Gives an archive of a stream of two segments that somebody has just made."""
-    return ArchiveBench(threads)
+    from concurrent.futures import ThreadPoolExecutor
 
 
 def test_the_first_look_is_a_plan(bench: ArchiveBench) -> None:
@@ -198,177 +175,3 @@ def test_a_schedule_without_times_stalls(threads: ThreadPoolExecutor) -> None:
         bench.look()
     bench.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
     assert isinstance(bench.look().seen, ArchiveSeen)
-
-
-# -- the end
-
-
-def test_an_archive_goes_with_its_resource_where_that_is_wanted(
-    threads: ThreadPoolExecutor,
-) -> None:
-    """The resource waits for it; nothing is left in the bucket."""
-    bench = ArchiveBench(threads, onDelete="Delete")
-    bench.run()
-    assert bench.body["metadata"]["finalizers"] == ["sluice.dev/staging"]
-    bench.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-    bench.server.objects.pop((JOB.name, "default", job_name(UID, 1)))
-    decision = bench.step()
-    assert Erase() in decision.actions
-    assert list(bench.objects.list()) == []
-
-
-def test_an_archive_stays_where_nobody_said_otherwise(bench: ArchiveBench) -> None:
-    """It needs no resource to be restored."""
-    bench.run()
-    before = [one.name for one in bench.objects.list()]
-    bench.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-    bench.step()
-    assert [one.name for one in bench.objects.list()] == before
-
-
-def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
-    """What it has put is swept when its time is over."""
-    bench.step()
-    plan = bench.plan().archive
-    assert plan is not None
-    errand = bench.look().errand
-    lease = Lease(bench.objects, plan.copy_id, Work.WRITE)
-    lease.__enter__()
-    errand.abandon(None, bench.shelf, known=None)
-    assert [one.name for one in bench.objects.list(LEASES)] == []
-
-
-def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
-    """Whoever restores a run is waited for."""
-    bench.run()
-    head = Archive(bench.objects).head()
-    assert head is not None
-    request = bench.look().errand.request  # type: ignore[attr-defined]
-    with Lease(bench.objects, "ab" * 16, Work.READ, run=head.runs[-1]):
-        with pytest.raises(StoreBusy, match="at work"):
-            erase_archive(request, bench.shelf)
-        assert list(bench.objects.list(HEADS))
-    erase_archive(request, bench.shelf)
-    assert list(bench.objects.list()) == []
-
-
-@pytest.mark.parametrize("calls", range(6))
-def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
-    bench: ArchiveBench, monkeypatch: pytest.MonkeyPatch, calls: int
-) -> None:
-    """The lease that the killed one has left behind is that of whoever goes on."""
-    bench.run()
-    request = bench.look().errand.request  # type: ignore[attr-defined]
-    delete, left = bench.objects.delete, iter(range(calls))
-
-    def until_killed(names: Iterable[str]) -> None:
-        if next(left, None) is None:
-            raise _KilledError
-        delete(names)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(bench.objects, "delete", until_killed)
-        with pytest.raises(_KilledError):
-            erase_archive(request, bench.shelf)
-    assert len(list(bench.objects.list(LEASES))) == 1
-    erase_archive(request, bench.shelf)
-    assert list(bench.objects.list()) == []
-
-
-class _KilledError(BaseException):
-    """The process is gone; whatever it would do after this raises this as well."""
-
-
-def test_an_archive_of_another_stream_is_not_ours_to_delete(bench: ArchiveBench) -> None:
-    """Whatever its path is."""
-    bench.run()
-    request = bench.look().errand.request  # type: ignore[attr-defined]
-    other = request.model_copy(update={"source": StreamName(scope="in", stream="payments")})
-    before = [one.name for one in bench.objects.list()]
-    erase_archive(other, bench.shelf)
-    assert [one.name for one in bench.objects.list()] == before
-
-
-def test_what_is_left_behind_is_said(bench: ArchiveBench) -> None:
-    """Where nobody can overlook it."""
-    situation = bench.look()
-    asyncio.run(bench.workings.perform(situation, Orphan("no way")))
-    ((word, said),) = bench.said
-    assert word == "Orphaned"
-    assert said.startswith("the archive in/orders in StreamStore 'archives' may hold runs")
-
-
-# -- volumes
-
-
-def in_volume(threads: ThreadPoolExecutor, **spec: Any) -> ArchiveBench:
-    """An archive in a volume, into which only pods can look."""
-    there = {"storeRef": {"name": "shelf"}, "path": "in/orders"}
-    return ArchiveBench(threads, destination=there, **spec)
-
-
-TOLD = Recorded(
-    run=1,
-    head=1,
-    sha256="e" * 64,
-    count=1,
-    runs=(RunFacts(run=1, time=datetime(2026, 1, 2, tzinfo=UTC), bytes=90, verified=True),),
-    added=90,
-    verified=True,
-)
-
-
-def test_what_is_in_a_volume_its_driver_plans(threads: ThreadPoolExecutor) -> None:
-    """The driver gets what is wanted, and the claim where it looks for it."""
-    bench = in_volume(threads)
-    decision = bench.step()
-    assert message(decision) == "The driver starts; what is new to archive."
-    found = bench.plan()
-    assert isinstance(found, Unplanned)
-    assert found.archiving is not None
-    assert found.archiving.run_key == f"first:{UID}"
-    job = bench.server.objects[JOB.name, "default", job_name(UID, 1)]
-    pod = job["spec"]["template"]["spec"]
-    assert {"name": "archives-0", "persistentVolumeClaim": {"claimName": "archives"}} in pod[
-        "volumes"
-    ]
-    (driver,) = pod["containers"]
-    assert {"name": "SLUICE_VOLUMES_DIR", "value": VOLUMES_DIR} in driver["env"]
-    assert {"name": "archives-0", "mountPath": f"{VOLUMES_DIR}/archives"} in driver["volumeMounts"]
-    bench.put_pod(1, "Running")
-    assert message(bench.step()) == "The driver looks for what is new, and writes it."
-
-
-def test_what_is_in_a_volume_its_driver_tells(threads: ThreadPoolExecutor) -> None:
-    """Where it says nothing, another attempt finds the run, and says so."""
-    bench = in_volume(threads)
-    bench.step()
-    bench.end()
-    assert reason(bench.step()) == "DriverLost"
-    bench.ask("now")
-    bench.step()
-    bench.end(2, said={"recorded": TOLD.model_dump(mode="json")})
-    decision = bench.step()
-    assert reason(decision) == "Archived"
-    assert message(decision) == "Run 1 is recorded: 90 B are new. 1 run can be restored."
-    assert bench.body["metadata"]["finalizers"] == []
-    bench.ask("again")
-    assert isinstance(bench.look().world.answer, Planned)
-
-
-def test_an_archive_in_a_volume_is_not_deleted_with_its_resource(
-    threads: ThreadPoolExecutor,
-) -> None:
-    """That is said before anything is archived."""
-    decision = in_volume(threads, onDelete="Delete").step()
-    assert reason(decision) == "InvalidSpec"
-    assert message(decision).startswith("spec.onDelete: ")
-
-
-def test_a_run_in_a_volume_can_be_given_up(threads: ThreadPoolExecutor) -> None:
-    """Its notes are swept by a later run."""
-    bench = in_volume(threads)
-    bench.step()
-    bench.server.objects.pop((JOB.name, "default", job_name(UID, 1)))
-    bench.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-    assert RemoveFinalizer() in bench.step().actions

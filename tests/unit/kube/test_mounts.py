@@ -47,9 +47,9 @@ def test_each_store_has_the_keys_of_its_kind() -> None:
 
 def test_certificates_lie_where_the_address_says() -> None:
     """From a ConfigMap under a name that no Secret has; from a Secret beside its other keys."""
-    of_map = BUCKET.model_copy(update={"ca": "configmap.keys/ca.crt"})
+    of_map = BUCKET.model_copy(update={"ca": "_keys/ca.crt"})
     found = mounted(target=of_map)
-    assert found[f"{CREDENTIALS_DIR}/configmap.keys"] == {
+    assert found[f"{CREDENTIALS_DIR}/_keys"] == {
         "configMap": {"name": "keys", "items": items("ca.crt")}
     }
     of_secret = BUCKET.model_copy(update={"ca": "keys/ca.crt"})

@@ -139,5 +139,8 @@ def test_a_copy_names_its_stores() -> None:
     """Also one that is damaged, as far as it names any."""
     assert stores_of(body()) == {"local"}
     assert stores_of(changed(body(), "spec.target.storeRef.name", "far")) == {"local", "far"}
+    folder = {"archive": {"storeRef": {"name": "bucket"}, "path": "a"}}
+    assert stores_of(changed(body(), "spec.source", folder)) == {"bucket", "local"}
+    assert stores_of(changed(body(), "spec.target", folder)) == {"bucket", "local"}
     assert stores_of({"metadata": {"name": "x"}}) == set()
     assert stores_of({"spec": {"source": {}}}) == set()

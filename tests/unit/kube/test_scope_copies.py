@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sluice.api.status import ConditionType
-from sluice.core.model import Health
-from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.scope_results import results_hash, results_name
+from sluice.core.reconcile.scope_results import results_hash
 from sluice.core.reconcile.world import (
     Abandon,
     DropPlan,
@@ -31,162 +26,26 @@ from sluice.core.trouble import Trouble
 from sluice.engine.scope_log import ScopeLog
 from sluice.engine.stream import StreamCopy
 from sluice.errors import StoreNotReady
-from sluice.kube.copies import CopyObserver
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, STREAM_STORE
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_STORE
 from sluice.kube.manifests import plan_of
-from sluice.kube.mirror import Mirror
 from sluice.kube.names import ATTEMPT_LABEL, child_labels, controls_name, run_name
-from sluice.kube.performer import Performer
-from sluice.kube.probes import Probed
-from sluice.kube.settings import OperatorSettings
-from sluice.kube.storeview import StoreView
-from sluice.metrics import Metrics
 from support.copies import UID, message, reason
-from support.finalizing import FinalizingServer
-from support.model import World
-from support.resources import SCOPE, STORE, changed
-from support.scope_drivers import SharedStore, copy_scope, put_scope
+from support.resources import STORE, changed
+from support.scope_bench import ScopeBench
+from support.scope_drivers import copy_scope
 from support.sources import copy_all, go
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sluice.core.reconcile.conditions import Saying
-    from sluice.core.reconcile.world import Action, Decision
-    from sluice.kube.copies import Situation
-    from sluice.kube.events import Recorder
-    from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
-    from sluice.stores.base import Store
-
-SHAPES = ([[40, 40], [9]], [[400]], [[]])
-"""Events of each segment of the streams s000, s001 and s002."""
-
-
-class Bench:
-    """An operator of one ScopeCopy, a store, and what was said of the copy.
-
-    Attributes:
-        server: the API server.
-        world: what the store holds.
-        store: its only store.
-        said: events.
-        metrics: what was counted.
-    """
-
-    def __init__(self, threads: ThreadPoolExecutor, **spec: Any) -> None:
-        self.server, self.world = FinalizingServer(), World()
-        self.world.scopes |= {"in", "out"}
-        put_scope(self.world, *SHAPES)
-        self.store = SharedStore(self.world)
-        self.said: list[tuple[str, str]] = []
-        self.metrics = Metrics()
-        self.server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
-        body = changed(SCOPE, "metadata", {"name": "shop", "uid": UID, "generation": 1})
-        self.server.put(SCOPE_COPY, body | {"spec": body["spec"] | spec})
-        self._threads = threads
-        self._probes = SimpleNamespace(look=self._probed)
-        self.begin()
-
-    def begin(self) -> None:
-        """Another operator takes the place of the former; it remembers nothing."""
-        settings, mirror = OperatorSettings(image="i"), Mirror()
-        self.observer = CopyObserver(
-            self.server.api,
-            mirror,
-            cast("Connections", self),
-            StoreView(self.server.api, mirror, cast("Probes", self._probes)),
-            settings=settings,
-            cluster="c",
-            threads=self._threads,
-        )
-        self.performer = Performer(
-            self.server.api, self.observer, cast("Recorder", self), self.metrics, settings
-        )
-
-    # -- what it stands for
-
-    async def _probed(self, *_: object, **__: object) -> Probed:
-        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
-
-    async def place(self, *_: object) -> Store:
-        """As Connections.place."""
-        return self.store
-
-    async def say(self, _: Object, saying: Saying, **__: object) -> None:
-        """As Recorder.say."""
-        self.said.append((saying.reason, saying.message))
-
-    # -- what it does
-
-    @property
-    def body(self) -> Object:
-        """The resource."""
-        return self.server.objects[SCOPE_COPY.name, "default", "shop"]
-
-    def config_map(self, name: str) -> Object | None:
-        """A ConfigMap."""
-        return self.server.objects.get((CONFIG_MAP.name, "default", name))
-
-    def look(self) -> Situation:
-        """What is seen."""
-
-        async def at_once() -> Situation:
-            body = await self.server.get(SCOPE_COPY, "default", "shop")
-            assert body is not None
-            return await self.observer.look(body)
-
-        return asyncio.run(at_once())
-
-    def perform(self, situation: Situation, *actions: Action) -> None:
-        """Do something for it."""
-
-        async def each() -> None:
-            for action in actions:
-                await self.performer.perform(situation, action)
-
-        asyncio.run(each())
-
-    def step(self) -> Decision:
-        """Look, decide, write the status and act, as the operator does; what it decided."""
-        situation = self.look()
-        decision = reconcile(situation.seen, situation.world)
-        self.body["status"] = decision.status.dump()
-        self.perform(situation, *decision.actions)
-        for (kind, *_), one in self.server.objects.items():
-            if kind == JOB.name:  # which a real server does
-                one["metadata"].setdefault("creationTimestamp", "2026-01-02T03:04:05Z")
-        return decision
-
-    def end_job(self, attempt: int = 1) -> None:
-        """The driver of an attempt ends well."""
-        job = self.server.objects[JOB.name, "default", job_name(UID, attempt)]
-        ended = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-02T03:05:05Z"}
-        job["status"] = {"conditions": [ended]}
-
-    def results(self) -> list[dict[str, Any]]:
-        """What is published of each stream."""
-        body = self.config_map(results_name("shop", UID, 0))
-        assert body is not None
-        found: list[dict[str, Any]] = json.loads(body["data"]["streams.json"])
-        return found
+    from concurrent.futures import ThreadPoolExecutor
 
 
 @pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    """Gives threads for the calls to stores."""
-    with ThreadPoolExecutor(4) as found:
-        yield found
-
-
-@pytest.fixture
-def bench(threads: ThreadPoolExecutor) -> Bench:
+def bench(threads: ThreadPoolExecutor) -> ScopeBench:
     """Gives a copy of three streams that somebody has just made."""
-    return Bench(threads)
+    return ScopeBench(threads)
 
 
-def test_the_first_look_is_a_plan(bench: Bench) -> None:
+def test_the_first_look_is_a_plan(bench: ScopeBench) -> None:
     """Of all streams, written down for people, for the driver, and stream by stream."""
     decision = bench.step()
     assert StartJob in [type(action) for action in decision.actions]
@@ -210,7 +69,7 @@ def test_the_first_look_is_a_plan(bench: Bench) -> None:
     assert world.results is not None
 
 
-def test_a_copy_is_followed_to_its_end(bench: Bench) -> None:
+def test_a_copy_is_followed_to_its_end(bench: ScopeBench) -> None:
     """What came of each stream is published first, then it is said, and nothing is left."""
     bench.step()
     plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
@@ -232,7 +91,7 @@ def test_a_copy_is_followed_to_its_end(bench: Bench) -> None:
     assert bench.step().actions == ()
 
 
-def test_results_belong_to_the_answer(bench: Bench) -> None:
+def test_results_belong_to_the_answer(bench: ScopeBench) -> None:
     """Those of a plan are not those of what was copied."""
     bench.step()
     situation = bench.look()
@@ -244,7 +103,7 @@ def test_results_belong_to_the_answer(bench: Bench) -> None:
     assert before != results_hash(())
 
 
-def test_a_plan_that_somebody_spoiled_is_made_anew(bench: Bench) -> None:
+def test_a_plan_that_somebody_spoiled_is_made_anew(bench: ScopeBench) -> None:
     """It counts as none, and stands in the way of another."""
     name = plan_name("shop", UID)
     bench.server.put(CONFIG_MAP, {"metadata": {"name": name}, "binaryData": {"plan.json.gz": ""}})
@@ -255,7 +114,7 @@ def test_a_plan_that_somebody_spoiled_is_made_anew(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("change", [{"parallelism": 2}, {"failurePolicy": "Stop"}])
-def test_what_may_be_changed_reaches_the_driver(bench: Bench, change: dict[str, Any]) -> None:
+def test_what_may_be_changed_reaches_the_driver(bench: ScopeBench, change: dict[str, Any]) -> None:
     """The operator knows what it was told last; one that has just begun tells it again."""
     bench.step()
     assert bench.look().world.controls
@@ -281,7 +140,7 @@ def test_what_may_be_changed_reaches_the_driver(bench: Bench, change: dict[str, 
     assert not bench.look().world.controls
 
 
-def test_a_copy_that_is_deleted_leaves_nothing(bench: Bench) -> None:
+def test_a_copy_that_is_deleted_leaves_nothing(bench: ScopeBench) -> None:
     """What is whole stays; the log that tells of it goes, and so does what was begun."""
     bench.step()
     plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
@@ -322,7 +181,7 @@ def test_a_scope_is_used_as_its_store_allows(
     words: str,
 ) -> None:
     """Else nothing begins, and the field that has to change is named."""
-    bench = Bench(threads, **spec)
+    bench = ScopeBench(threads, **spec)
     bench.server.put(STREAM_STORE, changed(STORE, "spec.access", access))
     decision = bench.step()
     assert reason(decision) == "AccessDenied"
@@ -331,7 +190,7 @@ def test_a_scope_is_used_as_its_store_allows(
     assert StartJob not in [type(action) for action in decision.actions]
 
 
-def test_what_is_left_behind_is_said(bench: Bench) -> None:
+def test_what_is_left_behind_is_said(bench: ScopeBench) -> None:
     """Where nobody can overlook it: in an event, and in a metric of its kind."""
     situation = bench.look()
     bench.perform(situation, Orphan("no way"))
@@ -344,7 +203,7 @@ def test_what_is_left_behind_is_said(bench: Bench) -> None:
     assert 'sluice_orphaned_total{kind="ScopeCopy"} 1.0' in bench.metrics.text().decode()
 
 
-def test_a_store_that_is_spoiled_is_waited_for(bench: Bench) -> None:
+def test_a_store_that_is_spoiled_is_waited_for(bench: ScopeBench) -> None:
     """As for any copy: it is there, and what is the matter with it is named."""
     bench.server.put(STREAM_STORE, changed(STORE, "spec.pravega.controllerURI", "somewhere"))
     found = bench.look()

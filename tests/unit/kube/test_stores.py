@@ -35,7 +35,7 @@ BUCKET = StoreAddress(
     backend="s3",
     uri="s3://archives",
     secret="keys",  # noqa: S106 - the name of a Secret
-    ca="configmap.trust/ca.crt",
+    ca="_trust/ca.crt",
 )
 
 

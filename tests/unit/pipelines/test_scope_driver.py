@@ -57,14 +57,14 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> l
     log: list[str] = []
     store = SharedStore(world, lambda what: gate[0](what) if gate else Fate.DONE)
 
-    class Stores(dict[Any, SharedStore]):
+    class Stores:
         def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None:
             log.append("stores closed")
 
-        def __missing__(self, _address: object) -> SharedStore:
+        def place(self, _address: object) -> SharedStore:
             return store
 
     @contextmanager

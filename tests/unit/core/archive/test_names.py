@@ -11,6 +11,7 @@ from sluice.core.archive.names import (
     EventName,
     Format,
     RunName,
+    below,
     checked_path,
     head_name,
     head_number,
@@ -18,6 +19,7 @@ from sluice.core.archive.names import (
     read_event,
     read_run,
     segment_prefix,
+    stream_at,
 )
 from sluice.errors import InvalidSpec
 
@@ -106,3 +108,26 @@ def test_other_paths_are_refused(path: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         checked_path(path, field="spec.destination.path")
     assert caught.value.field == "spec.destination.path"
+
+
+@pytest.mark.parametrize(
+    ("stream", "path"),
+    [
+        ("orders", "in/orders"),
+        ("events", "in/events="),
+        ("..", "in/..="),
+        (".partial", "in/.partial="),
+        ("events-2", "in/events-2"),
+    ],
+)
+def test_every_stream_has_a_path_in_a_folder(stream: str, path: str) -> None:
+    """Also one that is called like a part of an archive; and the path tells the stream."""
+    assert below("in", stream) == path
+    assert below("", stream) == path.removeprefix("in/")
+    assert checked_path(path, field="f") == path
+    assert stream_at(path) == stream
+
+
+def test_a_path_that_somebody_chose_stays_as_it_is() -> None:
+    """A sign at its end means something only where the rest could be no part."""
+    assert stream_at("in/orders=") == "orders="

@@ -120,6 +120,17 @@ def test_what_was_lost_is_said() -> None:
     assert status(decision).gaps is not None
 
 
+def test_what_nobody_knows_of_is_said() -> None:
+    """Of a segment that was gone when the run came back to it."""
+    gap = LostBytes(segment=3, begin=10)
+    decision = reconcile_archive(begun(), ended(answer=recorded(gaps=(gap,))))
+    assert reason(decision) == "ArchivedWithGaps"
+    assert message(decision).endswith(
+        "Segment 3 was gone, and nobody knows what it had from offset 10 on."
+    )
+    assert [one.to for one in status(decision).gaps or ()] == [None]
+
+
 def test_an_archive_that_is_done_asks_nothing() -> None:
     """And gives up what it held, so its store may go."""
     assert reconcile_archive(begun(), ended()).actions == (Abandon(), RemoveFinalizer())

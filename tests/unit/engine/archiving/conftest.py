@@ -2,15 +2,10 @@
 
 import pytest
 
-from sluice.archive import parquet, piece, segments
-from sluice.core.archive import events
-from support.sources import CHUNK
+from support.archive_runs import make_objects_small
 
 
 @pytest.fixture(autouse=True)
 def small_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects of a few chunks, which are of 16 bytes."""
-    for module in (segments, events):
-        monkeypatch.setattr(module, "CHUNK", CHUNK)
-    for module in (piece, segments, parquet):
-        monkeypatch.setattr(module, "OBJECT", 4 * CHUNK)
+    make_objects_small(monkeypatch)

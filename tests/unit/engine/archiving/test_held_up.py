@@ -10,14 +10,18 @@ from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import Work
 from sluice.core.archive.names import LEASES, WORK
+from sluice.core.archive.retention import Retention
 from sluice.core.steps import Forget, Record, Step, Transfer, Verify
 from sluice.engine.archiving.copy import ArchiveCopy
 from sluice.engine.archiving.planning import resolve_archive
+from sluice.engine.archiving.retain import retain
+from sluice.engine.archiving.settle import erase_archive
 from sluice.engine.executor import InlineExecutor
 from sluice.errors import CopyAborted, StoreBusy
-from support.archive_runs import LIMITS, PATH, REQUEST, archive_once, shelf_of
+from support.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, shelf_of
+from support.gated_objects import GatedObjects
 from support.memory_objects import MemoryObjects
-from support.model import ModelStore, World, segment_name
+from support.model import Fate, ModelStore, World, segment_name
 from support.plans import SOURCE
 from support.sources import events_of, put_source
 
@@ -150,6 +154,51 @@ def test_a_run_that_is_over_leaves_no_lease(place: Place, driver: Driver) -> Non
     place.take()
     assert place.runs() == (1, 2)
     assert place.leases() == []
+
+
+@pytest.mark.parametrize("killed", ["driver", "retention", "sweep"])
+def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
+    place: Place, killed: str
+) -> None:
+    """Whoever has its archive deleted knows that they are gone, and nobody else's lease counts."""
+    if killed == "driver":
+        Driver(place).begin()
+    else:
+        until_killed(place, Work.READ if killed == "retention" else Work.SWEEP)
+    assert len(place.leases()) == 1
+    with Lease(place.objects, "ef" * 16, Work.READ), pytest.raises(StoreBusy, match="at work"):
+        erase_archive(REQUEST, shelf_of(place.objects))
+    assert place.runs() == (1,)
+    assert erase_archive(REQUEST, shelf_of(place.objects))
+    assert list(place.objects.list()) == []
+
+
+def until_killed(place: Place, work: Work) -> None:
+    """Let go of runs and sweep, until whoever does it is killed while it holds this lease."""
+
+    def gate(_: str) -> Fate:
+        if any(f'"{work}"'.encode() in place.objects.held[name] for name in place.leases()):
+            raise _KilledError
+        return Fate.DONE
+
+    there = Archive(GatedObjects(place.objects, gate))
+    with pytest.raises(_KilledError):
+        retain(there, Retention(), thorough=True, maker=MAKER.id)
+
+
+class _KilledError(BaseException):
+    """The process is gone; whatever it would do after this raises this as well."""
+
+
+def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, driver: Driver) -> None:
+    """It takes its lease again, and finds that what it was about to record is gone."""
+    step = driver.reach(Record)
+    assert erase_archive(REQUEST, shelf_of(place.objects))
+    driver.copy.perform(step)
+    with pytest.raises(CopyAborted):
+        driver.copy.look()
+    driver.copy.let_go()
+    assert list(place.objects.list()) == []
 
 
 @pytest.mark.parametrize("done", [True, False], ids=["recorded", "given up"])

@@ -1,5 +1,6 @@
 """Runs that are let go, and what is swept of them; archives that are deleted."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
@@ -9,7 +10,7 @@ from sluice.archive.leases import Lease, holding
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import LEASES, Format
+from sluice.core.archive.names import HEADS, LEASES, RUNS, Format
 from sluice.core.archive.retention import Retention
 from sluice.core.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
 from sluice.engine.archiving.copy import ArchiveCopy
@@ -17,9 +18,9 @@ from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.retain import retain
 from sluice.engine.archiving.settle import erase_archive
 from sluice.engine.executor import InlineExecutor
-from sluice.errors import StoreBusy
+from sluice.errors import StoreBusy, StoreUnavailable
 from support.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
-from support.gated_objects import GatedObjects
+from support.gated_objects import GatedObjects, copied
 from support.memory_objects import MemoryObjects
 from support.model import Fate, ModelStore, World, segment_name
 from support.plans import SOURCE
@@ -153,6 +154,46 @@ def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place)
     erase_archive(REQUEST, shelf_of(GatedObjects(place.objects, gate)))
     assert refused
     assert list(place.objects.held) == [lease.name for lease in taken]
+
+
+class Crashing(MemoryObjects):
+    """Objects of a server that dies while it deletes; it may take them in any order.
+
+    Args:
+        there: the objects.
+        at: how many it deletes before.
+    """
+
+    def __init__(self, there: MemoryObjects, at: int) -> None:
+        super().__init__(there._clock)
+        self.held, self.modified = there.held, there.modified
+        self._left = at
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete objects, the last one first."""
+        for name in reversed(names):
+            self._left -= 1
+            if self._left < 0:
+                raise StoreUnavailable(name)
+            super().delete([name])
+
+
+def test_an_archive_that_is_deleted_is_whole_or_not_seen(place: Place) -> None:
+    """Whenever the server dies, and though an earlier head lists a run that was swept."""
+    place.time += 2 * DAY
+    with pytest.raises(StoreUnavailable):
+        retain(Archive(Crashing(place.objects, 4)), Retention(keep_last=1))
+    assert (len(list(place.objects.list(RUNS))), len(list(place.objects.list(HEADS)))) == (1, 5)
+    place.time += 2 * HOUR  # so the lease of that sweep is over
+    for at in range(len(place.objects.held)):
+        there = copied(place.objects)
+        there._clock = place.objects._clock
+        with pytest.raises(StoreUnavailable):
+            erase_archive(REQUEST, shelf_of(Crashing(there, at)))
+        if Archive(there).head() is not None:
+            assert verify_archive(Archive(there)).problems == []
+    erase_archive(REQUEST, shelf_of(place.objects))
+    assert not place.objects.held
 
 
 @pytest.mark.parametrize("form", list(Format))

@@ -1,0 +1,63 @@
+"""Each process killed at each step of archives and restores: see docs/archive-crash-table.md.
+
+The witnesses are not Sluice's: the stand-alone hash script, a program that knows the format only,
+and what the proxies saw.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.archive_crash_scenes import GatewayScene
+from support.archive_crash_table import REACHABLE, ArchiveCell
+from support.crash_runs import Hits, assert_all_reached, die, parameters, write
+from support.crash_scenes import DriverScene, ExecutorScene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.archive_crash_lab import ArchiveCrashLab
+    from support.crash_scenes import Scene
+
+# The first one to need the gateway compiles it.
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
+
+COMMANDS = [cell for cell in REACHABLE if cell.victim != "operator" and cell.point.deed != "delete"]
+
+
+@pytest.fixture(scope="module")
+def hits() -> Iterator[Hits]:
+    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    found: Hits = {}
+    yield found
+    write("crash-table-archives", found)
+
+
+def scene_of(cell: ArchiveCell, lab: ArchiveCrashLab, folder: Path) -> Scene:
+    """The work, and who dies."""
+    match cell.victim:
+        case "driver":
+            return DriverScene(lab, cell.name, folder)
+        case "executor":
+            return ExecutorScene(lab, cell.name, folder)
+        case _:
+            return GatewayScene(lab, cell.name, folder)
+
+
+@pytest.mark.parametrize("cell", parameters(COMMANDS))
+def test_an_archive_is_whole_or_not_seen_whoever_dies(
+    cell: ArchiveCell, archive_lab: ArchiveCrashLab, hits: Hits, tmp_path: Path
+) -> None:
+    """While the victim is dead, and in the end; a restored stream is the one that was archived."""
+    archive_lab.prepare(cell)
+    die(cell, archive_lab, scene_of(cell, archive_lab, tmp_path), hits)
+
+
+def test_each_point_was_reached_and_its_victim_died(
+    request: pytest.FixtureRequest, hits: Hits
+) -> None:
+    """No cell of this run was passed without what it is about."""
+    assert_all_reached(request, hits)

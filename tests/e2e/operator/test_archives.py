@@ -1,0 +1,189 @@
+"""Streams that go to a bucket and to a mounted claim and back, on real pods with executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from s3gateway import ClusterGateway, gateway_image
+from support import witness
+from support.mounted import MountedClaim
+from support.restores import MERGED, SPLIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import ForeignClient
+    from support.tenant import Object, Tenant
+
+PARTS = (200_000, 150_000, 50_000)
+"""Events before the stream is split, before it is merged, and after: so many take Spark."""
+
+SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole of it
+EXECUTORS = {"runtime": {"executors": 1}}
+
+
+@dataclass(frozen=True)
+class Orders:
+    """A stream that a foreign client has written.
+
+    Attributes:
+        scope: its scope; its name is `orders`.
+        java: the client.
+        store: the store.
+        digest: of the events, by the foreign reader.
+    """
+
+    scope: str
+    java: ForeignClient
+    store: ClusterStore
+    digest: str
+
+    @property
+    def source(self) -> Object:
+        """As a resource names it."""
+        return {"storeRef": {"name": "store"}, "scope": self.scope, "stream": "orders"}
+
+    def assert_like(self, stream: str) -> None:
+        """A stream has the same bytes in each segment, and the same events for a reader."""
+        target = (self.scope, stream)
+        address = self.store.segment_store
+        witness.assert_equal(address, self.java, (self.scope, "orders"), target)
+        witness.assert_readable(self.java, target, events=sum(PARTS), digest=self.digest)
+
+
+@pytest.fixture(scope="module")
+def orders(java: ForeignClient, store: ClusterStore) -> Orders:
+    """Gives a stream that was split and merged."""
+    scope = f"archives-{uuid4().hex[:6]}"
+    java.create_scope(scope)
+    java.create(scope, "orders", segments=2)
+    first = 0
+    for events, move in zip(PARTS, (SPLIT, MERGED, None), strict=True):
+        java.write(scope, "orders", events=events, keys=64, first=first)
+        first += events
+        if move is not None:
+            assert java.scale(scope, "orders", segments=move[0], ranges=move[1])
+    return Orders(scope, java, store, java.read(scope, "orders").digest)
+
+
+@pytest.fixture(scope="module")
+def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGateway]:
+    """Gives an S3 gateway in the cluster, with a bucket."""
+    made = ClusterGateway(kube, "archives")
+    with announce("an S3 gateway in the cluster"):
+        made.up(lambda _: None)
+    yield made
+    made.down()
+
+
+@pytest.fixture
+def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
+    """Gives the namespace whose drivers may make executors, with archives meant."""
+    yield replace(executor_tenant, copies="sarc")
+    kinds = "sarc,scopy,sst"
+    executor_tenant.run("delete", kinds, "--all", "--timeout=100s", timeout=110)
+
+
+@pytest.fixture
+def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
+    """Gives a StreamStore in the bucket, whose Secret is there."""
+    keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
+    shop.apply(secret | {"stringData": keys})
+    return {
+        "s3": {
+            "bucket": gateway.bucket,
+            "prefix": uuid4().hex,
+            "endpoint": gateway.endpoint,
+            "credentialsSecretRef": {"name": "keys"},
+        }
+    }
+
+
+@pytest.fixture
+def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
+    """Gives a StreamStore in a claim that pods mount."""
+    image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
+    with MountedClaim(kube, shop.namespace, image) as made:
+        yield {"volume": {"claimName": made.name, "path": "streams"}}
+        shop.run("delete", "sarc,scopy", "--all", "--timeout=100s", timeout=110)
+
+
+def resource(kind: str, name: str, spec: Object) -> Object:
+    """A resource."""
+    body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
+    return body | {"spec": spec}
+
+
+def archive(orders: Orders, **spec: Any) -> Object:
+    """The stream's StreamArchive."""
+    destination = {"storeRef": {"name": "backup"}, "path": "shop/orders"}
+    made = {"source": orders.source, "destination": destination}
+    return resource("StreamArchive", "orders", made | EXECUTORS | spec)
+
+
+def restore(orders: Orders, name: str, **spec: Any) -> Object:
+    """The StreamCopy that brings it back."""
+    source = {"archive": {"storeRef": {"name": "backup"}, "path": "shop/orders"}}
+    target = {"storeRef": {"name": "store"}, "scope": orders.scope, "stream": name}
+    return resource("StreamCopy", name, {"source": source, "target": target} | EXECUTORS | spec)
+
+
+@pytest.mark.parametrize("place", ["bucket", "claim"])
+def test_a_stream_is_archived_and_restored_by_executors(
+    place: str, shop: Tenant, orders: Orders, request: pytest.FixtureRequest
+) -> None:
+    """Bytes, key ranges and events are the source's, with tasks in pods of their own."""
+    name = f"restored-{place}"
+    shop.apply(resource("StreamStore", "backup", request.getfixturevalue(place)))
+    shop.apply(archive(orders))
+    shop.until("an executor archives", lambda: shop.pods("executor"), seconds=120)
+    status = shop.until_ready("orders", seconds=180)
+    assert (status["archive"]["runs"], status["attempts"]) == (1, 1)
+    assert status["archive"]["lastRuns"][0]["events"] == sum(PARTS)
+    shop.apply(restore(orders, name))
+    shop.until("an executor restores", lambda: shop.pods("executor"), seconds=120)
+    status = replace(shop, copies="scopy").until_ready(name, seconds=180)
+    assert status["attempts"] == 1
+    orders.assert_like(name)
+
+
+def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
+    """Kill a pod of this kind that runs, when there is one after this; its name."""
+
+    def names() -> list[str]:
+        return [one["metadata"]["name"] for one in tenant.pods(component)]
+
+    (victim,) = tenant.until(
+        f"a {component} runs", lambda: [one for one in names() if one != after], seconds=150
+    )
+    tenant.run("delete", "pod", victim, "--force", "--grace-period=0")
+    return victim
+
+
+@pytest.mark.exhaustive
+def test_pods_that_are_killed_midway_cost_nothing(
+    shop: Tenant, orders: Orders, bucket: Object, gateway: ClusterGateway
+) -> None:
+    """Executors, the gateway and the driver: the archive is whole, and so is what is restored."""
+    shop.apply(resource("StreamStore", "backup", bucket), archive(orders, limits=SLOW))
+    first = kill(shop, "executor")
+    gateway.kill()
+    kill(shop, "executor", after=first)
+    kill(shop, "driver")
+    shop.patch("sarc", "orders", {"spec": {"limits": None}})
+    status = shop.until_ready("orders", seconds=240)
+    assert (status["archive"]["runs"], status["attempts"]) == (1, 2)
+    shop.apply(restore(orders, "restored-killed", limits=SLOW))
+    copies = replace(shop, copies="scopy")
+    copies.until_staged("restored-killed", seconds=150)
+    gateway.kill()
+    shop.patch("scopy", "restored-killed", {"spec": {"limits": None}})
+    copies.until_ready("restored-killed", seconds=240)
+    orders.assert_like("restored-killed")

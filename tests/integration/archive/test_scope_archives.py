@@ -1,0 +1,186 @@
+"""`sluice` with scopes that are archived and restored, as the Java client sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import pytest
+
+from support.restores import bucket_store, volume
+from support.scope_command import until
+from support.scope_files import ScopeFile, states
+from support.scopes import STREAMS, assert_equal, fill, names_in, seen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from s3gateway import Gateway
+    from support.scopes import Seen
+
+LARGE: Final = "payments-1"
+"""A stream of some MB, which is moved by Spark's tasks; without it no JVM is started."""
+
+NAMES: Final = (
+    "audit-2",
+    "clicks-1",
+    "event-1",
+    "events",
+    "orders-2",
+    "orders-4",
+    "orders-5",
+)
+"""Empty and scaled, small, sealed, called like a part of an archive, split and merged, truncated,
+and with a retention."""
+
+SKETCHES: Final = tuple(
+    replace(one, name="events") if one.name == "event-0" else one
+    for one in STREAMS
+    if one.name in {*NAMES, LARGE, "event-0"}
+)
+SMALL: Final = {"streams": {"exclude": [{"type": "Exact", "value": LARGE}]}}
+COPIED: Final = dict.fromkeys(NAMES, "Copied")
+
+Shop = tuple[str, "dict[str, Seen]"]
+
+
+@pytest.fixture(scope="module")
+def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
+    """Gives a scope of 8 streams, no two alike, and how they look. No test changes it."""
+    scope = f"shop-{uuid4().hex[:8]}"
+    fill(foreign, scope, SKETCHES)
+    return scope, seen(standalone.segment_store, foreign, scope, [*NAMES, LARGE])
+
+
+def small(sources: Mapping[str, Seen]) -> dict[str, Seen]:
+    """Those that are no large ones."""
+    return {name: one for name, one in sources.items() if name != LARGE}
+
+
+@pytest.fixture
+def in_volume(tmp_path: Path) -> dict[str, object]:
+    """Gives a volume for archives."""
+    return volume(tmp_path)
+
+
+@pytest.fixture
+def in_bucket_store(tmp_path: Path, gateway: Gateway, bucket: str) -> dict[str, object]:
+    """Gives a bucket for archives."""
+    return bucket_store(tmp_path, gateway, bucket)
+
+
+def test_a_scope_is_archived_into_a_bucket_and_restored(
+    tmp_path: Path,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    shop: Shop,
+    in_bucket_store: dict[str, object],
+) -> None:
+    """Bytes, digests, events, ids, key ranges, epochs, policies and tags of all are as before."""
+    scope, sources = shop
+    uri = standalone.controller_uri
+    down = ScopeFile(tmp_path, uri, in_bucket_store, "down", scope)
+    copied = COPIED | {LARGE: "Copied"}
+    assert down.states() == copied
+    target = f"{scope}-bucket"
+    back = ScopeFile(tmp_path, uri, in_bucket_store, "back", target, restores=True)
+    assert back.states() == copied
+    assert_equal(sources, seen(standalone.segment_store, foreign, target))
+    assert back.run("verify").code == 0
+
+
+def test_streams_that_cannot_be_archived_or_restored_fail_by_name(
+    tmp_path: Path,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    shop: Shop,
+    in_volume: dict[str, object],
+) -> None:
+    """The others are, and once it is mended, so are they."""
+    scope, sources = shop
+    uri = standalone.controller_uri
+    other = f"{scope}-other"
+    foreign.create_scope(other)
+    foreign.create(other, "clicks-1")
+    first = ScopeFile(tmp_path, uri, in_volume, "first", other)
+    assert first.states() == {"clicks-1": "Copied"}
+    down = ScopeFile(tmp_path, uri, in_volume, "down", scope, spec=SMALL | {"onExists": "Append"})
+    assert down.states(code=2) == COPIED | {"clicks-1": "InvalidSpec"}
+    (down.place / "clicks-1").rename(tmp_path / "aside")
+    assert down.states() == COPIED
+
+    damaged = next(one for one in (down.place / "orders-2" / "data").rglob("*.zst"))
+    whole = damaged.read_bytes()
+    damaged.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    target = f"{scope}-back"
+    back = ScopeFile(tmp_path, uri, in_volume, "back", target, restores=True)
+    assert back.states(code=6) == COPIED | {"orders-2": "ArchiveDamaged"}
+    assert set(names_in(foreign, target) or ()) == set(NAMES) - {"orders-2"}
+    damaged.write_bytes(whole)
+    assert back.states() == COPIED
+    # A target was begun before the damage was found, and the store gives its name other ids now.
+    targets = seen(standalone.segment_store, foreign, target)
+    assert_equal(small(sources), targets, same_ids=False)
+
+
+def test_commands_that_are_killed_go_on(
+    tmp_path: Path,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    shop: Shop,
+    in_volume: dict[str, object],
+) -> None:
+    """Both ways; what was archived before is not archived again, and nothing is left over."""
+    scope, sources = shop
+    uri, slow = standalone.controller_uri, {"parallelism": 1}
+    down = ScopeFile(tmp_path, uri, in_volume, "down", scope, spec=SMALL | slow)
+
+    def archived() -> int:
+        return len([*down.place.glob("*/heads/*")])
+
+    with down.running() as process:
+        until("an archive", lambda: archived() > 0)
+        process.kill()
+        process.wait()
+    assert 0 < archived() < len(NAMES)
+    assert states(down.run("run", "-o", "json")) == COPIED
+    assert archived() == len(NAMES)
+    assert not [*down.place.glob("**/work/*")]
+
+    target = f"{scope}-killed"
+    back = ScopeFile(tmp_path, uri, in_volume, "back", target, restores=True, spec=slow)
+    with back.running() as process:
+        until("a target", lambda: bool(names_in(foreign, target)))
+        process.kill()
+        process.wait()
+    assert set(names_in(foreign, target) or ()) < set(NAMES)
+    assert states(back.run("run", "-o", "json")) == COPIED
+    assert_equal(small(sources), seen(standalone.segment_store, foreign, target))
+    # A driver that was killed leaves leases, which are over in a day.
+    assert back.run("abort").code == 0
+    assert set(names_in(foreign, target) or ()) == set(NAMES)
+
+
+def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
+    tmp_path: Path,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    in_volume: dict[str, object],
+) -> None:
+    """It is gone in between, with all of its streams; afterwards they are as they were."""
+    scope, uri = f"shop-{uuid4().hex[:8]}", standalone.controller_uri
+    names = ["audit-2", "clicks-1", "orders-2"]
+    fill(foreign, scope, [one for one in SKETCHES if one.name in names])
+    sources = seen(standalone.segment_store, foreign, scope, names)
+    copied = dict.fromkeys(names, "Copied")
+    spec = {"sourceOnComplete": "Delete"}
+    down = ScopeFile(tmp_path, uri, in_volume, "down", scope, spec=spec)
+    assert down.states() == copied
+    assert names_in(foreign, scope) is None
+    back = ScopeFile(tmp_path, uri, in_volume, "back", scope, restores=True)
+    assert back.states() == copied
+    # The store gives streams of a name that was used before other ids.
+    assert_equal(sources, seen(standalone.segment_store, foreign, scope), same_ids=False)

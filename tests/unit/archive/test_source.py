@@ -1,0 +1,26 @@
+"""A run that is read as a store is."""
+
+import pytest
+
+from sluice.archive.archive import Archive
+from sluice.archive.source import BLOCK, ArchivedStore
+from sluice.core.archive.names import Format
+from sluice.core.model import ArchivedRun
+from support.archives import STREAM, Source, take
+from support.memory_objects import MemoryObjects
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_blocks_are_as_short_as_those_of_a_live_store(form: Format) -> None:
+    """Also those of events that are longer: what is read is appended, and no store takes them."""
+    archive, source = Archive(MemoryObjects()), Source()
+    source.write([100, 2 * BLOCK + 7, 5])
+    (entry,) = take(archive, form, source).runs
+    store = ArchivedStore(archive, ArchivedRun(path="a", run=1, sha256=entry.sha256))
+    (data,) = (one.data for one in source.segments)
+    at = 3
+    for block in store.read(store.segment_name(STREAM, 0), at, len(data) - 2):
+        assert (block.offset, len(block.data) <= BLOCK) == (at, True)
+        assert bytes(block.data) == data[at : at + len(block.data)]
+        at += len(block.data)
+    assert at == len(data) - 2

@@ -1,0 +1,36 @@
+from dataclasses import replace
+
+import pytest
+
+from sluice.api.status import StreamCopyStatus
+from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.world import Gap, JobPhase
+from support.copies import DONE, WHOLE, begun, job, message, plan_seen, reason, said, world
+
+KNOWN = Gap(0, 2, 1080, 2160)
+UNKNOWN = Gap(0, 5, 70, None)
+TRUNCATED = (
+    "The source was truncated before 1.1 kB were read: of segment 2, offsets 1080 to 2160 are not "
+    "in it"
+)
+SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "sentence"),
+    [
+        ((KNOWN,), f"{TRUNCATED}."),
+        ((UNKNOWN,), "Segment 5 was gone, and nobody knows what it had from offset 70 on."),
+        ((UNKNOWN, KNOWN), f"{TRUNCATED}, and 1 more gaps are in status.gaps."),
+    ],
+)
+def test_what_a_copy_lacks_is_said(gaps: tuple[Gap, ...], sentence: str) -> None:
+    """First of all that of which it is known how much it is."""
+    answer = replace(WHOLE, gaps=gaps)
+    decision = reconcile(begun(), world(jobs=(SUCCEEDED,), answer=answer, plan=plan_seen()))
+    assert (said(decision), reason(decision)) == (DONE, "CopiedWithGaps")
+    assert message(decision).endswith(sentence)
+    assert isinstance(decision.status, StreamCopyStatus)
+    assert [(one.segment_id, one.from_, one.to) for one in decision.status.gaps or ()] == [
+        (gap.segment, gap.begin, gap.end) for gap in gaps
+    ]

@@ -1,0 +1,216 @@
+"""A ScopeCopy to archives, or from them: what is said of it, and which plan holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.core.archive.manifest import Parent
+from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.scope_archive_status import ScopeArchiveStatus
+from sluice.core.reconcile.scope_results import results_hash
+from sluice.core.reconcile.world import (
+    DropPlan,
+    JobPhase,
+    Planned,
+    ScopeEnded,
+    StartJob,
+    WriteResults,
+)
+from sluice.core.scope import LeftOut, StreamState, Why
+from support.copies import DONE, after, job, message, plan_seen, reason, said, world
+from support.scope_archives import (
+    ARCHIVED,
+    ARCHIVING,
+    BACK,
+    BUCKET,
+    RESTORED,
+    RESTORING,
+    WHOLE,
+    archive_plan,
+    restore_plan,
+    restored,
+    run_plan,
+)
+from support.scope_copies import copied, ended, failed, published, reading, scope, status
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.core.reconcile.copy_seen import CopySeen
+    from sluice.core.reconcile.world import Decision
+
+UNTIL = {
+    "storeRef": {"name": "archives"},
+    "path": "backup/in",
+    "until": "2026-05-04T14:00:00+02:00",
+}
+
+
+def begun(planned: Planned, **changes: Any) -> CopySeen:
+    """A copy whose first attempt was begun with this plan."""
+    seen = scope(**changes)
+    return after(seen, reconcile(seen, world(answer=planned)))
+
+
+def over(answer: ScopeEnded, planned: Planned, **changes: Any) -> Decision:
+    """What is decided when the driver has come to this."""
+    return reconcile(begun(planned, **changes), ended(answer))
+
+
+def approved(looked_at: Plan, now: Plan, **changes: Any) -> Decision:
+    """What begins once somebody who has looked at a plan says go, and another one would be made."""
+    changes = changes or ARCHIVED
+    seen = scope(suspend=True, **changes)
+    first = status(reconcile(seen, world(answer=Planned(plan=looked_at))))
+    seen = scope(status=first, generation=2, **changes)
+    return reconcile(seen, world(plan=plan_seen(looked_at), answer=Planned(plan=now)))
+
+
+def started(decision: Decision) -> Plan:
+    """The plan that a driver is started with."""
+    last = decision.actions[-1]
+    assert isinstance(last, StartJob)
+    return last.plan
+
+
+# -- to archives
+
+
+def test_a_scope_is_planned_to_archives_stream_by_stream() -> None:
+    """As to a scope: each one is published as planned, and what there is to do is said."""
+    seen = scope(**ARCHIVED)
+    decision = reconcile(seen, world(answer=ARCHIVING))
+    assert message(decision) == "The driver starts; 3 streams with 5.0 kB to archive."
+    assert decision.actions[-1] == StartJob(1, ARCHIVING.plan)
+    results = published(decision) or ()
+    assert [(one.stream, one.target, one.state) for one in results] == [
+        (name, name, StreamState.PLANNED) for name in "abc"
+    ]
+    found = status(decision)
+    assert (found.source, found.target) == ("in", "backup/in")
+    assert found.streams is not None
+    assert found.streams.summary == "0/3"
+
+
+@pytest.mark.parametrize(
+    ("staged", "whole", "why", "text"),
+    [
+        (100, False, "Archiving", "1 of 3 streams are archived; 100 B of 5.0 kB."),
+        (
+            5000,
+            False,
+            "Verifying",
+            f"{ScopeArchiveStatus.comparing} 1 of 3 streams are archived.",
+        ),
+        (5000, True, "Publishing", "All runs are recorded; the driver tidies."),
+    ],
+)
+def test_the_status_says_what_is_done_to_archives(
+    staged: int, why: str, text: str, *, whole: bool
+) -> None:
+    """Nothing is staged or published there."""
+    around = world(
+        jobs=(job(phase=JobPhase.RUNNING),),
+        plan=plan_seen(ARCHIVING.plan),
+        reading=reading(staged, published=whole, copied=1),
+    )
+    decision = reconcile(begun(ARCHIVING, **ARCHIVED), around)
+    assert (reason(decision), message(decision)) == (why, text)
+
+
+def test_a_scope_that_is_archived_says_where() -> None:
+    """And what was compared before its runs were recorded."""
+    decision = over(WHOLE, ARCHIVING, **ARCHIVED)
+    assert (said(decision), reason(decision)) == (DONE, "Succeeded")
+    assert message(decision) == (
+        "3 streams are archived in backup/in: 5.0 kB, 3 events. How far each goes was read within "
+        "1.2 s."
+    )
+    verified = decision.status.condition("Verified")
+    assert verified is not None
+    assert verified.reason == "ReadBack"
+
+
+def test_streams_that_are_not_archived_are_named() -> None:
+    """And the remedy speaks of archives as well."""
+    answer = replace(WHOLE, results=(copied("a", 3000), failed("b"), failed("c")))
+    decision = over(answer, ARCHIVING, **ARCHIVED)
+    assert reason(decision) == "PartiallySucceeded"
+    assert message(decision).startswith(
+        "1 of 3 streams are archived, 2 failed: b (SourceNotFound), c (SourceNotFound). To try "
+        "again what is not archived, annotate"
+    )
+
+
+def test_a_scope_that_was_moved_to_archives_is_gone() -> None:
+    """That is said as of any move."""
+    plan = archive_plan(run_plan("a"), move=True)
+    answer = ScopeEnded(plan=plan, results=(copied("a"),))
+    decision = over(answer, Planned(plan=plan), sourceOnComplete="Delete", **ARCHIVED)
+    assert message(decision).endswith(" Scope in is deleted.")
+
+
+def test_an_approved_plan_of_runs_holds_while_it_can_be_followed() -> None:
+    """New streams change nothing of what somebody has looked at."""
+    decision = approved(
+        archive_plan(run_plan("a"), run_plan("gone")),
+        archive_plan(run_plan("a"), run_plan("new")),
+    )
+    assert DropPlan() not in decision.actions
+    assert started(decision).runs == (run_plan("a"), run_plan("gone"))
+
+
+def test_a_plan_of_runs_is_made_anew_when_an_archive_has_another_run() -> None:
+    """A run adds to the last one that there is, and to no other."""
+    now = archive_plan(run_plan("a", parent=Parent(run=1, sha256="e" * 64)), run_plan("b"))
+    decision = approved(archive_plan(run_plan("a"), run_plan("b")), now)
+    assert DropPlan() in decision.actions
+    assert started(decision) == now
+
+
+# -- from archives
+
+
+def test_streams_are_restored_from_the_runs_that_were_planned() -> None:
+    """A plan that somebody has looked at names them; its store is no one run's."""
+    later = restore_plan(restored("a", run=2), restored("b", run=2))
+    decision = approved(RESTORING.plan, later, **RESTORED)
+    plan = started(decision)
+    assert plan.streams == RESTORING.plan.streams
+    assert plan.sources == (BUCKET,)
+    assert DropPlan() not in decision.actions
+
+
+@pytest.mark.parametrize(
+    ("source", "how_far"),
+    [
+        (RESTORED["source"], "Each is as the last run of its archive has it."),
+        (
+            {"archive": UNTIL},
+            "Each is as the last run of its archive up to 2026-05-04T12:00:00Z has it.",
+        ),
+    ],
+)
+def test_a_restored_scope_says_up_to_when(source: dict[str, Any], how_far: str) -> None:
+    """No bounds were read in a live store."""
+    decision = over(BACK, RESTORING, source=source)
+    assert (said(decision), reason(decision)) == (DONE, "Succeeded")
+    assert message(decision) == f"2 streams are copied to scope out: 2.0 kB, 2 events. {how_far}"
+    assert (status(decision).source, status(decision).target) == ("backup/in", "out")
+
+
+def test_archives_without_a_run_in_time_are_counted() -> None:
+    """They are left out, as streams that were not there yet."""
+    plan = restore_plan(left_out=(LeftOut(why=Why.LATER, count=3, streams=("a", "b", "c")),))
+    answer = ScopeEnded(plan=plan, results=())
+    seen = scope(source={"archive": UNTIL})
+    decision = reconcile(seen, world(answer=answer))
+    assert decision.actions == (WriteResults(()),)
+    decision = reconcile(seen, world(answer=answer, results=results_hash(())))
+    assert message(decision) == (
+        "No stream of the archives in backup/in is to be copied: nothing is selected. 3 streams "
+        "are left out."
+    )
+    assert [(one.reason, one.count) for one in status(decision).left_out] == [("Later", 3)]

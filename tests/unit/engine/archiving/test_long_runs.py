@@ -1,0 +1,29 @@
+"""Runs that put more objects than anybody reads a list of."""
+
+import pytest
+
+from sluice.archive import notes
+from sluice.core.archive.names import WORK
+from support.archive_runs import archive_once, last_run
+from support.memory_objects import MemoryObjects
+from support.model import ModelStore, World, segment_name
+from support.plans import SOURCE
+from support.sources import events_of, put_source
+
+
+def test_a_run_whose_notes_nobody_has_memory_for_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before it has put all, since its manifest would be too long; the archive is as it was."""
+    objects, world = MemoryObjects(), World()
+    put_source(world, [30])
+    store = ModelStore(world)
+    assert archive_once(store, objects).error is None
+    before = last_run(objects)
+    world.segments[segment_name(SOURCE, 0)].data += events_of([30] * 40, seed=5)
+    monkeypatch.setattr(notes, "MOST_NOTES", 8000)
+    report = archive_once(store, objects)
+    assert report.error is not None
+    assert (report.error.reason, report.cleaned) == ("PlanTooLarge", True)
+    assert last_run(objects) == before
+    assert list(objects.list(WORK)) == []

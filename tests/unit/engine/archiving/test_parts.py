@@ -1,0 +1,179 @@
+"""Parts of one segment that are put at the same time."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice.archive.archive import Archive
+from sluice.archive.verify import verify_archive
+from sluice.core.archive.names import Format
+from sluice.engine.archiving.slices import ArchiveSlice
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.stream import Limits
+from support.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
+from support.memory_objects import MemoryObjects
+from support.model import ModelStore, World, segment_name
+from support.plans import SOURCE
+from support.sources import events_of, put_source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.engine.slices import Slice, SliceResult
+
+EVENTS = [20] * 40
+"""Of 1,120 bytes, in objects of 64 bytes."""
+
+
+def now() -> float:
+    """A time that stands still."""
+    return 2.0
+
+
+class Tasks:
+    """An executor of several slots, whose results come in any order and are lost sometimes.
+
+    Args:
+        world: of the source.
+        objects: of the archive.
+        slots: how many.
+        lost: the share of results that is lost.
+        seed: of chance.
+
+    Attributes:
+        rounds: for each round, where its slices of the first segment begin.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        objects: MemoryObjects,
+        *,
+        slots: int = 3,
+        lost: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self._inner = InlineExecutor([ModelStore(world)], shelf_of(objects))
+        self._chance = random.Random(seed)  # noqa: S311 - no secrets
+        self._lost = lost
+        self.slots = slots
+        self.rounds: list[list[int]] = []
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        puts = [one for task in tasks for one in task if isinstance(one, ArchiveSlice)]
+        if puts:
+            self.rounds.append(sorted(one.at for one in puts if one.segment == 0))
+        results = self._inner.run(tasks)
+        self._chance.shuffle(results)
+        return [one for one in results if self._chance.random() >= self._lost]
+
+
+def world_of(data: bytes) -> World:
+    """A world with a stream of one segment, which has these bytes."""
+    world = World()
+    put_source(world, [])
+    world.segments[segment_name(SOURCE, 0)].data += data
+    return world
+
+
+def made_in_order(world: World) -> MemoryObjects:
+    """An archive of which each part was put when those before it were there."""
+    objects = MemoryObjects()
+    archive_once(ModelStore(world), objects, limits=lambda: Limits(slice_bytes=1 << 20), now=now)
+    return objects
+
+
+def test_several_tasks_put_one_segment() -> None:
+    """Each begins where an object does; the run is as if one task had put all of it."""
+    world = world_of(events_of(EVENTS))
+    objects = MemoryObjects()
+    tasks = Tasks(world, objects)
+    report = archive_once(
+        ModelStore(world), objects, limits=lambda: Limits(slice_bytes=1 << 20), executor=tasks
+    )
+    assert tasks.rounds == [[0, 320, 640, 960]]
+    assert report.events == 40
+    assert objects.held.keys() >= {one.name for one in last_run(made_in_order(world)).objects}
+
+
+def test_the_first_parts_of_all_segments_come_first() -> None:
+    """What one segment has more of does not keep the others waiting."""
+    world = World()
+    put_source(world, [20] * 40, [20] * 10)
+    objects = MemoryObjects()
+    tasks = Tasks(world, objects, slots=1)
+    archive_once(ModelStore(world), objects, executor=tasks)
+    assert [len(one) for one in tasks.rounds[:3]] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("form", [Format.PARQUET, Format.EVENT_OBJECTS])
+def test_other_formats_are_put_one_after_the_other(form: Format) -> None:
+    """Their objects begin with events, and where these begin is known from what is in front."""
+    world = world_of(events_of(EVENTS))
+    objects = MemoryObjects()
+    tasks = Tasks(world, objects)
+    request = REQUEST.model_copy(update={"format": form})
+    report = archive_once(ModelStore(world), objects, request, executor=tasks)
+    assert {len(one) for one in tasks.rounds} == {1}
+    assert report.events == 40
+
+
+def test_a_later_run_goes_on_within_an_object() -> None:
+    """Its first part ends at the next multiple of an object's size, and others begin there."""
+    world = world_of(events_of([20] * 5))
+    objects = MemoryObjects()
+    archive_once(ModelStore(world), objects)
+    world.segments[segment_name(SOURCE, 0)].data += events_of(EVENTS, seed=1)
+    tasks = Tasks(world, objects)
+    report = archive_once(
+        ModelStore(world), objects, limits=lambda: Limits(slice_bytes=1 << 20), executor=tasks
+    )
+    assert tasks.rounds == [[140, 512, 832, 1152]]
+    assert report.events == 45
+
+
+def nested(sizes: Sequence[int]) -> bytes:
+    """Events whose own bytes are events again, so that a part may be taken for what it is not."""
+    bodies = [events_of([9] * (size // 17), seed=size) for size in sizes]
+    return b"".join(len(body).to_bytes(8, "big") + body for body in bodies)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.one_of(
+        st.lists(st.integers(0, 200), max_size=30).map(events_of),
+        st.lists(st.integers(0, 400), max_size=12).map(nested),
+        st.tuples(st.lists(st.integers(0, 90), max_size=15), st.binary(max_size=300)).map(
+            lambda parts: events_of(parts[0]) + parts[1]
+        ),
+    ),
+    slots=st.integers(1, 4),
+    lost=st.sampled_from([0.0, 0.3]),
+    seconds=st.sampled_from([0.0, 20.0]),
+    seed=st.integers(0, 99),
+)
+def test_however_parts_come_the_run_is_the_same(
+    data: bytes, slots: int, lost: float, seconds: float, seed: int
+) -> None:
+    """Cut off, lost, in any order, taken to begin where no event does, or no events at all."""
+    world = world_of(data)
+    objects = MemoryObjects()
+    limits = Limits(slice_bytes=128, slice_seconds=seconds)
+    archive_once(
+        ModelStore(world),
+        objects,
+        limits=lambda: limits,
+        executor=Tasks(world, objects, slots=slots, lost=lost, seed=seed),
+        patience=None,
+        now=now,
+    )
+    manifest = last_run(objects)
+    assert held_by(objects, manifest) == {0: data}
+    assert manifest.segments == last_run(made_in_order(world)).segments
+    assert verify_archive(Archive(objects)).problems == []

@@ -1,0 +1,33 @@
+"""What the tests of scopes in archives share."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from support.archive_runs import make_objects_small
+from support.model import World
+from support.scope_drivers import put_scope
+from support.scope_shelves import Lab
+
+
+@pytest.fixture(autouse=True)
+def small_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects of a few chunks, which are of 16 bytes."""
+    make_objects_small(monkeypatch)
+
+
+@pytest.fixture
+def lab() -> Lab:
+    """Gives a scope of a few small streams, no two alike, and a place for archives."""
+    world = World()
+    put_scope(world, [[9, 1], [1]], [[40, 0, 30]], [[]], [[5], [6], [7]])
+    return Lab(world)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """Sees to it that workers end with their runner."""
+    before = set(threading.enumerate())
+    yield
+    assert {one for one in threading.enumerate() if one.name.startswith("stream-")} <= before

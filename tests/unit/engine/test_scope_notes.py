@@ -1,0 +1,206 @@
+import threading
+
+import pytest
+
+from sluice.core.archive.names import read_note
+from sluice.core.plan import Plan
+from sluice.core.scope import StreamResult, StreamState
+from sluice.engine.scope_notes import ScopeNotes, log_of
+from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnavailable
+from support.gated_objects import GatedObjects
+from support.memory_objects import MemoryObjects
+from support.model import Fate, World
+from support.scope_drivers import SCOPE_ID, SharedStore, put_scope, scope_plan
+from support.scope_shelves import shelf_in
+
+STREAMS = 20
+
+
+@pytest.fixture
+def objects() -> MemoryObjects:
+    """Gives a place for archives."""
+    return MemoryObjects()
+
+
+@pytest.fixture
+def store() -> SharedStore:
+    """Gives a store with some streams."""
+    world = World()
+    put_scope(world, *([[number]] for number in range(STREAMS)))
+    return SharedStore(world)
+
+
+@pytest.fixture
+def plan(store: SharedStore) -> Plan:
+    """Gives the plan of all."""
+    return scope_plan(store, range(STREAMS))
+
+
+def log(objects: MemoryObjects) -> ScopeNotes:
+    """Another driver's log of the same copy."""
+    found = log_of(shelf_in(objects), SCOPE_ID, "shop")
+    assert isinstance(found, ScopeNotes)
+    return found
+
+
+def copied(number: int) -> StreamResult:
+    """A stream's result."""
+    name = f"s{number:03}"
+    return StreamResult(stream=name, target=name, state=StreamState.COPIED)
+
+
+def results_in(objects: MemoryObjects) -> set[int] | None:
+    """The streams that have a result; None without a log."""
+    state = log(objects).load()
+    return None if state is None else set(state.results)
+
+
+def test_the_first_plan_holds(objects: MemoryObjects, store: SharedStore, plan: Plan) -> None:
+    """Of two drivers with different plans, the second gets that of the first."""
+    assert log(objects).load() is None
+    assert log(objects).begin(plan) == plan
+    assert log(objects).begin(scope_plan(store, [1])) == plan
+
+
+def test_of_plans_that_are_made_at_once_one_holds(
+    objects: MemoryObjects, store: SharedStore, plan: Plan
+) -> None:
+    """The other one's driver works on that, too."""
+    other = scope_plan(store, [1])
+
+    def gate(what: str) -> Fate:
+        if what.startswith("put_new") and not objects.held:
+            log(objects).begin(other)
+        return Fate.DONE
+
+    assert log(GatedObjects(objects, gate)).begin(plan) == other
+
+
+def test_a_later_run_follows_on_one_that_is_over(
+    objects: MemoryObjects, store: SharedStore, plan: Plan
+) -> None:
+    """And not before; of two, the first holds."""
+    later, other = scope_plan(store, [1], run=2), scope_plan(store, [2], run=2)
+    mine = log(objects)
+    mine.begin(plan)
+    assert log(objects).begin(later) == plan
+    mine.stopped()
+    assert log(objects).begin(later) == later
+    assert log(objects).begin(other) == later
+
+
+def test_threads_write_side_by_side(objects: MemoryObjects, plan: Plan) -> None:
+    """Those of one driver, and those of another."""
+    logs = [log(objects), log(objects)]
+    for one in logs:
+        one.begin(plan)
+    threads = [
+        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(STREAMS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results_in(objects) == set(range(STREAMS))
+
+
+def test_an_answer_that_is_lost_writes_nothing_twice(objects: MemoryObjects, plan: Plan) -> None:
+    """The next try finds what the one before has written."""
+    lost = iter([Fate.DONE, Fate.REPLY_LOST])
+
+    def gate(what: str) -> Fate:
+        return next(lost, Fate.DONE) if what.startswith("put_new") else Fate.DONE
+
+    mine = log(GatedObjects(objects, gate))
+    mine.begin(plan)
+    with pytest.raises(StoreUnavailable):
+        mine.ended({0: copied(0)})
+    before = dict(objects.held)
+    mine.ended({0: copied(0)})
+    assert objects.held == before
+
+
+def test_a_log_that_has_grown_is_not_deleted(objects: MemoryObjects, plan: Plan) -> None:
+    """Whoever deletes it has to know what it says; nobody writes behind that."""
+    mine, other = log(objects), log(objects)
+    mine.begin(plan)
+    other.load()
+    mine.ended({0: copied(0)})
+    assert not other.delete()
+    assert results_in(objects) == {0}
+    other.load()
+    assert other.delete()
+    assert objects.held == {}
+    with pytest.raises(NoSuchSegment):
+        mine.ended({1: copied(1)})
+    assert objects.held == {}
+
+
+def test_a_log_that_is_about_to_be_deleted_is_none(
+    objects: MemoryObjects, store: SharedStore, plan: Plan
+) -> None:
+    """Whoever deletes it may be killed before it is gone; the next one takes its place."""
+    mine, late = log(objects), log(objects)
+    mine.begin(plan)
+    mine.ended({0: copied(0)})
+    late.load()
+
+    def gate(what: str) -> Fate:
+        return Fate.REQUEST_LOST if what.startswith("delete") else Fate.DONE
+
+    killed = log(GatedObjects(objects, gate))
+    killed.load()
+    with pytest.raises(StoreUnavailable):
+        killed.delete()
+    assert len(objects.held) == 3
+    assert results_in(objects) is None
+    with pytest.raises(NoSuchSegment):
+        late.ended({1: copied(1)})
+    other = scope_plan(store, [1])
+    assert log(objects).begin(other) == other
+    assert len(objects.held) == 1
+    assert results_in(objects) == set()
+    with pytest.raises((CopyAborted, NoSuchSegment)):
+        mine.ended({1: copied(1)})
+    assert results_in(objects) == set()
+
+
+def test_what_somebody_late_has_written_counts_for_nothing(
+    objects: MemoryObjects, store: SharedStore, plan: Plan
+) -> None:
+    """It is of a log that was deleted; what belongs to the new one goes around it."""
+    late = log(objects)
+    late.begin(plan)
+    note = dict(objects.held)
+    late.ended({0: copied(0)})
+    stale = {name: data for name, data in objects.held.items() if name not in note}
+    other = log(objects)
+    other.load()
+    other.delete()
+    objects.held |= stale
+    objects.modified |= dict.fromkeys(stale, 1)
+    new = log(objects)
+    new.begin(scope_plan(store, range(3)))
+    new.ended({1: copied(1)})
+    new.ended({2: copied(2)})
+    assert results_in(objects) == {1, 2}
+
+
+def test_a_log_that_cannot_be_read_can_be_discarded(objects: MemoryObjects, plan: Plan) -> None:
+    """It is told as damaged before."""
+    log(objects).begin(plan)
+    (name,) = objects.held
+    objects.held[name] = b"{}"
+    broken = log(objects)
+    with pytest.raises(JournalDamaged):
+        broken.load()
+    broken.discard()
+    assert objects.held == {}
+
+
+def test_no_sweep_takes_a_log(objects: MemoryObjects, plan: Plan) -> None:
+    """Its notes are named otherwise than those of an archive."""
+    log(objects).begin(plan)
+    (name,) = objects.held
+    assert name.startswith("shop/work/")
+    assert read_note(name.removeprefix("shop/")) is None

@@ -1,0 +1,26 @@
+"""What tests of operators in memory share."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.archive_bench import ArchiveBench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    """Gives threads for the calls to stores."""
+    with ThreadPoolExecutor(4) as found:
+        yield found
+
+
+@pytest.fixture
+def bench(threads: ThreadPoolExecutor) -> ArchiveBench:
+    """Gives an archive of a stream of two segments that somebody has just made."""
+    return ArchiveBench(threads)

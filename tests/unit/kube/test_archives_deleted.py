@@ -1,0 +1,178 @@
+"""A StreamArchive that is deleted, and what becomes of its archive."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.archive.archive import Archive
+from sluice.archive.leases import Lease
+from sluice.archive.notes import Notes
+from sluice.core.archive.lease import Work
+from sluice.core.archive.manifest import Maker
+from sluice.core.archive.names import HEADS, LEASES, DataName, Format
+from sluice.core.archive.notes import Note
+from sluice.core.reconcile.world import Erase, Orphan
+from sluice.engine.archiving.settle import erase_archive
+from sluice.errors import StoreBusy
+from sluice.kube.kinds import STREAM_ARCHIVE, STREAM_STORE
+from support.archive_bench import ArchiveBench
+from support.archive_runs import archive_once
+from support.resources import BUCKET, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import ThreadPoolExecutor
+
+
+def test_an_archive_goes_with_its_resource_where_that_is_wanted(
+    threads: ThreadPoolExecutor,
+) -> None:
+    """The resource waits for it; nothing is left in the bucket."""
+    bench = ArchiveBench(threads, onDelete="Delete")
+    bench.run()
+    assert bench.body["metadata"]["finalizers"] == ["sluice.dev/staging"]
+    assert Erase() in bench.delete().actions
+    assert list(bench.objects.list()) == []
+
+
+def test_an_archive_stays_where_nobody_said_otherwise(bench: ArchiveBench) -> None:
+    """It needs no resource to be restored."""
+    bench.run()
+    before = [one.name for one in bench.objects.list()]
+    bench.body["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+    bench.step()
+    assert [one.name for one in bench.objects.list()] == before
+
+
+def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
+    """What it has put is swept when its time is over."""
+    bench.step()
+    plan = bench.plan().archive
+    assert plan is not None
+    errand = bench.look().errand
+    lease = Lease(bench.objects, plan.copy_id, Work.WRITE)
+    lease.__enter__()
+    errand.abandon(None, bench.shelf, known=None)
+    assert [one.name for one in bench.objects.list(LEASES)] == []
+
+
+def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
+    """Whoever restores a run is waited for."""
+    bench.run()
+    head = Archive(bench.objects).head()
+    assert head is not None
+    request = bench.request
+    with Lease(bench.objects, "ab" * 16, Work.READ, run=head.runs[-1]):
+        with pytest.raises(StoreBusy, match="at work"):
+            erase_archive(request, bench.shelf)
+        assert list(bench.objects.list(HEADS))
+    erase_archive(request, bench.shelf)
+    assert list(bench.objects.list()) == []
+
+
+@pytest.mark.parametrize("calls", range(6))
+def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
+    bench: ArchiveBench, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    """The lease that the killed one has left behind is that of whoever goes on."""
+    bench.run()
+    request = bench.request
+    delete, left = bench.objects.delete, iter(range(calls))
+
+    def until_killed(names: Iterable[str]) -> None:
+        if next(left, None) is None:
+            raise _KilledError
+        delete(names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.objects, "delete", until_killed)
+        with pytest.raises(_KilledError):
+            erase_archive(request, bench.shelf)
+    assert len(list(bench.objects.list(LEASES))) == 1
+    erase_archive(request, bench.shelf)
+    assert list(bench.objects.list()) == []
+
+
+class _KilledError(BaseException):
+    """The process is gone; whatever it would do after this raises this as well."""
+
+
+@pytest.mark.parametrize("ours", [0, 1])
+def test_an_archive_that_somebody_else_has_put_runs_into_is_kept(
+    threads: ThreadPoolExecutor, ours: int
+) -> None:
+    """Another resource, of the same stream at the same path: nobody asked to delete its runs."""
+    bench = ArchiveBench(threads, onDelete="Delete")
+    for attempt in range(ours):
+        bench.run(attempt + 1)
+    other = bench.request.model_copy(
+        update={
+            "archive_id": "0b" * 16,
+            "maker": Maker(id="0b" * 16, name="StreamArchive other/orders"),
+        }
+    )
+    archive_once(bench.store, bench.objects, other)
+    bench.ask("again")
+    bench.run(ours + 1)
+    before = [one.name for one in bench.objects.list()]
+    assert Erase() in bench.delete().actions
+    assert [one.name for one in bench.objects.list()] == before
+    assert bench.said[-1] == (
+        "ArchiveKept",
+        "The archive in StreamStore 'archives' stays: it has runs that this resource has not made.",
+    )
+    assert (STREAM_ARCHIVE.name, "default", "orders") not in bench.server.objects
+
+
+def test_an_archive_whose_maker_is_not_known_is_kept(threads: ThreadPoolExecutor) -> None:
+    """As those are that an earlier version has recorded."""
+    bench = ArchiveBench(threads, onDelete="Delete")
+    archive_once(bench.store, bench.objects, bench.request.model_copy(update={"maker": None}))
+    before = [one.name for one in bench.objects.list()]
+    assert not erase_archive(bench.request, bench.shelf)
+    assert [one.name for one in bench.objects.list()] == before
+
+
+def test_an_archive_that_may_not_be_deleted_is_kept(threads: ThreadPoolExecutor) -> None:
+    """The store's access counts for the end as well; the resource waits for nothing."""
+    bench = ArchiveBench(threads, onDelete="Delete")
+    bench.run()
+    access = {"operations": ["Read", "Create", "Append"]}
+    bench.server.put(STREAM_STORE, changed(BUCKET, "spec.access", access))
+    before = [one.name for one in bench.objects.list()]
+    assert Erase() in bench.delete().actions
+    assert [one.name for one in bench.objects.list()] == before
+    word, said = bench.said[-1]
+    assert word == "ArchiveKept"
+    assert said.endswith(" stays: StreamStore 'archives' does not allow to Delete.")
+    assert (STREAM_ARCHIVE.name, "default", "orders") not in bench.server.objects
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_the_first_run_of_somebody_else_is_kept(
+    threads: ThreadPoolExecutor,
+    known: bool,  # noqa: FBT001
+) -> None:
+    """What one that is not recorded yet has put is told by its notes; what is ours goes."""
+    bench = ArchiveBench(threads, onDelete="Delete")
+    bench.step()
+    plan = bench.plan().archive
+    assert plan is not None
+    if not known:
+        plan = plan.model_copy(update={"maker": Maker(id="0b" * 16, name="StreamArchive other")})
+    Notes(bench.objects, "0b" * 16).begin(Note(of=plan.hash, plan=plan))
+    bench.objects.put(str(DataName(0, 0, 0, 1, "ab" * 32, Format.SEGMENTS)), b"x")
+    assert erase_archive(bench.request, bench.shelf) is known
+    assert len(list(bench.objects.list())) == (0 if known else 2)
+
+
+def test_what_is_left_behind_is_said(bench: ArchiveBench) -> None:
+    """Where nobody can overlook it."""
+    situation = bench.look()
+    asyncio.run(bench.workings.perform(situation, Orphan("no way")))
+    ((word, said),) = bench.said
+    assert word == "Orphaned"
+    assert said.startswith("the archive in/orders in StreamStore 'archives' may hold runs")

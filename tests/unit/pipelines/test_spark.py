@@ -1,0 +1,33 @@
+from pathlib import Path
+
+from sluice.archive.source import ArchivedStore
+from sluice.config import Settings
+from sluice.core.model import ArchivedRun, StoreAddress
+from sluice.engine.slices import VerifySlice
+from sluice.pipelines import spark
+
+SETTINGS = Settings()
+
+
+def test_a_slice_is_read_in_the_run_that_it_names(tmp_path: Path) -> None:
+    """Slices of many archives come to one worker; it keeps what it reads of few of them."""
+    place = StoreAddress(backend="volume", uri=tmp_path.as_uri())
+    for number in range(2 * spark._MOST_RUNS):
+        run = ArchivedRun(path=f"shop/s{number}", run=1, sha256="ab" * 32)
+        work = VerifySlice(
+            stream=number,
+            segment=0,
+            archive=run,
+            source="shop/s/0",
+            staging="shop/s/0#transaction.0",
+            origin=0,
+            start=0,
+            end=1,
+            limit=1,
+            known={},
+        )
+        store = spark._source(work, [place], SETTINGS)
+        assert isinstance(store, ArchivedStore)
+        assert store.pinned == run
+        assert spark._source(work, [place], SETTINGS) is store
+    assert spark._run.cache_info().currsize == spark._MOST_RUNS
