@@ -42,7 +42,7 @@ class DeletionScene(OperatorScene):
     def __enter__(self) -> Self:
         """Let a run be made, and delete the resource."""
         super().__enter__()
-        super().settle()
+        self.drive()
         self.tenant.run("delete", self.tenant.copies, self.target, "--wait=false")
         return self
 

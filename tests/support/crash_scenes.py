@@ -205,12 +205,15 @@ class OperatorScene(Scene):
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the operator says that the work is done."""
+        """Wait until the operator says that the work is done, and has tidied up."""
+        self.drive()
+        self.tenant.until("nothing holds the resource", self._is_free, about=self.target)
+
+    def drive(self) -> None:
+        """Wait until the driver has ended, and the operator says that the work is done."""
         assert self._pod.finish(_COPY_SECONDS) == 0
         status = self.tenant.until_ready(self.target)
         assert status["attempts"] == 1
-        # It is said first that the copy is done, and tidied up then.
-        self.tenant.until("nothing holds the resource", self._is_free, about=self.target)
 
     def _is_free(self) -> bool:
         resource = self.tenant.get(self.tenant.copies, self.target)
