@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sluice.archive.shelf import Shelf
-from sluice.core.model import Health, StoreAddress, StreamName
+from sluice.core.model import StoreAddress, StreamName
 from sluice.core.reconcile.copy_status import job_name
 from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
-from sluice.kube.copies import CopyObserver
 from sluice.kube.copy_workings import CopyWorkings
 from sluice.kube.errands import ArchiveErrand
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.manifests import plan_of
-from sluice.kube.mirror import Mirror
 from sluice.kube.names import ATTEMPT_LABEL, child_labels, run_name
-from sluice.kube.performer import Performer
-from sluice.kube.probes import Probed
-from sluice.kube.settings import OperatorSettings
 from sluice.kube.stores import unseen
-from sluice.kube.storeview import StoreView
-from sluice.metrics import Metrics
 from support.copies import UID
-from support.finalizing import FinalizingServer
 from support.memory_objects import MemoryObjects
-from support.model import World
+from support.operator_bench import OperatorBench
 from support.resources import ARCHIVE, BUCKET, STORE, VOLUME, changed
 from support.scope_drivers import SharedStore
 from support.sources import put_source
@@ -39,38 +29,28 @@ if TYPE_CHECKING:
 
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.plan import Plan
-    from sluice.core.reconcile.conditions import Saying
     from sluice.core.reconcile.world import Decision
     from sluice.kube.copies import Situation
-    from sluice.kube.events import Recorder
     from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
     from sluice.stores.base import Store
 
 SOURCE = StreamName(scope="in", stream="orders")
 
 
-class ArchiveBench:
+class ArchiveBench(OperatorBench):
     """An operator of one StreamArchive, a store, a bucket, and what was said of the archive.
 
     Attributes:
-        server: the API server.
-        world: what the store holds.
         store: the stream's store.
         objects: what the archive holds.
-        said: events.
-        metrics: what was counted.
     """
 
     def __init__(self, threads: ThreadPoolExecutor, **spec: Any) -> None:
-        self.server, self.world = FinalizingServer(), World()
+        super().__init__(threads)
         self.world.scopes.add("in")
         put_source(self.world, [40, 40], [9], name=SOURCE)
         self.store, self.objects = SharedStore(self.world), MemoryObjects()
         self.shelf = Shelf("s3://archives", lambda _: self.objects)
-        self.said: list[tuple[str, str]] = []
-        self.metrics = Metrics()
         self.server.put(STREAM_STORE, changed(STORE, "metadata.uid", "store"))
         self.server.put(STREAM_STORE, changed(BUCKET, "metadata.uid", "bucket"))
         self.server.put(STREAM_STORE, changed(VOLUME, "metadata.uid", "volume"))
@@ -79,41 +59,20 @@ class ArchiveBench:
         meta |= {"creationTimestamp": "2026-01-02T03:04:05Z"}
         body = changed(ARCHIVE, "metadata", meta)
         self.server.put(STREAM_ARCHIVE, body | {"spec": body["spec"] | spec})
-        self._threads = threads
-        self._probes = SimpleNamespace(look=self._probed)
         self.begin()
 
     def begin(self) -> None:
-        """Another operator takes the place of the former; it remembers nothing."""
-        settings, mirror = OperatorSettings(image="i"), Mirror()
-        self.observer = CopyObserver(
-            self.server.api,
-            mirror,
-            cast("Connections", self),
-            StoreView(self.server.api, mirror, cast("Probes", self._probes)),
-            settings=settings,
-            cluster="c",
-            threads=self._threads,
-        )
-        performer = Performer(
-            self.server.api, self.observer, cast("Recorder", self), self.metrics, settings
-        )
-        self.workings = CopyWorkings(STREAM_ARCHIVE, self.observer, performer, self.metrics)
+        """See OperatorBench."""
+        super().begin()
+        self.workings = CopyWorkings(STREAM_ARCHIVE, self.observer, self.performer, self.metrics)
 
     # -- what it stands for
-
-    async def _probed(self, *_: object, **__: object) -> Probed:
-        return Probed(Health(latency=0.0), datetime.now(UTC), 0.0, "u", 1)
 
     async def place(self, _: str, address: StoreAddress) -> Store | Shelf:
         """As Connections.place."""
         if address.claim is not None:
             return Shelf(address.uri, unseen)
         return self.store if address.backend == "pravega" else self.shelf
-
-    async def say(self, _: Object, saying: Saying, **__: object) -> None:
-        """As Recorder.say."""
-        self.said.append((saying.reason, saying.message))
 
     # -- what it does
 

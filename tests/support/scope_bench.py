@@ -4,48 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.shelf import Shelf
-from sluice.core.model import Health, StoreAddress
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.scope_results import results_name
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.scope_run import ScopeRunner
-from sluice.kube.copies import CopyObserver
 from sluice.kube.kinds import CONFIG_MAP, JOB, SCOPE_COPY, SECRET, STREAM_STORE
 from sluice.kube.manifests import plan_of
-from sluice.kube.mirror import Mirror
 from sluice.kube.names import run_name
-from sluice.kube.performer import Performer
-from sluice.kube.probes import Probed
-from sluice.kube.settings import OperatorSettings
-from sluice.kube.storeview import StoreView
-from sluice.metrics import Metrics
 from support.copies import UID
-from support.finalizing import FinalizingServer
-from support.model import World
+from support.operator_bench import OperatorBench
 from support.resources import BUCKET, SCOPE, STORE, VOLUME, changed
 from support.scope_drivers import SharedStore, put_scope
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from sluice.core.model import StoreAddress
     from sluice.core.plan import Plan
-    from sluice.core.reconcile.conditions import Saying
     from sluice.core.reconcile.world import Action, Decision
     from sluice.engine.archived import Place
     from sluice.engine.scope_report import ScopeReport
     from sluice.kube.copies import Situation
-    from sluice.kube.events import Recorder
     from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
 
 SHAPES = ([[40, 40], [9]], [[400]], [[]])
 """Events of each segment of the streams s000, s001 and s002."""
@@ -53,7 +39,7 @@ SHAPES = ([[40, 40], [9]], [[400]], [[]])
 NOWHERE = Path("nobody-needs-archives")
 
 
-class ScopeBench:
+class ScopeBench(OperatorBench):
     """An operator of one ScopeCopy, a store, a bucket, and what was said of the copy.
 
     Args:
@@ -62,51 +48,24 @@ class ScopeBench:
         spec: fields of the copy's spec.
 
     Attributes:
-        server: the API server.
-        world: what the store holds.
         store: the only one of streams.
         shelf: the bucket.
-        said: events.
-        metrics: what was counted.
     """
 
     def __init__(self, threads: ThreadPoolExecutor, *, folder: Path = NOWHERE, **spec: Any) -> None:
-        self.server, self.world = FinalizingServer(), World()
+        super().__init__(threads)
         self.world.scopes |= {"in", "out"}
         put_scope(self.world, *SHAPES)
         self.store = SharedStore(self.world)
         self.shelf = Shelf("s3://archives", lambda path: DirectoryObjects(folder / path))
-        self.said: list[tuple[str, str]] = []
-        self.metrics = Metrics()
         for store in (STORE, BUCKET, VOLUME):
             self.server.put(STREAM_STORE, changed(store, "metadata.uid", store["metadata"]["name"]))
         self.server.put(SECRET, {"metadata": {"name": "keys"}})
         body = changed(SCOPE, "metadata", {"name": "shop", "uid": UID, "generation": 1})
         self.server.put(SCOPE_COPY, body | {"spec": body["spec"] | spec})
-        self._threads = threads
-        self._probes = SimpleNamespace(look=self._probed)
         self.begin()
 
-    def begin(self) -> None:
-        """Another operator takes the place of the former; it remembers nothing."""
-        settings, mirror = OperatorSettings(image="i"), Mirror()
-        self.observer = CopyObserver(
-            self.server.api,
-            mirror,
-            cast("Connections", self),
-            StoreView(self.server.api, mirror, cast("Probes", self._probes)),
-            settings=settings,
-            cluster="c",
-            threads=self._threads,
-        )
-        self.performer = Performer(
-            self.server.api, self.observer, cast("Recorder", self), self.metrics, settings
-        )
-
     # -- what it stands for
-
-    async def _probed(self, *_: object, **__: object) -> Probed:
-        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
 
     async def place(self, _: str, address: StoreAddress) -> Place:
         """As Connections.place."""
@@ -114,10 +73,6 @@ class ScopeBench:
 
     def _place(self, address: StoreAddress) -> Place:
         return self.store if address.backend == "pravega" else self.shelf
-
-    async def say(self, _: Object, saying: Saying, **__: object) -> None:
-        """As Recorder.say."""
-        self.said.append((saying.reason, saying.message))
 
     # -- what it does
 
