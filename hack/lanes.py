@@ -1,9 +1,11 @@
-"""Runs the tests in two lanes side by side: those that need a Kubernetes, and all others.
+"""Runs the tests in lanes side by side: with a Kubernetes, whole copies on a store, and the rest.
 
 python hack/lanes.py [PYTEST'S ARGUMENTS]
 
-Most of the time in the first lane is waiting for pods. Each line that pytest prints comes with its
-lane's name; what failed comes once more at the end, and a last line counts both lanes together.
+Most of the time in the first lane is waiting for pods, in the second one for a store to do what it
+was told. Each lane brings up what it needs itself. Each line that pytest prints comes with its
+lane's name; what failed comes once more at the end, and a last line counts all lanes together. How
+long each test took is in `artifacts/LANE.xml`, as JUnit has it.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
-LANES = ("cluster", "store")
+LANES = ("cluster", "copies", "rest")
+_ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")
 _LAST = re.compile(r"^=* ?\d+ .* in [0-9.]+s")
 _NOTHING_TO_RUN = 5
@@ -44,7 +48,8 @@ class Lane:
     def run(self, arguments: list[str]) -> None:
         """Run it to its end."""
         options = [f"--lane={self.name}", "--durations=12", "--durations-min=10"]
-        command = [sys.executable, "-u", "-m", "pytest", *options, *arguments]
+        report = f"--junitxml={_ARTIFACTS / self.name}.xml"
+        command = [sys.executable, "-u", "-m", "pytest", *options, report, *arguments]
         # In our process group, so that it is told of Ctrl-C.
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -68,7 +73,7 @@ class Lane:
 
 
 def main() -> int:
-    """Run both, and say what came of them; an exit code of 0 if nothing failed in either."""
+    """Run all, and say what came of them; an exit code of 0 if nothing failed in any."""
     began = time.monotonic()
     lanes = [Lane(name) for name in LANES]
     threads = [threading.Thread(target=lane.run, args=(sys.argv[1:],)) for lane in lanes]
@@ -86,10 +91,10 @@ def main() -> int:
             print(f"the lane {lane.name!r} ended with exit code {lane.code}: see its lines above")
         print("\n".join(lane.failed), end="\n" if lane.failed else "")
     total = sum((lane.counts for lane in lanes), Counter())
-    del total["deselected"]  # each lane leaves out the other one's
+    del total["deselected"]  # each lane leaves out those of the others
     counts = ", ".join(f"{number} {kind}" for kind, number in total.items())
     print(f"{counts or 'no tests'} in {time.monotonic() - began:.0f} s")
-    codes = {lane.code for lane in lanes}  # one lane may have nothing to run, both not
+    codes = {lane.code for lane in lanes}  # a lane may have nothing to run, all may not
     return 0 if 0 in codes and codes <= {0, _NOTHING_TO_RUN} else 1
 
 

@@ -24,6 +24,9 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
+_LANES = ("cluster", "copies", "rest")
+_INTEGRATION = Path(__file__).parent / "integration"
+_COPIES = (_INTEGRATION, _INTEGRATION / "pipelines")
 
 
 @pytest.fixture(scope="session")
@@ -139,26 +142,32 @@ def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--lane`: one of the two that hack/lanes.py runs side by side."""
+    """`--lane`: one of those that hack/lanes.py runs side by side."""
     parser.addoption(
         "--lane",
-        choices=["cluster", "store"],
-        help="only the tests that need a Kubernetes, or only the others",
+        choices=_LANES,
+        help="only the tests that need a Kubernetes, whole copies on a store, or all others",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
-    lanes: dict[str, list[pytest.Item]] = {"cluster": [], "store": []}
+    lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
     for item in items:
-        wants = "kube" in getattr(item, "fixturenames", ())
-        if wants and item.get_closest_marker("timeout") is None:
+        lane = _lane_of(item)
+        if lane == "cluster" and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
-        lanes["cluster" if wants else "store"].append(item)
-    if lane := config.getoption("--lane"):
-        items[:] = lanes.pop(lane)
-        (others,) = lanes.values()
-        config.hook.pytest_deselected(items=others)
+        lanes[lane].append(item)
+    if wanted := config.getoption("--lane"):
+        items[:] = lanes.pop(wanted)
+        config.hook.pytest_deselected(items=[item for others in lanes.values() for item in others])
+
+
+def _lane_of(item: pytest.Item) -> str:
+    """The lane of a test. The three take about as long; only the first one has a Kubernetes."""
+    if "kube" in getattr(item, "fixturenames", ()):
+        return "cluster"
+    return "copies" if item.path.parent in _COPIES else "rest"
 
 
 def _line(request: pytest.FixtureRequest) -> Callable[[str], None]:
