@@ -10,7 +10,7 @@ from sluice.core import identity
 from sluice.core.model import StreamName
 from sluice.core.plan import Plan
 from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.scope import ScopePlan, StreamResult
+from sluice.core.scope import ScopePlan, StreamResult, StreamState
 from sluice.core.steps import Step
 from sluice.engine.executor import Executor, InlineExecutor
 from sluice.engine.planning import resolve
@@ -61,6 +61,12 @@ def put_scope(world: World, *shapes: Sequence[Sequence[int]]) -> list[list[bytes
         put_source(world, *segments, name=source_name(number), seed=100 * number)
         for number, segments in enumerate(shapes)
     ]
+
+
+def copied(number: int, size: int = 0) -> StreamResult:
+    """The result of a stream that is copied."""
+    name = source_name(number).stream
+    return StreamResult(stream=name, target=name, state=StreamState.COPIED, bytes=size)
 
 
 def scope_plan(

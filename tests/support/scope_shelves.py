@@ -11,6 +11,7 @@ from sluice.core.model import StoreAddress
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope_request import ArchiveTo, RestoreFrom, ScopeRequest
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_planning import resolve_scope
 from sluice.engine.scope_run import ScopeRunner
 from sluice.engine.scope_settle import abandon_scope, ask_scope
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from sluice.archive.objects import Buffer, Found, Objects
     from sluice.core.archive.manifest import Manifest
     from sluice.core.plan import Plan
+    from sluice.core.steps import Step
     from sluice.engine.archived import Place
+    from sluice.engine.run import Undertaking
     from sluice.engine.scope_listener import ScopeListener
     from sluice.engine.scope_report import ScopeReport
     from support.model import World
@@ -97,6 +100,26 @@ def shelf_in(objects: MemoryObjects) -> Shelf:
 
 def _below(objects: MemoryObjects, path: str) -> Objects:
     return Below(objects, path)
+
+
+class At(SilentScope):
+    """Does something when a step is about to be done for the first stream.
+
+    Args:
+        step: the step.
+        action: what is done; once.
+    """
+
+    def __init__(self, step: type[Step], action: Any) -> None:
+        self._step: type[Step] = step
+        self._action = action
+        self.done = False
+
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+        """See Listener."""
+        if isinstance(step, self._step) and copy.plan.name == "s000" and not self.done:
+            self.done = True
+            self._action()
 
 
 @dataclass

@@ -50,23 +50,30 @@ class Archive:
             ArchiveDamaged: it cannot be read.
             ArchiveUnsupported: a later version wrote it.
         """
-        numbers = [
-            number
-            for one in self.objects.list(HEADS)
-            if (number := head_number(one.name)) is not None
-        ]
-        if not numbers:
-            return None
-        name = head_name(numbers[-1])
-        data = self.objects.get(name, 0, MOST_SHORT + 1)
-        if data is None:
-            raise ArchiveDamaged(f"{name} is missing", name=name)
-        if len(data) > MOST_SHORT:
-            raise ArchiveDamaged(f"{name} is no head: it is too long", name=name)
-        head = decode(Head, data, name=name)
-        if head.number != numbers[-1]:
-            raise ArchiveDamaged(f"{name} is head {head.number}", name=name)
-        return head
+        found = self.signed_head()
+        return None if found is None else found[0]
+
+    def signed_head(self) -> tuple[Head, str] | None:
+        """The same, with the SHA-256 of its object, which stands for all that the archive holds.
+
+        Raises as `head`.
+        """
+        number = self._last()
+        while number is not None:
+            name = head_name(number)
+            data = self.objects.get(name, 0, MOST_SHORT + 1)
+            if data is not None:
+                return _read_head(data, number), hashlib.sha256(data).hexdigest()
+            # Another one may have been made since it was listed, and this one swept.
+            missing, number = number, self._last()
+            if number == missing:
+                raise ArchiveDamaged(f"{name} is missing", name=name)
+        return None
+
+    def _last(self) -> int | None:
+        """The number of the head that counts."""
+        numbers = [head_number(one.name) for one in self.objects.list(HEADS)]
+        return next((one for one in reversed(numbers) if one is not None), None)
 
     def manifest(self, entry: RunEntry) -> Manifest:
         """A run's manifest, if it is the one that the head lists.
@@ -134,7 +141,8 @@ class Archive:
         data = zstandard.ZstdCompressor(write_checksum=True).compress(_encoded(manifest))
         entry = _entry(manifest, data, verified=verified)
         self.objects.put(entry.name, data)
-        return self._move(on, (*(on.runs if on else ()), entry), entry)
+        head = Head(number=manifest.run, runs=(*(on.runs if on else ()), entry))
+        return self._move(head, entry)
 
     def forget(self, runs: Sequence[int], on: Head) -> Head:
         """Let go of runs, which cannot be restored from then on. Their objects stay until swept.
@@ -147,18 +155,16 @@ class Archive:
             ArchiveMoved: something was recorded meanwhile; nothing changed.
             InvalidSpec: the last run is among them.
         """
-        kept = tuple(one for one in on.runs if one.run not in runs)
-        if kept[-1:] != on.runs[-1:]:
+        if on.runs[-1].run in runs:
             raise InvalidSpec("the last run of an archive is never let go", field="run")
-        return self._move(on, kept, on.runs[-1])
+        return self._move(on.without(runs), on.runs[-1])
 
-    def _move(self, on: Head | None, runs: tuple[RunEntry, ...], mine: RunEntry) -> Head:
-        """Make the next head."""
-        head = Head(number=(on.number if on else 0) + 1, runs=runs)
+    def _move(self, head: Head, mine: RunEntry) -> Head:
+        """Make the next head, which lists a run."""
         name, data = head_name(head.number), encode(head)
         if len(data) > MOST_SHORT:
             raise PlanTooLarge(
-                f"a head of {len(runs)} runs would be longer than anybody reads",
+                f"a head of {len(head.runs)} runs would be longer than anybody reads",
                 remedy="Let go of runs with `sluice archive retain`, or by spec.retention.",
             )
         # Where an answer was lost, ours may be there already.
@@ -170,6 +176,17 @@ class Archive:
         if last is None or (last.number > head.number and mine not in last.runs):
             raise ArchiveMoved(f"{name} was made too late: the archive has gone on")
         return head
+
+
+def _read_head(data: bytes, number: int) -> Head:
+    """The head of this number, of which `data` are as many bytes as it may have, and one more."""
+    name = head_name(number)
+    if len(data) > MOST_SHORT:
+        raise ArchiveDamaged(f"{name} is no head: it is too long", name=name)
+    head = decode(Head, data, name=name)
+    if head.number != number:
+        raise ArchiveDamaged(f"{name} is head {head.number}", name=name)
+    return head
 
 
 def place(on: Head | None) -> tuple[int, Parent | None]:

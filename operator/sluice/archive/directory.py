@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -68,11 +68,18 @@ class DirectoryObjects:
 
     def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Make or replace many small objects; they are synced together."""
-        for name, data in items:
-            with _told(name), self._written(data, sync=False) as partial:
-                self._at(name, partial.replace)
-        with _told(""):
-            _sync_file_system(self._root)
+        with ExitStack() as left:
+            written = []
+            for name, data in items:
+                with _told(name):
+                    written.append((name, left.enter_context(self._written(data, sync=False))))
+            with _told(""):
+                _sync_file_system(self._root)
+            for name, partial in written:
+                with _told(name):
+                    self._at(name, partial.replace)
+            with _told(""):
+                _sync_file_system(self._root)
 
     def look(self, name: str) -> Found | None:
         """What is known of an object; None when there is none."""

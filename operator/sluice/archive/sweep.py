@@ -34,7 +34,7 @@ from sluice.core.archive.names import (
 from sluice.errors import ArchiveNotFound, InvalidSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from sluice.archive.archive import Archive
     from sluice.archive.objects import Found
@@ -64,6 +64,7 @@ def sweep(
     *,
     grace: float = GRACE,
     dry: bool = False,
+    without: Collection[int] = (),
     maker: str | None = None,
     told: Callable[[Found], None] | None = None,
 ) -> Swept:
@@ -73,6 +74,7 @@ def sweep(
         archive: where.
         grace: seconds that an object stays at least; the same for everybody.
         dry: delete nothing, only tell.
+        without: the numbers of runs that would be let go before; only where nothing is deleted.
         maker: the identity of the resource that it is done for.
         told: of each object that is, or would be, deleted.
 
@@ -93,6 +95,8 @@ def sweep(
         if head is None:
             raise ArchiveNotFound("there is no archive here")
         leases = lease.look()
+        if without and dry:
+            head = head.without(without)
         needed = _Needed(archive, head, {one.run for one in leases.held if one.run}, lease)
         before = leases.now - round(grace * 1000)
         batch: list[str] = []
@@ -115,9 +119,17 @@ def sweep(
                 batch = []
         _delete(archive, lease, batch, dry=dry)
         # Whoever goes on with a copy may have taken its lease again meanwhile.
-        over = [one.name for one in leases.over if archive.objects.look(one.name) == one]
+        over = [one.name for one in leases.over if _is_still(archive.objects.look(one.name), one)]
         _delete(archive, lease, over, dry=dry)
     return swept
+
+
+def _is_still(found: Found | None, before: Found) -> bool:
+    """Whether a lease that is over was not written again.
+
+    Not all that a store says of an object tells to the millisecond when it was made.
+    """
+    return found is not None and found.modified < before.modified + 1000
 
 
 def _all(archive: Archive) -> Iterator[Found]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sluice.archive.rows import Problem, RowReader, rows_of
-from sluice.core.archive.documents import encode
 from sluice.core.archive.names import head_name
 from sluice.errors import ArchiveDamaged, ArchiveNotFound
 
@@ -66,16 +64,16 @@ def verify_archive(
     """
     found = Verification()
     try:
-        last = archive.head()
+        signed = archive.signed_head()
     except ArchiveDamaged as error:
         found.problems.append(Problem(error.name, error.message, ()))
         return found
-    if last is None:
+    if signed is None:
         raise ArchiveNotFound("there is no archive here")
+    last, found.head = signed
     chosen = [one for one in last.runs if runs is None or one.run in runs]
     if unknown := sorted(set(runs or ()) - {one.run for one in chosen}):
         raise ArchiveNotFound(f"the archive has no run {unknown[0]}")
-    found.head = hashlib.sha256(encode(last)).hexdigest()
     found.runs = tuple(one.run for one in chosen)
     if head is not None and head != found.head:
         name = head_name(last.number)

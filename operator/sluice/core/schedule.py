@@ -51,6 +51,9 @@ def due(schedule: Schedule, *, since: datetime, now: datetime) -> datetime | Non
     """
     begun = now.replace(microsecond=0)
     latest = _next(schedule, begun + timedelta(seconds=1), back=True)
+    # Backwards, one is missed in an hour that comes twice: clocks show an earlier time again.
+    while (later := following(schedule, latest)) <= now:
+        latest = later
     if latest <= since:
         return None
     limit = schedule.starting_deadline_seconds

@@ -131,7 +131,7 @@ class ScopeRequest(Frozen):
         """
         if self.archive is None:
             raise ValueError("streams that are copied to a scope are not archived")
-        return ArchiveRequest(
+        wanted = ArchiveRequest(
             archive_id=identity.stream_copy_id(self.scope_id, stream),
             maker=self.archive.maker,
             run_key=ONCE,
@@ -143,3 +143,6 @@ class ScopeRequest(Frozen):
             max_events=self.archive.max_events,
             on_truncation=self.on_truncation,
         )
+        if self.on_exists == "Append":
+            return wanted
+        return wanted.model_copy(update={"sole": wanted.copy_id})

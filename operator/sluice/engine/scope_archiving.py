@@ -8,7 +8,7 @@ from sluice.archive.notes import Notes
 from sluice.core.model import StreamName
 from sluice.core.scope import StreamResult, StreamState
 from sluice.engine import pool
-from sluice.engine.archiving.moving import rest_of
+from sluice.engine.archiving.moving import last_of
 from sluice.engine.archiving.planning import make_archive_plan, noted_plan
 from sluice.engine.scope_planner import Fresh, Item, LivePlanner, failed, few, is_for_all
 from sluice.errors import InvalidSpec, SluiceError, TargetExists
@@ -98,8 +98,8 @@ class ArchivePlanner(LivePlanner):
 
     def _has_made(self, target: str, stream: str) -> bool:
         wanted = self.request.run_of(stream, target)
-        head = archive_of(wanted, self._shelf).head()
-        return entry_of(head, rest_of(wanted.copy_id)) is not None
+        archive = archive_of(wanted, self._shelf)
+        return last_of(archive, archive.head(), wanted.copy_id) is not None
 
     def _plan(self, one: Fresh) -> ArchivePlan | StreamResult:
         """The plan of a stream's run, or its result if it cannot be archived."""
@@ -148,28 +148,21 @@ def done(
     """
     wanted = request.run_of(*one)
     first = entry_of(head, wanted.copy_id)
-    last = entry_of(head, rest_of(wanted.copy_id)) if request.move else first
+    last = last_of(archive, head, wanted.copy_id) if request.move else first
     if head is None or last is None:
         return None
     name = StreamName(scope=request.source, stream=one.stream)
     if request.move and (source is None or source.configuration(name) is not None):
         return None
-    place = head.runs.index(first or last)
-    before = head.runs[place - 1] if place else None
+    size, events = head.added((first or last).run, last)
     gaps = [gap for segment in archive.manifest(last).segments for gap in segment.gaps]
     mine = {run.run for run in (first, last) if run is not None}
     return StreamResult(
         stream=one.stream,
         target=one.target,
         state=StreamState.COPIED,
-        bytes=max(last.bytes - (before.bytes if before else 0), 0),
-        events=_events(last, before),
+        bytes=size,
+        events=events,
         digest=last.sha256,
         lost=sum(gap.end - gap.start for gap in gaps if gap.run in mine),
     )
-
-
-def _events(last: RunEntry, before: RunEntry | None) -> int | None:
-    """The events that runs have added; None where some bytes are none."""
-    known = 0 if before is None else before.events
-    return None if last.events is None or known is None else max(last.events - known, 0)

@@ -55,8 +55,8 @@ def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveRepo
     bytes_, events, lost = plan.bytes, plan.events, 0
     if isinstance(report, ArchiveReport):
         if report.added is not None:
-            bytes_, lost = report.added, report.lost
-        if isinstance(plan, ArchivePlan) and plan.parent is None:
+            bytes_, events, lost = report.added, report.new_events, report.lost
+        elif isinstance(plan, ArchivePlan) and plan.parent is None:
             events = report.events
     elif report.segments:
         counts = [segment.events for segment in report.segments]

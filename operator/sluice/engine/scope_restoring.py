@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 FOLDER_FIELD: Final = "spec.source.archive.path"
 
+_REMEDY: Final = "Take a later spec.source.archive.until, or restore without this stream."
+
 
 class RestorePlanner(ToScope):
     """Plans the restore of archives in a folder to a scope.
@@ -86,8 +88,7 @@ class RestorePlanner(ToScope):
                 case SluiceError() as error:
                     self.fail(one.chosen, error)
                 case _:
-                    until = "no run of the archive is up to the time that spec.source says"
-                    self.fail(one.chosen, ArchiveNotFound(until))
+                    self.fail(one.chosen, _none(self._path(one.chosen.stream)))
         total = sum(entry.bytes for _, entry in ready)
         size = part_size(total, self.request.tasks, self.request.part_bytes)
         self._take()
@@ -124,18 +125,19 @@ class RestorePlanner(ToScope):
 
     def _look(self, name: str) -> _Found | None:
         """The run of an archive that is wanted; None where there is no archive."""
+        archive, until = self._shelf.archive(self._path(name)), self._wanted.until
         try:
-            head = self._shelf.archive(self._path(name)).head()
+            head = archive.head()
+            if head is None:
+                return None
+            if until is None or head.runs[0].time <= until:
+                return find_run(head, until=until)
+            begin = archive.manifest(head.runs[0]).begin.time
         except SluiceError as error:
             if is_for_all(error):
                 raise
             return error
-        if head is None:
-            return None
-        try:
-            return find_run(head, until=self._wanted.until)
-        except ArchiveNotFound:
-            return Why.LATER
+        return Why.LATER if until < begin else _let_go(self._path(name))
 
     def _tagged(self, tag: str) -> Collection[str]:
         """The archives whose stream had a tag. If nobody can tell, it had, so that it fails."""
@@ -175,3 +177,14 @@ class RestorePlanner(ToScope):
 
     def _path(self, name: str) -> str:
         return below(self.request.source, name)
+
+
+def _none(path: str) -> ArchiveNotFound:
+    """The error that an archive begins too late."""
+    return ArchiveNotFound(f"the archive at {path} begins after that time", remedy=_REMEDY)
+
+
+def _let_go(path: str) -> ArchiveNotFound:
+    """The error that an archive had such a run."""
+    what = f"the runs of the archive at {path} up to that time were let go"
+    return ArchiveNotFound(what, remedy=_REMEDY)

@@ -21,7 +21,7 @@ from sluice.engine.archived import live
 from sluice.engine.archiving.moving import rest_of
 from sluice.engine.archiving.settle import forget_run
 from sluice.engine.ledger import Ledger
-from sluice.engine.scope_archiving import archive_of, done
+from sluice.engine.scope_archiving import archive_of, done, entry_of
 from sluice.engine.scope_bounds import copied
 from sluice.engine.scope_notes import log_of
 from sluice.engine.scope_planner import failed, is_for_all
@@ -305,12 +305,13 @@ def _end_archiving(
 ) -> How:
     """End what was begun of a stream's archive. Runs that are recorded stay."""
     wanted = request.run_of(result.stream, result.target)
-    objects = archive_of(wanted, target).objects
-    dropped = [forget_run(objects, one) for one in (wanted.copy_id, rest_of(wanted.copy_id))]
-    if not any(dropped):
-        return How.NOTHING
-    if request.move and source is not None:
+    archive = archive_of(wanted, target)
+    works = (wanted.copy_id, rest_of(wanted.copy_id))
+    dropped = [forget_run(archive.objects, one) for one in works]
+    # A move whose first run is recorded may have sealed the stream, and noted nothing since.
+    begun = any(dropped) or entry_of(archive.head(), wanted.copy_id) is not None
+    if begun and request.move and source is not None:
         stream = live(source).describe(StreamName(scope=request.source, stream=result.stream))
         if stream is not None and stream.sealed:
             return How.SEALED
-    return How.DROPPED
+    return How.DROPPED if any(dropped) else How.NOTHING

@@ -67,9 +67,9 @@ class ScopeStreams:
         if isinstance(item, StreamPlan):
             return StreamCopy(item, place, self._sources, live(self._target))
         archive = shelf(self._target).archive(item.path)
+        run = ArchiveCopy(item, [live(one) for one in self._sources], archive, place)
         moves = self._plan.scope is not None and self._plan.scope.move
-        make = ArchiveMove if moves else ArchiveCopy
-        return make(item, [live(one) for one in self._sources], archive, place)
+        return ArchiveMove(run) if moves else run
 
     def inline(self, undertaking: Undertaking[Any, Any], slots: int) -> InlineExecutor:
         """What runs slices of one stream in the calling thread."""

@@ -115,6 +115,22 @@ def test_what_a_killed_writer_has_named_lasts_once_it_is_found(
     assert tmp_path / "a" / "b" / "data" in synced
 
 
+def test_what_lies_under_a_name_is_replaced_by_what_is_synced(
+    objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many objects as well: a run may list them already, whose task is done once more."""
+    done: list[str] = []
+    replace = Path.replace
+    monkeypatch.setattr(directory, "_sync_file_system", lambda _: done.append("sync"))
+    monkeypatch.setattr(Path, "replace", lambda one, to: (done.append(to.name), replace(one, to)))
+    objects.put_many([("events/1", b"one"), ("events/2", b"two")])
+    assert done == ["sync", "1", "2", "sync"]
+    assert [one.name for one in DirectoryObjects(tmp_path / "a" / "b").list()] == [
+        "events/1",
+        "events/2",
+    ]
+
+
 def test_a_folder_above_that_nobody_may_read_is_no_hindrance(
     objects: DirectoryObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

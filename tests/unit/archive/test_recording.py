@@ -14,6 +14,9 @@ from sluice.core.archive.head import Head
 from sluice.core.archive.names import HEADS, Format
 from sluice.errors import ArchiveMoved, ArchiveNotFound, InvalidSpec
 from support.archives import Source, grown_archive, held, take
+from support.gated_objects import GatedObjects
+from support.memory_objects import MemoryObjects
+from support.model import Fate
 
 
 def test_of_many_that_record_a_run_one_does(tmp_path: Path) -> None:
@@ -78,6 +81,27 @@ def test_a_run_on_an_old_head_is_refused() -> None:
     head = archive.head()
     assert head is not None
     assert [one.run for one in head.runs] == [1, 2, 3, 5]
+
+
+def test_a_head_that_is_swept_while_it_is_read_is_none_that_is_missing() -> None:
+    """There is a later one by then, and that is read."""
+    archive, source = grown_archive(Format.SEGMENTS)
+    before = archive.head()
+    assert before is not None
+    there, objects, name = archive.objects, held(archive), f"{HEADS}{before.number:016x}"
+    assert isinstance(there, MemoryObjects)
+
+    def gate(what: str) -> Fate:
+        if what == f"get {name}" and name in objects:
+            source.write([5])
+            take(archive, Format.SEGMENTS, source)
+            del objects[name]
+        return Fate.DONE
+
+    late = Archive(GatedObjects(there, gate)).head()
+    assert late is not None
+    assert late == archive.head()
+    assert late.number == before.number + 1
 
 
 def test_a_manifest_that_nobody_would_read_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

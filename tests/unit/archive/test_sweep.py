@@ -318,6 +318,34 @@ def test_a_run_that_is_read_is_not_swept(
     assert sweep(archive).runs == {1}
 
 
+def test_leases_are_swept_where_an_object_is_told_to_the_second(
+    objects: MemoryObjects, clock: Clock
+) -> None:
+    """Of a bucket a listing may say more precisely when an object was made than a look at it."""
+
+    class Bucket(MemoryObjects):
+        """Objects as such a bucket tells of them."""
+
+        def look(self, name: str) -> Found | None:
+            """What is known of an object."""
+            found = objects.look(name)
+            return found and found._replace(modified=found.modified // 1000 * 1000)
+
+        def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+            """The objects in a folder and below it."""
+            return objects.list(prefix, after)
+
+    clock.now += 0.7
+    bucket = Bucket(clock)
+    bucket.held, bucket.modified = objects.held, objects.modified
+    archive = Archive(bucket)
+    three_runs(archive, Format.SEGMENTS)
+    Lease(bucket, OWNER, Work.WRITE, clock=clock).__enter__()
+    clock.now += GRACE + 1
+    sweep(archive)
+    assert not [one.name for one in bucket.list(LEASES)]
+
+
 def test_a_lease_that_is_taken_again_is_not_swept(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:

@@ -75,6 +75,17 @@ def test_an_hour_that_is_left_out_or_comes_twice_has_one_run() -> None:
         assert len(set(days)) == len(days)
 
 
+def test_what_was_due_in_an_hour_that_comes_twice_is_due_in_its_second_half() -> None:
+    """The clock of the zone shows an earlier time again, which is later all the same."""
+    nightly = schedule("30 1 * * *", "America/New_York", startingDeadlineSeconds=3600)
+    first = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
+    since = first - timedelta(days=1)
+    assert following(nightly, since) == first
+    for minutes in (0, 29, 31, 51, 60):
+        assert due(nightly, since=since, now=first + timedelta(minutes=minutes)) == first
+    assert due(nightly, since=since, now=first + timedelta(minutes=61)) is None
+
+
 @pytest.mark.parametrize(
     ("cron", "zone", "field", "said"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,9 @@ from sluice.core.archive.documents import Document
 from sluice.core.archive.manifest import Count, Sha256, Work
 from sluice.core.archive.names import RunName, read_run
 from sluice.core.model import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 
 class RunEntry(Frozen):
@@ -57,6 +60,25 @@ class Head(Document):
     kind: Literal["sluice.dev/archive-head"] = "sluice.dev/archive-head"
     number: Annotated[int, Field(ge=1, lt=1 << 63)]
     runs: tuple[RunEntry, ...] = Field(min_length=1)
+
+    def without(self, runs: Container[int]) -> Head:
+        """The head that follows where these runs, by number, are let go."""
+        kept = tuple(one for one in self.runs if one.run not in runs)
+        return Head(number=self.number + 1, runs=kept)
+
+    def added(self, first: int, last: RunEntry) -> tuple[int, int | None]:
+        """What runs have added to those before: bytes, and events; these None where some are none.
+
+        Args:
+            first: the number of the first of these runs.
+            last: the last of them, one that is listed.
+        """
+        before = next((one for one in reversed(self.runs) if one.run < first), None)
+        if before is None:
+            return last.bytes, last.events
+        known = last.events is not None and before.events is not None
+        events = max((last.events or 0) - (before.events or 0), 0)
+        return max(last.bytes - before.bytes, 0), events if known else None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

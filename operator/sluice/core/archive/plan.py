@@ -10,9 +10,11 @@ import hashlib
 from functools import cached_property
 from typing import Literal
 
+from pydantic import Field
+
 from sluice.core.archive.manifest import ArchivedSegment, Lost, Maker, Parent, RecordedCut
 from sluice.core.archive.names import Format, stream_at
-from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName
+from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, is_none
 
 
 class SegmentRun(Frozen):
@@ -85,6 +87,7 @@ class ArchivePlan(Frozen):
         max_events: of the format EventObjects, how many the run may hold.
         on_truncation: what to do if the source loses bytes before they are read.
         maker: whoever has it made.
+        sole: see ArchiveRequest.
     """
 
     copy_id: str
@@ -104,6 +107,7 @@ class ArchivePlan(Frozen):
     max_events: int
     on_truncation: Literal["Fail", "Record"] = "Fail"
     maker: Maker | None = None
+    sole: str | None = Field(default=None, exclude_if=is_none)
 
     @property
     def origin(self) -> str:

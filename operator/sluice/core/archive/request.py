@@ -29,6 +29,8 @@ class ArchiveRequest(Frozen):
         max_events: of the format EventObjects, how many the run may hold.
         on_truncation: what to do where the source has lost bytes that are not archived yet.
         maker: whoever asks for it; nobody whose archive it would be for None.
+        sole: the identity of the work that has to have a run in the archive, if there is one; None
+            where that may be anybody's.
     """
 
     archive_id: str
@@ -41,6 +43,7 @@ class ArchiveRequest(Frozen):
     max_events: int = MAX_EVENTS
     on_truncation: OnTruncation = "Fail"
     maker: Maker | None = None
+    sole: str | None = None
 
     @property
     def copy_id(self) -> str:

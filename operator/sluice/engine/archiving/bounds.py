@@ -75,6 +75,7 @@ def _look(
             Segment(id=one.segment, keys=known[one.segment].keys) for one in parent.end.offsets
         ]
         _check_same(name, store, since)
+        _check_sealed(name, store, [known[one.id] for one in since if known[one.id].sealed])
     try:
         made = store.generations(name, since) if since or not stream.is_one_generation else None
     except StreamNotFound:
@@ -107,11 +108,9 @@ def _look(
             and seen[segment.id].info
             and (seen[segment.id].created != before.created)
         ):
-            raise SourceReplaced(
-                f"{name} was deleted and made again: segment {segment.id} is not the one that is "
-                "archived",
-                remedy="Archive the new stream at another path.",
-            )
+            raise _replaced(name, segment.id)
+        if before is not None:
+            _check_length(name, before, seen[segment.id].info)
         number = before.epoch if before else epochs[segment.id]
         runs.append(_run_of(segment, before, seen[segment.id], number, first=parent is None))
     if since and any(one.lost for one in runs):
@@ -143,6 +142,43 @@ def _check_same(name: StreamName, store: Store, since: Sequence[Segment]) -> Non
             f"{name} is another stream than the one that is archived: that was deleted",
             remedy="Archive the new stream at another path.",
         )
+
+
+def _check_sealed(name: StreamName, store: Store, archived: Sequence[ArchivedSegment]) -> None:
+    """Refuse a stream whose segments are not these, which are archived to their end.
+
+    Nothing else is asked of them. In a scope that was made again their numbers begin anew.
+
+    Raises:
+        SourceReplaced: one was made at another time.
+    """
+    names = [store.segment_name(name, one.id) for one in archived]
+    created = store.attributes([(one, store.creation_time) for one in names])
+    for one, when in zip(archived, created, strict=True):
+        if when is not None and one.created not in {0, when}:
+            raise _replaced(name, one.id)
+
+
+def _check_length(name: StreamName, archived: ArchivedSegment, info: SegmentInfo | None) -> None:
+    """Refuse a segment that has lost its end: what is written there now is not archived.
+
+    Raises:
+        SourceReplaced: it ends before what is archived of it.
+    """
+    if info is not None and info.length < archived.end:
+        raise SourceReplaced(
+            f"{name} was set back: segment {archived.id} ends at {info.length}, and "
+            f"{archived.end} are archived",
+            remedy="Archive the stream at another path.",
+        )
+
+
+def _replaced(name: StreamName, segment: int) -> SourceReplaced:
+    """The error that a segment of the name is another one than is archived."""
+    return SourceReplaced(
+        f"{name} was deleted and made again: segment {segment} is not the one that is archived",
+        remedy="Archive the new stream at another path.",
+    )
 
 
 def _measure(name: StreamName, segments: Sequence[Segment], store: Store) -> dict[int, _Seen]:

@@ -53,7 +53,7 @@ class ArchiveCopy:
 
     Attributes:
         plan: what is archived.
-        number, sources: see above.
+        number, sources, archive: see above.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ArchiveCopy:
         self.number = number
         self.sources = sources
         self._source = sources[plan.store]
-        self._archive = archive
+        self.archive = archive
         self._notes = Notes(archive.objects, plan.copy_id)
         self._lease: Lease | None = None
         self._held = ExitStack()
@@ -83,7 +83,7 @@ class ArchiveCopy:
             failing.callback(self.let_go)
             self._hold()
             if not self._notes.read():
-                entry = recorded(self.plan, self._archive.head())
+                entry = recorded(self.plan, self.archive.head())
                 if entry is not None:
                     self._end()
                     return ArchiveReport.recorded(self.plan, entry)
@@ -99,7 +99,7 @@ class ArchiveCopy:
         # The notes before the head: they are deleted when it lists the run.
         notes = self._notes.read()
         plan = noted_plan(notes)
-        self._head = head = self._archive.head()
+        self._head = head = self.archive.head()
         if plan is None:
             return next_step(self.plan, SeenArchive(noted=False, head=head))
         self.plan = plan
@@ -118,7 +118,7 @@ class ArchiveCopy:
                 gaps = tuple(self._gap(index, to) for index, to in starts)
                 self._notes.add(Note(of=self.plan.hash, gaps=gaps))
             case Replan():
-                plan = replanned(self.plan, self._source, self._archive)
+                plan = replanned(self.plan, self._source, self.archive)
                 self._notes.add(Note(of=plan.hash, plan=plan))
             case Record():
                 self._record()
@@ -174,12 +174,18 @@ class ArchiveCopy:
 
     def finished(self, digest: str) -> ArchiveReport:
         """The report of a run that is recorded, whose manifest has that SHA-256."""
-        entry = recorded(self.plan, self._head)
-        if entry is None:
+        head = self._head
+        entry = recorded(self.plan, head)
+        if head is None or entry is None:
             raise StoreUnavailable(f"the run {digest} was not seen")
-        lost = self._standing.lost if self._standing is not None and self._added is not None else 0
         self._end()
-        return ArchiveReport.recorded(self.plan, entry, added=self._added, lost=lost)
+        if self._added is None:
+            return ArchiveReport.recorded(self.plan, entry)
+        lost = 0 if self._standing is None else self._standing.lost
+        _, events = head.added(entry.run, entry)
+        return ArchiveReport.recorded(
+            self.plan, entry, added=self._added, new_events=events, lost=lost
+        )
 
     def give_up(self) -> None:
         """Forget what the run has got so far; its objects are swept some time."""
@@ -208,7 +214,7 @@ class ArchiveCopy:
         if self._lease is None:
             maker = self.plan.maker.id if self.plan.maker else None
             owner = self.plan.copy_id
-            lease = Lease(self._archive.objects, owner, Work.WRITE, maker=maker)
+            lease = Lease(self.archive.objects, owner, Work.WRITE, maker=maker)
             self._lease = self._held.enter_context(lease)
         self._lease.renew(now=now)
 
@@ -221,13 +227,13 @@ class ArchiveCopy:
         manifest = self._there.manifest(place(self._head)[0])
         self._hold(now=True)
         if self._notes.stand():
-            self._archive.record(manifest, self._head, verified=self.plan.verify)
+            self.archive.record(manifest, self._head, verified=self.plan.verify)
             self._added = self._there.added
 
     def _end(self) -> None:
         """Let others sweep, since the run is over: drivers before us were killed, or see it too."""
         if self._lease is not None:
-            self._archive.objects.delete(self._lease.earlier)
+            self.archive.objects.delete(self._lease.earlier)
         self.let_go()
 
     def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> Standing:
@@ -236,7 +242,7 @@ class ArchiveCopy:
         anew, count = self._taken
         if standing is None or standing.plan is not plan or anew != self._notes.anew:
             head = self._head
-            parent = self._archive.manifest(head.runs[-1]) if head else None
+            parent = self.archive.manifest(head.runs[-1]) if head else None
             standing = self._standing = Standing(plan, parent)
             count = 0
         standing.take(notes[count:])
@@ -280,7 +286,7 @@ class ArchiveCopy:
         if begin < at and segment.rows and segment.rows[-1].end == at:
             digester = ChunkDigester(begin, at)
             whose = (self.plan.format, segment.plan.bare)
-            for block in read_objects(self._archive.objects, before, *whose, start=begin, end=at):
+            for block in read_objects(self.archive.objects, before, *whose, start=begin, end=at):
                 digester.feed(block)
             ((chunk, found),) = digester.done.items()
             digest = ChunkDigest(chunk=chunk, sha256=found.hex())

@@ -1,8 +1,10 @@
 """Moving a stream into an archive: archived, sealed, archived to its end, and then deleted.
 
 What is there is archived first, while writers still write, so that the stream is sealed for as
-short as possible. What came until then is another run. A store seals and deletes streams by name,
-so it is looked directly before whether the stream is the one that was archived.
+short as possible. What came until then is another run, and be it nothing: a run of the sealed
+stream is what tells everybody, once the stream is gone, that its archive has all of it. One that
+was sealed when its first run began needs no other. A store seals and deletes streams by name, so it
+is looked directly before whether the stream is the one that was archived.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.archive.request import run_id
 from sluice.core.steps import Done, Drain, Leave
 from sluice.engine.archiving.copy import ArchiveCopy
-from sluice.engine.archiving.planning import request_of, resolve_archive
+from sluice.engine.archiving.planning import begun, make_archive_plan, request_of
 from sluice.engine.archiving.report import ArchiveReport
 from sluice.errors import SourceKept, SourceNotFound, SourceReplaced, StoreUnavailable
 
@@ -20,14 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.archive.archive import Archive
-    from sluice.core.archive.head import RunEntry
+    from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import Manifest
-    from sluice.core.archive.plan import ArchivePlan
     from sluice.core.steps import Step, Transfer, Verify
     from sluice.engine.slices import Slice, SliceResult
     from sluice.engine.stream import Limits
     from sluice.errors import SluiceError
-    from sluice.stores.base import Store
 
 _REST: Final = "rest"
 """The key of the run that follows on a move's first one: what came until the stream was sealed."""
@@ -38,27 +38,51 @@ def rest_of(copy_id: str) -> str:
     return run_id(copy_id, _REST)
 
 
+def last_of(archive: Archive, head: Head | None, copy_id: str) -> RunEntry | None:
+    """The run of a move that holds all that the stream will ever have, if it is recorded.
+
+    That is the one of what came until it was sealed, or the first one of one that was sealed then.
+
+    Args:
+        archive: where.
+        head: of that, as it is now.
+        copy_id: the identity of the move's first run.
+
+    Raises:
+        ArchiveDamaged: the first run is there, and its manifest is not what was recorded.
+    """
+    for one in reversed(head.runs if head else ()):
+        if one.work == rest_of(copy_id):
+            return one
+        if one.work == copy_id and _is_sealed(archive.manifest(one)):
+            return one
+    return None
+
+
+def _is_sealed(manifest: Manifest) -> bool:
+    """Whether nothing can have come behind what a run has of the stream."""
+    return manifest.sealed and all(one.sealed for one in manifest.segments)
+
+
 class ArchiveMove:
     """A stream that is moved into an archive; see `engine.run.Undertaking`.
 
     Args:
-        plan, sources, archive, number: of its first run, see ArchiveCopy.
+        first: its first run.
 
     Attributes:
         plan: what is archived now.
         number, sources: see ArchiveCopy.
     """
 
-    def __init__(
-        self, plan: ArchivePlan, sources: Sequence[Store], archive: Archive, number: int = 0
-    ) -> None:
-        self.plan = plan
-        self.number = number
-        self.sources = sources
-        self._source = sources[plan.store]
-        self._archive = archive
-        self._request = request_of(plan).model_copy(update={"run_key": _REST})
-        self._run = ArchiveCopy(plan, sources, archive, number)
+    def __init__(self, first: ArchiveCopy) -> None:
+        self.plan = first.plan
+        self.number = first.number
+        self.sources = first.sources
+        self._source = first.sources[first.plan.store]
+        self._archive = first.archive
+        self._request = request_of(first.plan).model_copy(update={"run_key": _REST})
+        self._run = first
         self._draining = False
         self._first: ArchiveReport | None = None
         self._last: ArchiveReport | None = None
@@ -113,13 +137,15 @@ class ArchiveMove:
         self._run.absorb(step, results)
 
     def finished(self, digest: str) -> ArchiveReport:
-        """The report of a stream that is moved, whose last run has that digest: of both runs."""
-        first, last = self._first, self._last
-        if first is None or last is None:
+        """The report of a stream that is moved, whose last run has that digest: of all runs."""
+        first, last, head = self._first, self._last, self._archive.head()
+        runs = head.runs if head else ()
+        entry = next((one for one in runs if one.sha256 == digest), None)
+        if head is None or entry is None or first is None or last is None:
             raise StoreUnavailable(f"the run {digest} was not seen")
-        known = [one.added for one in (first, last) if one.added is not None]
-        changes = {"added": sum(known) if known else None, "lost": first.lost + last.lost}
-        return last.model_copy(update=changes | ({"outcome": first.outcome} if known else {}))
+        added, events = head.added(first.run or entry.run, entry)
+        changes = {"added": added, "new_events": events, "lost": first.lost + last.lost}
+        return last.model_copy(update=changes | {"outcome": first.outcome})
 
     def give_up(self) -> None:
         """Forget what the run has got so far that is made now."""
@@ -147,13 +173,15 @@ class ArchiveMove:
             raise StoreUnavailable(f"the run of {self.plan.path} was not seen")
         self._check_same(self._archive.manifest(head.runs[-1]))
         self._source.seal_stream(name)
-        found = resolve_archive(self._request, self._source, self._archive)
-        if found.plan is not None:
-            run = ArchiveCopy(found.plan, self.sources, self._archive, self.number)
-            self._last = run.begin(late=True, permit=None)
-            self._run, self._draining = run, True
-        elif found.entry is not None:
-            self._last = ArchiveReport.recorded(self._request, found.entry)
+        noted = begun(self._request, self._archive).plan
+        entry = None if noted else self._entry()
+        if entry is not None:
+            self._last = ArchiveReport.recorded(self._request, entry)
+            return
+        plan = noted or make_archive_plan(self._request, self._source, self._archive)
+        run = ArchiveCopy(plan, self.sources, self._archive, self.number)
+        self._last = run.begin(late=True, permit=None)
+        self._run, self._draining = run, True
 
     def _leave(self) -> None:
         """Delete the stream. What the stores hold decides, and nothing that a driver remembers.
@@ -198,10 +226,8 @@ class ArchiveMove:
 
     def _entry(self) -> RunEntry | None:
         """The last run, if it is recorded and was read back."""
-        head = self._archive.head()
-        runs = head.runs if head else ()
-        mine = [one for one in runs if one.work == self._request.copy_id and one.verified]
-        return mine[-1] if mine else None
+        entry = last_of(self._archive, self._archive.head(), self._request.archive_id)
+        return entry if entry is not None and entry.verified else None
 
     def _kept(self, why: str) -> SourceKept:
         return SourceKept(

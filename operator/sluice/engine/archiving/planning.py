@@ -11,7 +11,7 @@ from sluice.core.archive.archiving import refuse_loss
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archiving.bounds import take_bounds
-from sluice.errors import InvalidSpec, TooManyEvents
+from sluice.errors import InvalidSpec, TargetExists, TooManyEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,8 +48,8 @@ def resolve_archive(
     """The plan of a run: the noted one if it was begun, or a new one. Nothing is changed.
 
     Raises:
-        InvalidSpec, SourceNotFound, SourceReplaced, SourceTruncated, TooManyEvents: as
-            `make_archive_plan` does.
+        TargetExists, InvalidSpec, SourceNotFound, SourceReplaced, SourceTruncated, TooManyEvents:
+            as `make_archive_plan` does.
     """
     found = begun(request, archive)
     if found.plan is not None or found.entry is not None:
@@ -97,13 +97,15 @@ def make_archive_plan(
         now: gives the time, in seconds.
 
     Raises:
-        InvalidSpec: the archive is of another stream, or has another format.
+        TargetExists: there is an archive, and it is somebody else's.
+        InvalidSpec: it is of another stream, or has another format.
         SourceNotFound: there is no such stream.
         SourceReplaced: it was deleted since the last run, and made again.
         SourceTruncated: it has lost bytes that are not archived, and that is not wanted.
         TooManyEvents: the store says that it has more events than may become objects.
     """
     head = archive.head()
+    _check_whose(request, head)
     parent = archive.manifest(head.runs[-1]) if head else None
     if parent is not None:
         _check_parent(request, parent)
@@ -134,6 +136,7 @@ def request_of(plan: ArchivePlan) -> ArchiveRequest:
         max_events=plan.max_events,
         on_truncation=plan.on_truncation,
         maker=plan.maker,
+        sole=plan.sole,
     )
 
 
@@ -158,8 +161,21 @@ def _plan_of(request: ArchiveRequest, head: Head | None, store: int, bounds: Bou
         max_events=request.max_events,
         on_truncation=request.on_truncation,
         maker=request.maker,
+        sole=request.sole,
         **bounds._asdict(),
     )
+
+
+def _check_whose(request: ArchiveRequest, head: Head | None) -> None:
+    """Refuse to add to somebody else's archive where it may only be our own. TargetExists."""
+    if request.sole is None or head is None:
+        return
+    if all(one.work != request.sole for one in head.runs):
+        raise TargetExists(
+            f"there is an archive at {request.path}, and this copy did not make it",
+            field="spec.onExists",
+            remedy="Take onExists: Append to add a run to it, or rename.",
+        )
 
 
 def _check_parent(request: ArchiveRequest, parent: Manifest) -> None:

@@ -30,6 +30,7 @@ class ArchiveReport(Frozen):
         bytes: of the source that it holds.
         events: that it holds; None where some bytes are none.
         added: bytes that it has besides those of the run before; None where it was recorded before.
+        new_events: that it has besides those of the run before; None likewise, and as `events`.
         lost: bytes that it found lost.
         error: why it failed.
         cleaned: after a failure, whether its notes were deleted; what is kept lets it go on.
@@ -45,6 +46,7 @@ class ArchiveReport(Frozen):
     bytes: int | None = None
     events: int | None = None
     added: int | None = None
+    new_events: int | None = None
     lost: int = 0
     error: Trouble | None = None
     cleaned: bool = False
@@ -56,6 +58,7 @@ class ArchiveReport(Frozen):
         entry: RunEntry,
         *,
         added: int | None = None,
+        new_events: int | None = None,
         lost: int = 0,
     ) -> ArchiveReport:
         """The report of a run that is recorded; without `added` if it was when somebody came."""
@@ -70,6 +73,7 @@ class ArchiveReport(Frozen):
             bytes=entry.bytes,
             events=entry.events,
             added=added,
+            new_events=new_events,
             lost=lost,
         )
 

@@ -74,10 +74,12 @@ def retain(
             raise ArchiveNotFound("there is no archive here")
         read = {one.run.run for one in leases.held if one.run is not None}
         gone = let_go(head.runs, retention, now=leases.now, read=read)
-        if gone and not dry:
-            head = archive.forget(gone, head)
+        if gone:
+            head = head.without(gone) if dry else archive.forget(gone, head)
         due = thorough or _is_due(archive, head, leases.now - round(grace * 1000))
-    swept = sweep(archive, grace=grace, dry=dry, maker=maker, told=told) if due else None
+    swept = None
+    if due:
+        swept = sweep(archive, grace=grace, dry=dry, without=gone, maker=maker, told=told)
     return Retained(let_go=tuple(gone), swept=swept)
 
 

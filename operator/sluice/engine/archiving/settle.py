@@ -11,7 +11,7 @@ from sluice.api.status import MOST_GAPS
 from sluice.archive.leases import Lease, forget, forget_all
 from sluice.archive.notes import Notes
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, head_name, read_note
+from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, read_note
 from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
 from sluice.core.plan import Plan
@@ -196,11 +196,10 @@ def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) ->
     Raises:
         ArchiveNotFound: the run is not there any more.
     """
-    head = archive.head()
-    if head is None or entry not in head.runs:
+    signed = archive.signed_head()
+    if signed is None or entry not in signed[0].runs:
         raise ArchiveNotFound(f"run {entry.run} is not in the archive any more")
-    place = head.runs.index(entry)
-    data = archive.objects.get(head_name(head.number)) or b""
+    head, sha256 = signed
     gaps = []
     for segment in archive.manifest(entry).segments:
         gaps += [
@@ -213,7 +212,7 @@ def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) ->
     return Recorded(
         run=entry.run,
         head=head.number,
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=sha256,
         count=len(head.runs),
         runs=tuple(
             RunFacts(
@@ -225,7 +224,7 @@ def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) ->
             )
             for one in head.runs[-MOST_RUNS:]
         ),
-        added=max(entry.bytes - (head.runs[place - 1].bytes if place else 0), 0),
+        added=head.added(entry.run, entry)[0],
         verified=entry.verified,
         lost=sum(gap.end - gap.begin for gap in gaps if gap.end is not None),
         gaps=tuple(gaps[:most_gaps]),

@@ -147,6 +147,31 @@ def test_what_is_lost_while_a_run_is_at_work_is_a_gap(
     assert lost == report.lost
 
 
+def test_a_sealed_stream_that_was_made_again_is_refused(world: World) -> None:
+    """Its segments may have the numbers that those had which are archived to their end."""
+    objects, store = MemoryObjects(), ModelStore(world)
+    store.seal_stream(SOURCE)
+    archive_once(store, objects)
+    assert last_run(objects).sealed
+    assert archive_once(store, objects).added == 0
+    world.segments.clear()
+    put_source(world, [30], [10])
+    with pytest.raises(SourceReplaced, match="segment 0 is not the one that is archived"):
+        archive_once(store, objects)
+    assert verify_archive(Archive(objects)).runs == (1, 2)
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_a_stream_that_is_shorter_than_its_archive_is_refused(world: World, form: Format) -> None:
+    """A store that was set back has the same segments, and other events at these places later."""
+    objects, store = MemoryObjects(), ModelStore(world)
+    archive_once(store, objects, asked(form))
+    del world.segments[FIRST].data[5 * EVENT :]
+    with pytest.raises(SourceReplaced, match="segment 0 ends at 100, and 200 are archived"):
+        archive_once(store, objects, asked(form))
+    assert verify_archive(Archive(objects)).runs == (1,)
+
+
 def test_a_run_that_may_lack_nothing_fails(world: World) -> None:
     """It is refused while it is at work as well, and leaves no notes."""
     objects = MemoryObjects()

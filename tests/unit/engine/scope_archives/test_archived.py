@@ -9,7 +9,7 @@ from sluice.core.plan import Plan
 from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.scope import StreamState, Why
 from sluice.core.scope_request import ArchiveTo, Rename, ScopeRequest, Selector
-from sluice.core.steps import Step, Transfer
+from sluice.core.steps import Record, Step, Transfer
 from sluice.engine.run import Undertaking
 from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_watch import ScopeWatch
@@ -17,7 +17,7 @@ from sluice.engine.stream import Limits
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
 from support.scope_drivers import damage, put_scope, source_name
 from support.scope_requests import states_of
-from support.scope_shelves import BACK, FOLDER, TO, Lab
+from support.scope_shelves import BACK, FOLDER, TO, At, Lab
 from support.sources import events_of, put_source
 
 NAMES = ["s000", "s001", "s002", "s003"]
@@ -123,6 +123,45 @@ def test_archives_that_are_there(lab: Lab) -> None:
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
     assert {one.stream: one.bytes for one in report.results}["s000"] == 8 + 7
     assert [len(lab.manifests(name)) for name in NAMES] == [2, 1, 1, 1]
+
+
+def archive_first(lab: Lab) -> None:
+    """Let somebody else archive the first stream."""
+    lab.run(
+        wanted(
+            scope_id="cc" * 16,
+            include=(Selector(type="Exact", value="s000"),),
+            on_exists="Append",
+        )
+    )
+
+
+@pytest.mark.parametrize("on_exists", ["Fail", "Skip"])
+def test_an_archive_that_somebody_makes_after_the_plan_gets_no_run(
+    lab: Lab, on_exists: str
+) -> None:
+    """That stream fails by name, as when it had been there before; the others go on."""
+    request = wanted(on_exists=on_exists)
+    plan = lab.plan(request)
+    archive_first(lab)
+    report = lab.run(request, known=plan)
+    assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}
+    (trouble,) = [one.trouble for one in report.results if one.trouble is not None]
+    assert trouble.message == "there is an archive at shop/s000, and this copy did not make it"
+    assert trouble.remedy == "Take onExists: Append to add a run to it, or rename."
+    assert len(lab.manifests("s000")) == 1
+    assert not [name for name in lab.objects.held if name.startswith("shop/s000/work/")]
+
+
+@pytest.mark.parametrize("step", [Transfer, Record])
+def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(lab: Lab, step: type[Step]) -> None:
+    """Whenever that is, until ours is recorded; and not one more when it is tried again."""
+    expected = dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}
+    assert states_of(lab.run(TO, listener=At(step, lambda: archive_first(lab)))) == expected
+    again = lab.resolved(TO, again=True)
+    assert isinstance(again, ScopeEnded)
+    assert states_of(again) == expected
+    assert len(lab.manifests("s000")) == 1
 
 
 def test_an_archive_of_another_stream_gets_no_run(lab: Lab) -> None:

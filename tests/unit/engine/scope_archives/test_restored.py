@@ -86,6 +86,26 @@ def test_of_each_archive_the_last_run_up_to_a_time_is_restored(lab: Lab) -> None
         lab.plan(wanted(scope_id="dd" * 16, source="elsewhere"))
 
 
+def test_a_stream_whose_runs_up_to_a_time_were_let_go_is_named(lab: Lab) -> None:
+    """It was there at that time, so it is not left out as one that came later."""
+    until = max(head_of(lab, name).runs[-1].time for name in NAMES)
+    again = TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"})
+    while head_of(lab, "s000").runs[-1].time <= until:
+        lab.run(again)
+        again = again.model_copy(update={"scope_id": f"{int(again.scope_id, 16) + 1:032x}"})
+    head = head_of(lab, "s000")
+    lab.archive("s000").forget([one.run for one in head.runs if one.time <= until], head)
+    request = wanted(restore=RestoreFrom(until=until))
+    report = lab.run(request)
+    assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "ArchiveNotFound"}
+    (trouble,) = [one.trouble for one in report.results if one.trouble is not None]
+    assert trouble.message == "the runs of the archive at shop/s000 up to that time were let go"
+    assert "spec.source.archive.until" in trouble.remedy
+    found = lab.resolved(request, again=True)
+    assert isinstance(found, ScopeEnded)
+    assert states_of(found)["s000"] == "ArchiveNotFound"
+
+
 def test_archives_are_selected_by_name_and_by_the_tags_of_their_streams(lab: Lab) -> None:
     """The tags are those of the run; who is not selected is counted."""
     tagged = StreamName(scope="in", stream="t")

@@ -4,39 +4,16 @@ import pytest
 
 from sluice.core.model import StreamConfig
 from sluice.core.plan import Plan
-from sluice.core.scope import StreamResult, StreamState
 from sluice.engine import scope_log
 from sluice.engine.scope_log import ScopeLog
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge, StoreUnavailable
-from support.model import Fate, World
-from support.scope_drivers import SCOPE_ID, SharedStore, put_scope, scope_plan
-
-STREAMS = 40
-
-
-@pytest.fixture
-def store() -> SharedStore:
-    """Gives a store with some streams."""
-    world = World()
-    put_scope(world, *([[number]] for number in range(STREAMS)))
-    return SharedStore(world)
-
-
-@pytest.fixture
-def plan(store: SharedStore) -> Plan:
-    """Gives the plan of all."""
-    return scope_plan(store, range(STREAMS))
+from support.model import Fate
+from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan
 
 
 def log(store: SharedStore) -> ScopeLog:
     """Another driver's log of the same copy."""
     return ScopeLog(store, SCOPE_ID, "out")
-
-
-def copied(number: int, size: int = 0) -> StreamResult:
-    """A stream's result."""
-    name = f"s{number:03}"
-    return StreamResult(stream=name, target=name, state=StreamState.COPIED, bytes=size)
 
 
 def test_nothing_written_is_none(store: SharedStore) -> None:
@@ -95,7 +72,7 @@ def test_threads_write_side_by_side(store: SharedStore, plan: Plan) -> None:
     for one in logs:
         one.begin(plan)
     threads = [
-        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(STREAMS)
+        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(MANY)
     ]
     for thread in threads:
         thread.start()
@@ -103,7 +80,7 @@ def test_threads_write_side_by_side(store: SharedStore, plan: Plan) -> None:
         thread.join()
     state = log(store).load()
     assert state is not None
-    assert state.results == {n: copied(n) for n in range(STREAMS)}
+    assert state.results == {n: copied(n) for n in range(MANY)}
     assert state.is_over
 
 
@@ -179,7 +156,7 @@ def test_a_plan_too_large_for_one_record_is_refused(
 ) -> None:
     """Before anything is made."""
     monkeypatch.setattr(scope_log, "MAX_RECORD", 1000)
-    with pytest.raises(PlanTooLarge, match="40 streams"):
+    with pytest.raises(PlanTooLarge, match=f"{MANY} streams"):
         log(store).begin(plan)
     assert not log(store).is_there()
 

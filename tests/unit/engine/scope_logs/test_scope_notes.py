@@ -4,16 +4,13 @@ import pytest
 
 from sluice.core.archive.names import read_note
 from sluice.core.plan import Plan
-from sluice.core.scope import StreamResult, StreamState
 from sluice.engine.scope_notes import ScopeNotes, log_of
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnavailable
 from support.gated_objects import GatedObjects
 from support.memory_objects import MemoryObjects
-from support.model import Fate, World
-from support.scope_drivers import SCOPE_ID, SharedStore, put_scope, scope_plan
+from support.model import Fate
+from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan
 from support.scope_shelves import shelf_in
-
-STREAMS = 20
 
 
 @pytest.fixture
@@ -22,31 +19,11 @@ def objects() -> MemoryObjects:
     return MemoryObjects()
 
 
-@pytest.fixture
-def store() -> SharedStore:
-    """Gives a store with some streams."""
-    world = World()
-    put_scope(world, *([[number]] for number in range(STREAMS)))
-    return SharedStore(world)
-
-
-@pytest.fixture
-def plan(store: SharedStore) -> Plan:
-    """Gives the plan of all."""
-    return scope_plan(store, range(STREAMS))
-
-
 def log(objects: MemoryObjects) -> ScopeNotes:
     """Another driver's log of the same copy."""
     found = log_of(shelf_in(objects), SCOPE_ID, "shop")
     assert isinstance(found, ScopeNotes)
     return found
-
-
-def copied(number: int) -> StreamResult:
-    """A stream's result."""
-    name = f"s{number:03}"
-    return StreamResult(stream=name, target=name, state=StreamState.COPIED)
 
 
 def results_in(objects: MemoryObjects) -> set[int] | None:
@@ -95,13 +72,13 @@ def test_threads_write_side_by_side(objects: MemoryObjects, plan: Plan) -> None:
     for one in logs:
         one.begin(plan)
     threads = [
-        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(STREAMS)
+        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(MANY)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results_in(objects) == set(range(STREAMS))
+    assert results_in(objects) == set(range(MANY))
 
 
 def test_an_answer_that_is_lost_writes_nothing_twice(objects: MemoryObjects, plan: Plan) -> None:

@@ -1,0 +1,19 @@
+import pytest
+
+from sluice.core.plan import Plan
+from support.model import World
+from support.scope_drivers import MANY, SharedStore, put_scope, scope_plan
+
+
+@pytest.fixture
+def store() -> SharedStore:
+    """Gives a store with some streams."""
+    world = World()
+    put_scope(world, *([[number]] for number in range(MANY)))
+    return SharedStore(world)
+
+
+@pytest.fixture
+def plan(store: SharedStore) -> Plan:
+    """Gives the plan of all."""
+    return scope_plan(store, range(MANY))
