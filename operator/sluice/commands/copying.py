@@ -204,6 +204,14 @@ def _report(
         What came of it, and the seconds it took without the start of Spark.
     """
     began = time.monotonic()
+
+    def start() -> SparkContext:
+        nonlocal began
+        with live.waiting("starting Spark"):
+            context = spark()
+        began = time.monotonic()
+        return context
+
     try:
         if not job.suspend and finish_abort_job(job, stores):
             console.err.print(f"{job.name}: finished an abort that was cut off")
@@ -217,13 +225,10 @@ def _report(
             return None
         console.err.print(console.plan_table(planned.plan, recorded=planned.recorded))
         live = console.LiveProgress(planned.plan, settings)
-        with console.err.status("Starting Spark"):
-            context = spark()
-        began = time.monotonic()
         with live.shown():
             (report,) = run_plan(
                 planned.plan,
-                context,
+                start,
                 settings=settings,
                 limits=lambda: job.limits,
                 listener=live,

@@ -16,12 +16,23 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 INLINE_BYTES: Final = 1 << 20
-"""What a step moves in the thread that does it, unless the rate is limited."""
+"""What a step of one of many streams moves in the thread that does it."""
+
+INLINE_PLAN: Final = 8 << 20
+"""What one process copies of a stream by itself, in less than a tenth of what Spark takes to start.
+
+Parts are not shorter, so there is little that tasks could do side by side.
+"""
 
 
 def is_small(size: int, limits: Limits) -> bool:
-    """Whether so many bytes are moved without tasks, by InlineExecutor."""
+    """Whether a step moves so many bytes without tasks. At a limited rate that takes too long."""
     return limits.bytes_per_second is None and size <= INLINE_BYTES
+
+
+def is_small_plan(size: int, limits: Limits) -> bool:
+    """Whether the copies of single streams move so many bytes without tasks, likewise."""
+    return limits.bytes_per_second is None and size <= INLINE_PLAN
 
 
 class Executor(Protocol):

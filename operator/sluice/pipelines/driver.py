@@ -19,7 +19,7 @@ from sluice.core.plan import expanded
 from sluice.core.trouble import Trouble
 from sluice.core.unplanned import Unplanned
 from sluice.engine.arriving import arrive
-from sluice.engine.executor import is_small
+from sluice.engine.executor import is_small, is_small_plan
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application
@@ -156,13 +156,14 @@ def _run_streams(
     options: DriverOptions,
     settings: Settings,
 ) -> Trouble | None:
-    tasks.prepare()
+    if not is_small_plan(plan.bytes, limits()):
+        tasks.prepare()
     with Stores(settings) as stores:
         if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
             return None
         reports = run_plan(
             plan,
-            tasks.start(),
+            tasks.start,
             settings=settings,
             limits=limits,
             listener=Journalist(),

@@ -13,6 +13,7 @@ from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.archived import choose
 from sluice.engine.connect import archives, connect
 from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor, is_small_plan
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
 from sluice.engine.reading import release
@@ -251,7 +252,7 @@ def abort_job(job: Job, stores: Stores) -> bool:
 
 def run_plan(
     plan: Plan,
-    context: SparkContext,
+    spark: Callable[[], SparkContext],
     *,
     settings: Settings,
     limits: Callable[[], Limits],
@@ -260,11 +261,11 @@ def run_plan(
     slots: Callable[[], int] | None = None,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[StreamReport]:
-    """Run a plan on Spark to its end.
+    """Run a plan to its end.
 
     Args:
         plan: what to copy.
-        context: where the tasks run.
+        spark: gives where the tasks run; not called where one process is enough.
         settings: of this process and the workers.
         limits: what the copies may use; asked before every round.
         listener: hears of every step.
@@ -279,12 +280,15 @@ def run_plan(
         SparkLost: the application is gone; the block that made it says what became of it.
     """
     with Stores(settings) as stores:
+        sources, target = [stores[source] for source in plan.sources], stores[plan.target]
         runner = CopyRunner(
             plan,
-            sources=[stores[source] for source in plan.sources],
-            target=stores[plan.target],
-            executor=SparkExecutor(
-                context,
+            sources=sources,
+            target=target,
+            executor=InlineExecutor(sources, target)
+            if is_small_plan(plan.bytes, limits())
+            else SparkExecutor(
+                spark(),
                 sources=plan.sources,
                 target=plan.target,
                 settings=settings,

@@ -15,15 +15,16 @@ from structlog.testing import capture_logs
 from sluice.config import Settings
 from sluice.core import identity
 from sluice.core.model import StreamName
+from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome, StreamReport
 from sluice.engine.stream import StreamCopy
 from sluice.errors import DigestMismatch, InvalidSpec, StoreBusy, TargetExists
-from sluice.pipelines import driver, stopping
+from sluice.pipelines import driver, program, stopping
 from sluice.pipelines.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.stopping import Stop, Terminated
 from support.model import ModelStore, World
 from support.plans import COPY, SOURCE, TARGET, whole_plan
-from support.sources import copy_all, planned, put_source
+from support.sources import planned, put_source
 
 
 @pytest.fixture
@@ -64,13 +65,11 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
         yield SimpleNamespace(start=lambda: log.append("spark"))
         log.append("stopped")
 
-    def run_plan(plan: Any, _context: object, **given: Any) -> list[StreamReport]:
-        given["limits"]()
-        return copy_all(store, *plan.streams, listener=given["listener"])
-
-    monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
+    for module in (driver, program):
+        monkeypatch.setattr(module, "Stores", lambda _settings: Stores())
     monkeypatch.setattr(driver, "Application", application)
-    monkeypatch.setattr(driver, "run_plan", run_plan)
+    monkeypatch.setattr(program, "SparkExecutor", lambda *_, **__: InlineExecutor([store], store))
+    monkeypatch.setattr("sluice.engine.executor.INLINE_PLAN", 95)  # the source has 96 bytes
     return log
 
 
@@ -104,7 +103,18 @@ def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started:
     assert drive(options, Settings()) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
-    assert started == ["jvm", "spark", "stores closed", "stopped"]
+    assert started == ["jvm", "spark", "stores closed", "stores closed", "stopped"]
+
+
+def test_a_small_copy_is_run_without_spark(
+    options: DriverOptions, world: World, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process has copied it before Spark would be there."""
+    monkeypatch.setattr("sluice.engine.executor.INLINE_PLAN", 96)
+    assert drive(options, Settings()) is None
+    assert said(options) == {"outcome": "Succeeded"}
+    assert TARGET in world.streams
+    assert started == ["stores closed", "stores closed"]
 
 
 def test_a_copy_that_is_complete_needs_no_spark(
