@@ -77,6 +77,7 @@ def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     assert client.read("guarded", "waits").clean
 
 
+@pytest.mark.exhaustive
 def test_secret_missing(login: Tenant) -> None:
     """A StreamStore whose Secret is not there names it, and is ready once it is."""
     login.run("delete", "secret", "login")
@@ -138,6 +139,7 @@ def test_credentials_are_nowhere_to_be_read(login: Tenant, sluice: Operator) -> 
     assert ADMIN.password not in everything
 
 
+@pytest.mark.exhaustive
 def test_secret_exchanged_midway(login: Tenant, client: ForeignClient) -> None:
     """A StreamStore that is given another Secret holds that one, and lets the old one go."""
     login.apply(login.copy_resource("moves", "guarded/source", "guarded/moves", limits=SLOW))

@@ -118,6 +118,7 @@ def test_uninstall_is_refused_while_something_is_held(
     _nothing_of_the_hook(tenant, sluice)
 
 
+@pytest.mark.exhaustive
 def test_release_goes_on_after_a_refusal(
     tenant: Tenant, scope: str, kube: Cluster, sluice: Operator, serve: Callable[[str], None]
 ) -> None:
