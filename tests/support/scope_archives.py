@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.core.model import ArchivedRun, StoreAddress, StreamName
 from sluice.core.plan import SourceStream
 from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope_request import RestoreFrom, ScopeRequest
+from sluice.core.unplanned import Unplanned
 from support import archives_seen
+from support.copies import COPY_ID
 from support.plans import ADDRESS
 from support.scope_copies import copied, scope_plan, stream
 
@@ -52,6 +55,13 @@ def restore_plan(*streams: StreamPlan, **changes: Any) -> Plan:
 
 ARCHIVING: Final = Planned(plan=archive_plan(run_plan("a", 3000), run_plan("b"), run_plan("c")))
 RESTORING: Final = Planned(plan=restore_plan(restored("a"), restored("b")))
+UNPLANNED: Final = Unplanned(
+    sources=(StoreAddress(backend="volume", uri="volume://archives"),),
+    target=ADDRESS,
+    scoping=ScopeRequest(scope_id=COPY_ID, source="backup/in", target="out", restore=RestoreFrom()),
+)
+"""What a driver is to plan of archives in a volume."""
+
 WHOLE: Final = ScopeEnded(
     plan=ARCHIVING.plan, results=(copied("a", 3000), copied("b"), copied("c"))
 )

@@ -1,4 +1,4 @@
-"""An operator of one ScopeCopy: an API server in memory, a model store, a bucket."""
+"""An operator of one ScopeCopy: an API server in memory, a model store, a bucket or a volume."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from sluice.archive.shelf import Shelf
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.scope_results import results_name
+from sluice.core.unplanned import Unplanned
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.scope_run import ScopeRunner
-from sluice.kube.kinds import CONFIG_MAP, JOB, SCOPE_COPY, SECRET, STREAM_STORE
+from sluice.engine.scope_settle import plan_run
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, SECRET, STREAM_STORE
 from sluice.kube.manifests import plan_of
-from sluice.kube.names import run_name
+from sluice.kube.names import ATTEMPT_LABEL, child_labels, run_name
+from sluice.kube.stores import unseen
 from support.copies import UID
 from support.operator_bench import OperatorBench
 from support.resources import BUCKET, SCOPE, STORE, VOLUME, changed
@@ -49,7 +52,7 @@ class ScopeBench(OperatorBench):
 
     Attributes:
         store: the only one of streams.
-        shelf: the bucket.
+        shelf: the bucket, and the volume for pods that have mounted it.
     """
 
     def __init__(self, threads: ThreadPoolExecutor, *, folder: Path = NOWHERE, **spec: Any) -> None:
@@ -69,6 +72,8 @@ class ScopeBench(OperatorBench):
 
     async def place(self, _: str, address: StoreAddress) -> Place:
         """As Connections.place."""
+        if address.claim is not None:
+            return Shelf(address.uri, unseen)
         return self._place(address)
 
     def _place(self, address: StoreAddress) -> Place:
@@ -121,15 +126,32 @@ class ScopeBench(OperatorBench):
         assert found is not None
         return found
 
+    def planned(self, attempt: int = 1) -> Plan:
+        """What the driver of an attempt works on, whoever plans it."""
+        plan = self.plan(attempt)
+        if not isinstance(plan, Unplanned):
+            return plan
+        assert plan.scoping is not None
+        source, target = [(one, self._place(one)) for one in (*plan.sources, plan.target)]
+        return plan_run(plan.scoping, plan.run, source=source, target=target)
+
     def drive(self, attempt: int = 1) -> ScopeReport:
         """The driver of an attempt does its work, and ends well."""
-        plan = self.plan(attempt)
+        plan = self.planned(attempt)
         sources, target = [self._place(one) for one in plan.sources], self._place(plan.target)
         executor = InlineExecutor(sources, target)
         runner = ScopeRunner(plan, sources=sources, target=target, executor=executor, patience=0.2)
         report = runner.run()
         self.end_job(attempt)
         return report
+
+    def put_pod(self, attempt: int = 1) -> None:
+        """The pod of an attempt's driver runs."""
+        owner = self.server.objects[JOB.name, "default", job_name(UID, attempt)]["metadata"]
+        labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: str(attempt)}
+        pod = {"name": f"driver-{attempt}", "labels": labels}
+        pod["ownerReferences"] = [{"uid": owner["uid"]}]
+        self.server.put(POD, {"metadata": pod, "status": {"phase": "Running"}})
 
     def end_job(self, attempt: int = 1) -> None:
         """The driver of an attempt ends well."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
 from sluice.api.scope_status import ScopeCopyStatus
+from sluice.core.progress import Pace, Progress
 from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import JobPhase, Planned
+from sluice.core.reconcile.world import JobPhase, Planned, Reading
 from sluice.core.trouble import Trouble
 from sluice.kube.status import of_invalid
 from support.recorder import READY
-from support.scope_archives import ARCHIVED, RESTORED
+from support.scope_archives import ARCHIVED, RESTORED, UNPLANNED
 from support.scope_recorder import ScopeRecorder
 from support.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation
 
@@ -89,6 +90,14 @@ def _(scope: ScopeRecorder) -> None:
 @_scope("starting", "the driver's Job was made", IN_PROGRESS)
 def _(scope: ScopeRecorder) -> None:
     scope.start()
+
+
+@_scope("looking", "its driver looks what the archives in a volume hold", IN_PROGRESS, **RESTORED)
+def _(scope: ScopeRecorder) -> None:
+    scope.look(answer=Planned(plan=UNPLANNED))
+    scope.later(5)
+    nothing = Reading(progress=Progress(0, 0, published=False), pace=Pace(0.0, None))
+    scope.look(jobs=(scope.job(JobPhase.RUNNING),), reading=nothing)
 
 
 @_scope("copying", "12 of 30 streams are copied", IN_PROGRESS)

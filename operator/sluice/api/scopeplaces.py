@@ -31,8 +31,8 @@ class ArchivedScope(InArchives):
     """Archives of streams: each archive in a folder, by the name of its stream."""
 
     store_ref: LocalRef = Field(
-        description="The StreamStore that holds the archives, of this namespace; of kind s3, and "
-        "for the command line also volume."
+        description="The StreamStore that holds the archives, of this namespace; of kind s3 or "
+        "volume."
     )
     path: ArchivePath = Field(
         description="The folder in the store: an archive at PATH/NAME is the stream NAME."

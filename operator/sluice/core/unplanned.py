@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
+from pydantic import Field
 from pydantic_core import from_json
 
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.plan import Plan, StreamPlan
 from sluice.core.planner import CopyRequest
+from sluice.core.scope_request import ScopeRequest
 
 
 class Unplanned(Plan):
@@ -17,11 +19,15 @@ class Unplanned(Plan):
     Attributes:
         copying: a copy from archives.
         archiving: a run of an archive.
+        scoping: the streams of a scope, from archives.
+        run: of these, which run it is: what is over in the one before is planned again.
     """
 
     streams: tuple[StreamPlan, ...] = ()
     copying: CopyRequest | None = None
     archiving: ArchiveRequest | None = None
+    scoping: ScopeRequest | None = None
+    run: int = Field(default=1, ge=1)
 
     @property
     def hash(self) -> str:

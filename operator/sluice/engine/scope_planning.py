@@ -8,6 +8,7 @@ that they are of one short time.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.archive.shelf import Shelf
@@ -17,8 +18,9 @@ from sluice.core.plan import Plan, StreamPlan
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import MOST_NAMES, ScopePlan, StreamState, Why
 from sluice.core.scope_log import run_of
+from sluice.core.unplanned import Unplanned
 from sluice.engine import scope_moving
-from sluice.engine.archived import wrong_kind
+from sluice.engine.archived import live, wrong_kind
 from sluice.engine.planning import refuse_unverified_move
 from sluice.engine.scope_archiving import ArchivePlanner
 from sluice.engine.scope_bounds import CopyPlanner
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
     Site = tuple[StoreAddress, Place]
     """What is at the address of a StreamStore, and that address."""
+
+    Planner = Callable[[ScopeEnded | None], Planned | ScopeEnded]
+    """Plans all there is to do, or after a run that is over what that has left."""
 
 
 def resolve_scope(
@@ -67,7 +72,13 @@ def resolve_scope(
         BackendError, JournalDamaged: a store did not answer, or its log cannot be read.
     """
     return answer(
-        request, source=source, target=target, known=known, again=again, check=lambda ended: ended
+        request,
+        source=source,
+        target=target,
+        known=known,
+        again=again,
+        plan=partial(plan_next, request, source=source, target=target),
+        check=lambda ended: ended,
     )
 
 
@@ -78,19 +89,20 @@ def answer(
     target: Site,
     known: Plan | None,
     again: bool,
+    plan: Planner,
     check: Callable[[ScopeEnded], ScopeEnded],
 ) -> Planned | ScopeEnded:
     """As `resolve_scope`, where `check` may hold what drivers say against the stores."""
     state = log_of(target[1], request.scope_id, request.target).load()
     if state is not None and not state.is_over:
-        return Planned(plan=_at(state.plan, source, target), recorded=True)
+        return Planned(plan=at(state.plan, source, target), recorded=True)
     if known is not None and not again and _holds(known, request, source, target, state):
         return Planned(plan=known)
     if state is None:
-        return plan_scope(request, source=source, target=target)
-    ended = check(ScopeEnded(plan=_at(state.plan, source, target), results=state.streams))
+        return plan(None)
+    ended = check(ScopeEnded(plan=at(state.plan, source, target), results=state.streams))
     if again and any(one.state is not StreamState.COPIED for one in ended.results):
-        return next_run(request, ended, source=source, target=target)
+        return plan(ended)
     return told_kept(ended, source[1], coming=True)
 
 
@@ -107,7 +119,7 @@ def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
     return replace(ended, kept=scope_moving.why_kept(ended.plan, source, coming=coming))
 
 
-def _at(plan: Plan, source: Site, target: Site) -> Plan:
+def at(plan: Plan, source: Site, target: Site) -> Plan:
     """A recorded plan, with the stores where they are now."""
     return plan.model_copy(update={"sources": (source[0],), "target": target[0]})
 
@@ -116,12 +128,44 @@ def _holds(
     known: Plan, request: ScopeRequest, source: Site, target: Site, state: ScopeState | None
 ) -> bool:
     """Whether a plan that no driver has recorded yet is the one to carry out."""
+    if (known.sources, known.target) != ((source[0],), target[0]):
+        return False
+    if isinstance(known, Unplanned):
+        following = 1 if state is None else state.run + 1
+        return (
+            known.scoping is not None
+            and known.scoping.scope_id == request.scope_id
+            and known.run == following
+        )
     return (
         known.scope is not None
         and known.scope.scope_id == request.scope_id
-        and (known.sources, known.target) == ((source[0],), target[0])
         and (state is None or run_of(known) > state.run)
     )
+
+
+def plan_next(
+    request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
+) -> Planned | ScopeEnded:
+    """The plan of the first run, or of the one after a run that is over."""
+    if ended is None:
+        return plan_scope(request, source=source, target=target)
+    return next_run(request, ended, source=source, target=target)
+
+
+def leave_to_driver(
+    request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
+) -> Planned:
+    """What a driver is to plan in place of `plan_next`, where only that can look at the source.
+
+    Raises:
+        TargetScopeNotFound: there is no such scope.
+    """
+    if not (request.make_scope or live(target[1]).scope_exists(request.target)):
+        raise _no_target_scope(request)
+    run = 1 if ended is None else run_of(ended.plan) + 1
+    plan = Unplanned(sources=(source[0],), target=target[0], scoping=request, run=run)
+    return Planned(plan=plan)
 
 
 def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned | ScopeEnded:
@@ -140,11 +184,7 @@ def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned 
         return _planned(planner, source, target)
     there = planner.there()
     if there is None and not request.make_scope:
-        raise TargetScopeNotFound(
-            f"scope {request.target!r} does not exist in the target store",
-            field="spec.target.scope",
-            remedy="Make the scope first, or take scopePolicy: CreateIfAbsent.",
-        )
+        raise _no_target_scope(request)
     names = frozenset(there or ())
     fresh, exists = planner.stand(choice.chosen, [one for one in choice.chosen if one[1] in names])
     if exists and request.on_exists == "Fail":
@@ -155,6 +195,14 @@ def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned 
     skipped = selection.left_out(dict.fromkeys((one.stream for one in exists), Why.EXISTS))
     left_out = selection.joined(choice.left_out, skipped)
     return _planned(planner, source, target, left_out=left_out, tables=tables)
+
+
+def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:
+    return TargetScopeNotFound(
+        f"scope {request.target!r} does not exist in the target store",
+        field="spec.target.scope",
+        remedy="Make the scope first, or take scopePolicy: CreateIfAbsent.",
+    )
 
 
 def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanner:

@@ -131,7 +131,7 @@ class ScopeRunner:
 
     def _start(self) -> None:
         """Make sure of scope and plan; what is written down already is not done again."""
-        if self._scope.make_scope:
+        if self._scope.make_scope and self._plan.items:
             self._patiently(self._streams.make_scope)
         recorded = self._patiently(lambda: self._log.begin(self._plan))
         # Where the stores are is as it is now, not as it was when the plan was written down.

@@ -16,6 +16,7 @@ from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.scope_log import ScopeState
 from sluice.core.selection import Chosen
+from sluice.core.unplanned import Unplanned
 from sluice.engine import pool, receipts, scope_moving
 from sluice.engine.archived import live
 from sluice.engine.archiving.moving import rest_of
@@ -25,7 +26,7 @@ from sluice.engine.scope_archiving import archive_of, done, entry_of
 from sluice.engine.scope_bounds import copied
 from sluice.engine.scope_notes import log_of
 from sluice.engine.scope_planner import failed, is_for_all
-from sluice.engine.scope_planning import answer, told_kept
+from sluice.engine.scope_planning import answer, at, leave_to_driver, plan_next, told_kept
 from sluice.engine.scope_streams import ScopeStreams
 from sluice.engine.settle import How, end
 from sluice.engine.whole import whole
@@ -63,17 +64,56 @@ def ask_scope(
     target: Site,
     known: Plan | None = None,
     again: bool = False,
+    unseen: bool = False,
 ) -> Planned | ScopeEnded:
     """As `resolve_scope`, and no driver is believed that a stream is copied.
 
     Each one's target is looked for, and held against its plan. One that is not there, or not as it
-    should be, counts as failed.
+    should be, counts as failed. With `unseen` the source is not looked at, which only drivers can:
+    what they are to plan is left to them.
     """
-    check = partial(_checked, request, source[1], target[1])
-    found = answer(request, source=source, target=target, known=known, again=again, check=check)
+    found = answer(
+        request,
+        source=source,
+        target=target,
+        known=known,
+        again=again,
+        plan=partial(
+            leave_to_driver if unseen else plan_next, request, source=source, target=target
+        ),
+        check=partial(_checked, request, source[1], target[1]),
+    )
+    if isinstance(known, Unplanned):
+        return found
     if known is not None and isinstance(found, Planned) and found.plan is known:
         return _finished(request, known, source[1], target[1]) or found
     return found
+
+
+def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> Plan:
+    """The plan of a run that was left to its driver.
+
+    The one in the log holds, unless it is of a run before this one that is over. A new one may have
+    nothing left to do: it has to be written down nevertheless, or nobody else would know.
+
+    Args:
+        request: what is wanted.
+        run: its number.
+        source: the place to read from, with its address.
+        target: the place to write to, with its address.
+
+    Raises:
+        SluiceError: as `resolve_scope`.
+    """
+    state = log_of(target[1], request.scope_id, request.target).load()
+    if state is None:
+        return plan_next(request, None, source=source, target=target).plan
+    recorded = at(state.plan, source, target)
+    if not state.is_over or state.run >= run:
+        return recorded
+    ended = ScopeEnded(plan=recorded, results=state.streams)
+    ended = _checked(request, source[1], target[1], ended)
+    return plan_next(request, ended, source=source, target=target).plan
 
 
 def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEnded) -> ScopeEnded:

@@ -17,6 +17,8 @@ from sluice.engine.scope_notes import log_of
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
+    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.unplanned import Unplanned
     from sluice.engine.archived import Place
     from sluice.engine.scope_planner import Item
 
@@ -93,3 +95,34 @@ class ScopeWatch:
         if isinstance(plan, StreamPlan):
             return Ledger(live(self._target), plan.copy_id, plan.target)
         return ArchiveWatch(plan, shelf(self._target))
+
+
+class UnplannedScopeWatch:
+    """Measures a run of a scope's copy that its driver plans: nothing before that, then as any.
+
+    Args:
+        request: the copy.
+        wanted: what was written down in place of its plan.
+        target: what is written to, on connections of the watcher's own.
+
+    Attributes:
+        plan: what the driver has planned and written down; None before that.
+    """
+
+    def __init__(self, request: ScopeRequest, wanted: Unplanned, target: Place) -> None:
+        self.plan: Plan | None = None
+        self._wanted = wanted
+        self._target = target
+        self._log = log_of(target, request.scope_id, request.target)
+        self._watch: ScopeWatch | None = None
+
+    def measure(self) -> Progress:
+        """The progress now."""
+        if self._watch is None:
+            state = self._log.load()
+            if state is None or state.run < self._wanted.run:
+                return Progress(bytes=0, total=0, published=False)
+            stores = {"sources": self._wanted.sources, "target": self._wanted.target}
+            self.plan = state.plan.model_copy(update=stores)
+            self._watch = ScopeWatch(self.plan, self._target)
+        return self._watch.measure()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.scopeplaces import ScopeSource, ScopeTarget
+from sluice.api.scopeplaces import ScopeTarget
 from sluice.api.streamarchive import Destination
 from sluice.core import access
 from sluice.core.progress import Meter
@@ -17,6 +17,7 @@ from sluice.core.reconcile.copy_seen import asks_again, recorded
 from sluice.core.reconcile.copy_status import plan_name, positions_name
 from sluice.core.reconcile.world import (
     Complete,
+    Planned,
     PlanSeen,
     Question,
     Reading,
@@ -34,7 +35,7 @@ from sluice.errors import (
 )
 from sluice.kube import results
 from sluice.kube.attempts import Attempts
-from sluice.kube.errands import errand_of, identity_of
+from sluice.kube.errands import errand_of, identity_of, made_by_driver
 from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.manifests import controls_data, plan_of, positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
@@ -274,7 +275,11 @@ class CopyObserver:
         loop = asyncio.get_running_loop()
         pace = memory.meter.read(loop.time(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
-        return replace(situation, world=replace(world, reading=reading))
+        world, made = replace(world, reading=reading), made_by_driver(memory.watch[2])
+        if made is not None:
+            answer = Planned(plan=made, recorded=True)
+            world = await self._published(situation.child, replace(world, answer=answer))
+        return replace(situation, world=world)
 
     async def _published(self, child: Child, world: World) -> World:
         """What is published of what the stores said."""
@@ -365,13 +370,13 @@ def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
             field="spec.onDelete",
             remedy="Take onDelete: Retain, and delete the directory or the claim.",
         )
-    if isinstance(what, ScopeSource | ScopeTarget):
+    if isinstance(what, ScopeTarget):
         raise InvalidSpec(
-            "the archives of a scope are in a bucket: only pods can look into a volume, and what "
-            "became of many streams they cannot tell",
+            "a scope is archived to a bucket: only pods can look into a volume, and what became of "
+            "many streams they cannot tell",
             field=f"{field}.{what.store_field}",
             remedy="Name a StreamStore of kind s3, or run the copy with `sluice run` where the "
-            "volume is; or take a StreamArchive or a StreamCopy for each stream.",
+            "volume is; or take a StreamArchive for each stream.",
         )
 
 

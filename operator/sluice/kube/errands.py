@@ -28,7 +28,7 @@ from sluice.engine.archiving.settle import (
 from sluice.engine.planning import begun
 from sluice.engine.progress import Watch
 from sluice.engine.scope_settle import abandon_scope, ask_scope
-from sluice.engine.scope_watch import ScopeWatch
+from sluice.engine.scope_watch import ScopeWatch, UnplannedScopeWatch
 from sluice.engine.settle import abandon, ask
 
 if TYPE_CHECKING:
@@ -184,15 +184,19 @@ class ScopeErrand:
             target=(target[0], self._target(target[1])),
             known=known,
             again=again,
+            unseen=_unseen(sources),
         )
 
     def watch(self, plan: Plan, target: Place) -> Measures:
         """See Errand."""
+        if isinstance(plan, Unplanned):
+            return UnplannedScopeWatch(self.request, plan, self._target(target))
         return ScopeWatch(plan, self._target(target))
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """See Errand."""
-        source = None if sources is None else self._source(sources[0])
+        seen = sources is not None and not _is_unseen(sources[0])
+        source = self._source(sources[0]) if sources is not None and seen else None
         return abandon_scope(self.request, source=source, target=self._target(target), known=known)
 
     def erase(self, target: Place) -> bool:  # noqa: ARG002 - nothing is deleted
@@ -286,6 +290,11 @@ class UnplannedWatch:
                 plan = Plan(sources=self._plan.sources, target=self._plan.target, streams=(found,))
                 self._watch = Watch(plan, self._target)
         return self._watch.measure()
+
+
+def made_by_driver(watch: Measures) -> Plan | None:
+    """The plan of a scope that was left to its driver, which has written it down by now."""
+    return watch.plan if isinstance(watch, UnplannedScopeWatch) else None
 
 
 def _unseen(sources: Sequence[Located]) -> bool:

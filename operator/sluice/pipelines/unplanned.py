@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.plan import Plan, pinned
+from sluice.core.reconcile.copy_plan import refusal
 from sluice.engine.archiving.planning import begun, resolve_archive
 from sluice.engine.archiving.settle import told_of
 from sluice.engine.planning import resolve
+from sluice.engine.scope_settle import plan_run
 from sluice.errors import InvalidSpec
 from sluice.pipelines.program import Stores
 
@@ -30,9 +32,22 @@ def planned(wanted: Unplanned, settings: Settings) -> Plan | None:
         settings: of this process.
 
     Raises:
-        SluiceError: as `resolve` and `resolve_archive` do.
+        SluiceError: as `resolve`, `resolve_archive` and `plan_run` do.
+        PlanTooLarge: it is longer than what the operator can write down.
     """
     with Stores(settings) as stores:
+        if wanted.scoping is not None:
+            (source,) = wanted.sources
+            plan = plan_run(
+                wanted.scoping,
+                wanted.run,
+                source=(source, stores.place(source)),
+                target=(wanted.target, stores.place(wanted.target)),
+            )
+            too_large = refusal(plan)
+            if too_large is not None:
+                raise too_large
+            return plan
         if wanted.archiving is not None:
             (source,) = wanted.sources
             archive = _archive(wanted, wanted.archiving, stores)

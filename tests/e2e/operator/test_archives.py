@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PARTS = (200_000, 150_000, 50_000)
 """Events before the stream is split, before it is merged, and after: so many take Spark."""
 
+FEW = 100
+"""Events of another stream, which a driver copies without."""
+
 SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole of it
 EXECUTORS = {"runtime": {"executors": 1}}
 
@@ -33,7 +36,7 @@ class Orders:
     """A stream that a foreign client has written.
 
     Attributes:
-        scope: its scope; its name is `orders`.
+        scope: its scope; its name is `orders`, and a small one there is `refunds`.
         java: the client.
         store: the store.
         digest: of the events, by the foreign reader.
@@ -48,6 +51,11 @@ class Orders:
     def source(self) -> Object:
         """As a resource names it."""
         return {"storeRef": {"name": "store"}, "scope": self.scope, "stream": "orders"}
+
+    def assert_whole(self, scope: str) -> None:
+        """A scope has the small stream, with the same bytes."""
+        source, target = (self.scope, "refunds"), (scope, "refunds")
+        witness.assert_equal(self.store.segment_store, self.java, source, target)
 
     def assert_like(self, stream: str) -> None:
         """A stream has the same bytes in each segment, and the same events for a reader."""
@@ -69,6 +77,8 @@ def orders(java: ForeignClient, store: ClusterStore) -> Orders:
         first += events
         if move is not None:
             assert java.scale(scope, "orders", segments=move[0], ranges=move[1])
+    java.create(scope, "refunds", segments=2)
+    java.write(scope, "refunds", events=FEW, keys=8)
     return Orders(scope, java, store, java.read(scope, "orders").digest)
 
 
@@ -86,7 +96,7 @@ def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGa
 def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
     """Gives the namespace whose drivers may make executors, with archives meant."""
     yield replace(executor_tenant, copies="sarc")
-    kinds = "sarc,scopy,sst"
+    kinds = "sarc,scopy,sccp,sst"
     executor_tenant.run("delete", kinds, "--all", "--timeout=100s", timeout=110)
 
 
@@ -112,7 +122,7 @@ def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
     image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
     with MountedClaim(kube, shop.namespace, image) as made:
         yield {"volume": {"claimName": made.name, "path": "streams"}}
-        shop.run("delete", "sarc,scopy", "--all", "--timeout=100s", timeout=110)
+        shop.run("delete", "sarc,scopy,sccp", "--all", "--timeout=100s", timeout=110)
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:
@@ -135,23 +145,47 @@ def restore(orders: Orders, name: str, **spec: Any) -> Object:
     return resource("StreamCopy", name, {"source": source, "target": target} | EXECUTORS | spec)
 
 
+def folder(orders: Orders) -> tuple[Object, Object]:
+    """A StreamArchive in a folder of its own, and the ScopeCopy that makes a scope of that."""
+    place = {"storeRef": {"name": "backup"}, "path": "market/refunds"}
+    source = orders.source | {"stream": "refunds"}
+    made = resource("StreamArchive", "refunds", {"source": source, "destination": place})
+    target = {"storeRef": {"name": "store"}, "scope": f"{orders.scope}-back"}
+    sides = {
+        "source": {"archive": place | {"path": "market"}},
+        "target": target | {"scopePolicy": "CreateIfAbsent"},
+    }
+    return made, resource("ScopeCopy", "market", sides)
+
+
 @pytest.mark.parametrize("place", ["bucket", "claim"])
 def test_a_stream_is_archived_and_restored_by_executors(
     place: str, shop: Tenant, orders: Orders, request: pytest.FixtureRequest
 ) -> None:
-    """Bytes, key ranges and events are the source's, with tasks in pods of their own."""
-    name = f"restored-{place}"
+    """Bytes, key ranges and events are the source's, with tasks in pods of their own.
+
+    What is in the claim comes back as a scope as well, of which its driver tells in the target.
+    """
+    name, mounted = f"restored-{place}", place == "claim"
+    small, whole = folder(orders)
     shop.apply(resource("StreamStore", "backup", request.getfixturevalue(place)))
-    shop.apply(archive(orders))
+    shop.apply(archive(orders), *([small] * mounted))
     shop.until("an executor archives", lambda: shop.pods("executor"), seconds=120)
     status = shop.until_ready("orders", seconds=180)
     assert (status["archive"]["runs"], status["attempts"]) == (1, 1)
     assert status["archive"]["lastRuns"][0]["events"] == sum(PARTS)
-    shop.apply(restore(orders, name))
+    if mounted:
+        shop.until_ready("refunds")
+    shop.apply(restore(orders, name), *([whole] * mounted))
     shop.until("an executor restores", lambda: shop.pods("executor"), seconds=120)
     status = replace(shop, copies="scopy").until_ready(name, seconds=180)
     assert status["attempts"] == 1
     orders.assert_like(name)
+    if mounted:
+        status = shop.of_scopes.until_ready("market")
+        assert (status["streams"]["summary"], status["attempts"]) == ("1/1", 1)
+        assert status["progress"]["events"] == FEW
+        orders.assert_whole(f"{orders.scope}-back")
 
 
 def kill(tenant: Tenant, component: str, *, after: str = "") -> str:

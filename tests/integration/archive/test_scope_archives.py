@@ -8,9 +8,19 @@ from uuid import uuid4
 
 import pytest
 
+from sluice.archive.shelf import Shelf
+from sluice.core.model import StoreAddress
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope_request import RestoreFrom, ScopeRequest, Selector
+from sluice.core.unplanned import Unplanned
+from sluice.kube.errands import ScopeErrand
+from sluice.kube.stores import unseen
+from sluice.pipelines.driver import DriverOptions, drive
+from sluice.pipelines.program import Stores
+from support.inline import SETTINGS
 from support.restores import bucket_store, volume
 from support.scope_command import until
-from support.scope_files import ScopeFile, states
+from support.scope_files import PATH, ScopeFile, states
 from support.scopes import STREAMS, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
+    from sluice.config import Settings
     from support.scopes import Seen
 
 LARGE: Final = "payments-1"
@@ -184,3 +195,52 @@ def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
     assert back.states() == copied
     # The store gives streams of a name that was used before other ids.
     assert_equal(sources, seen(standalone.segment_store, foreign, scope), same_ids=False)
+
+
+def driven(
+    request: ScopeRequest, folder: Path, uri: str, settings: Settings
+) -> tuple[dict[str, str], bool]:
+    """What an operator that sees no volume finds after a driver, and whether all of it goes."""
+    source, target = StoreAddress(backend="volume", uri="volume://backups/streams"), uri
+    hidden, errand = Shelf(source.uri, unseen), ScopeErrand(request)
+    address = StoreAddress(uri=target)
+    with Stores(settings) as stores:
+        sites = ((source, hidden),), (address, stores[address])
+        wanted = errand.ask(*sites, known=None, again=True)
+        assert isinstance(wanted, Planned)
+        assert isinstance(wanted.plan, Unplanned)
+        file = folder / f"{request.target}.json"
+        file.write_text(wanted.plan.model_dump_json())
+        assert drive(DriverOptions(plan=file), settings) is None
+        found = errand.ask(*sites, known=wanted.plan, again=False)
+        assert isinstance(found, ScopeEnded)
+        errand.abandon([hidden], stores[address], known=wanted.plan)
+        gone = errand.ask(*sites, known=None, again=False) == wanted
+    return {one.stream: one.state.value for one in found.results}, gone
+
+
+def test_a_driver_tells_in_the_target_what_it_has_restored_from_a_volume(
+    tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
+) -> None:
+    """Also where it has found nothing to do, so that there is no such scope and only a log."""
+    uri, scope = standalone.controller_uri, f"shop-{uuid4().hex[:8]}"
+    foreign.create_scope(scope)
+    foreign.create(scope, "clicks", segments=2)
+    foreign.write(scope, "clicks", events=50, keys=4)
+    down = ScopeFile(tmp_path, uri, in_volume, "down", scope)
+    assert down.states() == {"clicks": "Copied"}
+    settings = replace(SETTINGS, volumes_dir=tmp_path / "volumes")
+    back = ScopeRequest(
+        scope_id=uuid4().hex,
+        source=PATH,
+        target=f"{scope}-back",
+        restore=RestoreFrom(),
+        make_scope=True,
+    )
+    assert driven(back, tmp_path, uri, settings) == ({"clicks": "Copied"}, True)
+    before = seen(standalone.segment_store, foreign, scope)
+    assert_equal(before, seen(standalone.segment_store, foreign, back.target))
+    none = {"include": (Selector(type="Exact", value="other"),), "target": f"{scope}-none"}
+    nothing = back.model_copy(update={"scope_id": uuid4().hex, **none})
+    assert driven(nothing, tmp_path, uri, settings) == ({}, True)
+    assert names_in(foreign, nothing.target) is None

@@ -246,14 +246,13 @@ def test_an_archive_that_is_damaged_is_named(archiving: ScopeBench) -> None:
             {"target": {"storeRef": {"name": "archives"}, "scope": "in"}},
             "spec.target.storeRef.name",
         ),
-        (side("source", "shelf"), "spec.source.archive.storeRef.name"),
         (side("target", "shelf"), "spec.target.archive.storeRef.name"),
     ],
 )
 def test_stores_that_are_no_good_are_named(
     threads: ThreadPoolExecutor, spec: dict[str, Any], field: str
 ) -> None:
-    """Archives are no live streams; and what is in a volume nobody but pods can see."""
+    """Archives are no live streams; and what is put into a volume nobody but pods can see."""
     decision = ScopeBench(threads, **spec).step()
     assert reason(decision) == "InvalidSpec"
     assert message(decision).startswith(f"{field}: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Self
 
 import pytest
@@ -11,18 +12,26 @@ from sluice.archive.shelf import Shelf
 from sluice.config import Settings
 from sluice.core.model import StoreAddress, StreamConfig, StreamName
 from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.reconcile import copy_plan
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope_request import RestoreFrom, ScopeRequest
 from sluice.core.unplanned import Unplanned, read_plan
-from sluice.errors import InvalidSpec
-from sluice.kube.errands import StreamErrand
+from sluice.errors import ArchiveNotFound, InvalidSpec, PlanTooLarge
+from sluice.kube.errands import ScopeErrand, StreamErrand
 from sluice.kube.stores import unseen
-from sluice.pipelines import termination, unplanned
+from sluice.pipelines import scopes, termination, unplanned
+from sluice.pipelines.driver import DriverOptions, drive
 from support.archive_runs import PATH, REQUEST, archive_once, shelf_of
 from support.memory_objects import MemoryObjects
 from support.model import ModelStore, World
 from support.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
+from support.scope_drivers import SharedStore
+from support.scope_shelves import shelf_in
 from support.sources import put_source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sluice.core.plan import Plan
     from sluice.engine.archived import Place
 
@@ -133,9 +142,72 @@ def test_a_restore_is_planned_by_its_driver(bench: Bench) -> None:
     assert plan.sources[0].archive.run == 1
 
 
+FOLDER = ScopeRequest(scope_id="ef" * 16, source="team", target=TARGET.scope, restore=RestoreFrom())
+
+
+def scoped(bench: Bench, request: ScopeRequest = FOLDER) -> Unplanned:
+    """A restore of the archives in a folder of the volume, as the operator leaves it."""
+    hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
+    answer = ScopeErrand(request).ask(hidden, (LIVE, bench.store), known=None, again=True)
+    assert isinstance(answer, Planned)
+    assert isinstance(answer.plan, Unplanned)
+    return answer.plan
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Gives a folder of the volume with one archive."""
+    bench = Bench(monkeypatch)
+    archive_once(bench.store, bench.objects)
+    there = MemoryObjects()
+    for name, data in bench.objects.held.items():
+        there.put(f"team/orders/{name}", data)
+    stores = Stores(SharedStore(bench.world), shelf_in(there))
+    for module in (unplanned, scopes):
+        monkeypatch.setattr(module, "Stores", stores)
+    return bench
+
+
+def test_a_scope_is_planned_by_its_driver(folder: Bench, tmp_path: Path) -> None:
+    """It carries the plan out, and all there is to know of it is in the target."""
+    wanted = scoped(folder)
+    plan = folder.planned(wanted)
+    assert plan is not None
+    assert [one.name for one in plan.items] == ["orders"]
+    file, end = tmp_path / "plan.json", tmp_path / "end"
+    file.write_text(wanted.model_dump_json())
+    options = DriverOptions(plan=file, termination_log=end, patience=0.1)
+    assert drive(options, Settings()) is None
+    assert json.loads(end.read_bytes()) == {"outcome": "Succeeded"}
+    hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
+    errand = ScopeErrand(FOLDER)
+    answer = errand.ask(hidden, (LIVE, folder.store), known=wanted, again=False)
+    assert isinstance(answer, ScopeEnded)
+    assert [(one.stream, one.state) for one in answer.results] == [("orders", "Copied")]
+    assert errand.watch(wanted, folder.store).measure().published
+    assert drive(options, Settings()) is None
+    errand.abandon([hidden[0][1]], folder.store, known=wanted)
+    assert folder.world.staging() == []
+
+
+def test_a_scope_that_cannot_be_planned_is_refused_by_its_driver(
+    folder: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is begun: also where the operator could not write the plan down later."""
+    with pytest.raises(ArchiveNotFound, match="there are no archives in the folder 'other'"):
+        folder.planned(scoped(folder, FOLDER.model_copy(update={"source": "other"})))
+    monkeypatch.setattr(copy_plan, "MOST_PLAN_BYTES", 100)
+    with pytest.raises(PlanTooLarge, match="the plan for 1 streams takes"):
+        folder.planned(scoped(folder))
+
+
 def test_what_is_to_be_planned_reads_back_as_it_was() -> None:
     """From where the operator has written it down."""
-    for wanted in (RUN, Unplanned(sources=(VOLUME,), target=LIVE, copying=restore().request)):
+    for wanted in (
+        RUN,
+        Unplanned(sources=(VOLUME,), target=LIVE, copying=restore().request),
+        Unplanned(sources=(VOLUME,), target=LIVE, scoping=FOLDER, run=2),
+    ):
         assert read_plan(wanted.model_dump_json()) == wanted
         assert wanted.hash != RUN.model_copy(update={"archiving": None}).hash
         assert (wanted.bytes, wanted.events) == (0, 0)

@@ -208,9 +208,13 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
             )
         return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
+    made: tuple[Action, ...] = ()
+    if isinstance(world.answer, Planned):  # by the driver
+        plan, made = plan_to_write(world, status)
+        status.planned(plan)
     return Decision(
         status=status.working_on(world, world.trouble),
-        actions=(*guard, *controls),
+        actions=(*guard, *made, *controls),
         again=POLL_SECONDS,
     )
 

@@ -9,6 +9,7 @@ from sluice.core.plan import compressed, pinned
 from sluice.core.reconcile.scope_results import planned_results, results_hash
 from sluice.core.reconcile.world import DropPlan, Planned, WritePlan, WriteResults
 from sluice.core.trouble import Trouble
+from sluice.core.unplanned import Unplanned
 from sluice.errors import PlanTooLarge
 
 if TYPE_CHECKING:
@@ -62,7 +63,12 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
 
 
 def _follows(written: Plan, now: Plan) -> bool:
-    """Whether a plan can still be carried out: that of a run only on what it was made to follow."""
+    """Whether a plan can still be carried out: that of a run only on what it was made to follow.
+
+    What a driver is to plan is no plan that somebody has approved.
+    """
+    if isinstance(written, Unplanned) or isinstance(now, Unplanned):
+        return False
     if (written.archive is None) != (now.archive is None):
         return False
     before, parents = _parents(written), _parents(now)
@@ -88,7 +94,13 @@ def _results(plan: Plan, world: World) -> tuple[Action, ...]:
 
 def too_large(planned: Planned) -> Trouble | None:
     """Why a plan cannot be written down."""
-    plan, most, reader = planned.plan, MOST_PLAN_BYTES, "a ConfigMap holds"
+    error = refusal(planned.plan)
+    return None if error is None else Trouble.of(error)
+
+
+def refusal(plan: Plan) -> PlanTooLarge | None:
+    """The error that a plan cannot be written down; None where it can."""
+    most, reader = MOST_PLAN_BYTES, "a ConfigMap holds"
     size = len(plan.model_dump_json().encode())
     if plan.scope is None:
         field = "spec.source.stream"
@@ -107,10 +119,8 @@ def too_large(planned: Planned) -> Trouble | None:
         )
     if size <= most:
         return None
-    return Trouble.of(
-        PlanTooLarge(
-            f"the plan for {what} takes {text.size(size)}, and {reader} {text.size(most)} of it",
-            field=field,
-            remedy=remedy,
-        )
+    return PlanTooLarge(
+        f"the plan for {what} takes {text.size(size)}, and {reader} {text.size(most)} of it",
+        field=field,
+        remedy=remedy,
     )

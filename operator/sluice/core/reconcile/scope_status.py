@@ -28,6 +28,7 @@ from sluice.core.reconcile.scope_results import (
 from sluice.core.reconcile.world import ScopeEnded, WriteResults
 from sluice.core.scope import StreamState
 from sluice.core.trouble import Trouble
+from sluice.core.unplanned import Unplanned
 from sluice.errors import Category
 
 if TYPE_CHECKING:
@@ -212,9 +213,16 @@ class ScopeStatus(CopyStatus):
         return {"failed_streams": ()}
 
     def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        if isinstance(plan, Unplanned):  # only the driver can look
+            left = None
+            if isinstance(self.value, ScopeCopyStatus) and self.value.streams is not None:
+                left = self.value.streams.model_copy(update={"failed": 0, "stopped": 0})
+            return {"run": plan.run, "bounds": None, "streams": left}
         return self._of_scope(_scope(plan), planned_results(plan))
 
     def _work(self, plan: Plan) -> str:
+        if isinstance(plan, Unplanned):
+            return "what the archives hold"
         streams = len(plan.items)
         return f"{streams} stream{'' if streams == 1 else 's'} with {text.size(plan.bytes)}"
 
@@ -225,6 +233,8 @@ class ScopeStatus(CopyStatus):
         return said or StreamCounts()
 
     def _so_far(self) -> str:
+        if isinstance(self.value, ScopeCopyStatus) and self.value.streams is None:
+            return f"The driver looks what there is to {self.work}."
         progress = self.value.progress
         size = (
             f"; {text.size(progress.bytes)} of {text.size(progress.total_bytes)}"

@@ -212,7 +212,8 @@ class World:
         pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
         answer: to Question.STATE, if it was asked; of a stream Complete or Planned, of a scope
-            ScopeEnded or Planned, of an archive Recorded or Planned.
+            ScopeEnded or Planned, of an archive Recorded or Planned. With Question.PROGRESS the
+            plan of a driver that has made it by itself, as long as it is not written down.
         positions: the map in the ConfigMap, if the target is whole; None where there is none.
         results: the hash of the results that the ConfigMaps of a scope's copy have; None where
             they are not there, or not all of them.

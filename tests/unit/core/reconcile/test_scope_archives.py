@@ -28,6 +28,7 @@ from support.scope_archives import (
     BUCKET,
     RESTORED,
     RESTORING,
+    UNPLANNED,
     WHOLE,
     archive_plan,
     restore_plan,
@@ -181,6 +182,15 @@ def test_streams_are_restored_from_the_runs_that_were_planned() -> None:
     assert plan.streams == RESTORING.plan.streams
     assert plan.sources == (BUCKET,)
     assert DropPlan() not in decision.actions
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_a_driver_is_to_plan_is_no_plan_that_was_approved(*, turned: bool) -> None:
+    """Where a store has turned from a bucket into a volume meanwhile, or the other way round."""
+    before, now = (UNPLANNED, RESTORING.plan) if turned else (RESTORING.plan, UNPLANNED)
+    decision = approved(before, now, **RESTORED)
+    assert started(decision) == now
+    assert DropPlan() in decision.actions
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from support.copy_machine import walk
 from support.scope_machine import ScopeMachine
+from support.unseen_scopes import UnseenMachine
 
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
 WALKS = 8 * EXAMPLES
@@ -54,3 +55,24 @@ def test_streams_that_fail_are_copied_in_another_run() -> None:
     machine.teardown()
     assert machine.status.attempts == 2
     assert machine.status.run == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    [0, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in range(50, WALKS, 50))],
+)
+def test_a_scope_that_drivers_plan_comes_to_its_end_by_any_way(first: int) -> None:
+    """As of one that the operator plans, though all it learns of it is in the target's log."""
+    for seed in range(first, first + 50):
+        machine = walk(UnseenMachine(), seed)
+        machine.teardown()
+
+
+def test_streams_that_fail_are_planned_by_the_driver_of_another_run() -> None:
+    """The simulation comes to a success in part, and from there on to a whole one."""
+    machine = UnseenMachine()
+    for _ in range(6):
+        machine.go_on(3, 2)
+    assert machine.status.condition("Ready").reason == "PartiallySucceeded"
+    machine.teardown()
+    assert (machine.status.attempts, machine.status.run) == (2, 2)

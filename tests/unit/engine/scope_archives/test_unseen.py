@@ -1,0 +1,220 @@
+"""Restoring a scope from a volume: the operator sees the target, and drivers plan."""
+
+from contextlib import suppress
+
+import pytest
+
+from sluice.archive.shelf import Shelf
+from sluice.core.model import StoreAddress
+from sluice.core.plan import Plan
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope_request import ScopeRequest
+from sluice.core.unplanned import Unplanned
+from sluice.engine.scope_settle import abandon_scope, ask_scope, plan_run
+from sluice.engine.scope_watch import UnplannedScopeWatch
+from sluice.engine.stream import Limits
+from sluice.errors import TargetScopeNotFound
+from sluice.kube.stores import unseen
+from support.gated_objects import GatedObjects
+from support.model import Fate, World
+from support.plans import ADDRESS
+from support.scope_drivers import SharedStore, put_scope
+from support.scope_requests import states_of
+from support.scope_shelves import BACK, TO, Lab, run_plan, shelf_in
+
+NAMES = ["s000", "s001"]
+COPIED = dict.fromkeys(NAMES, "Copied")
+VOLUME = StoreAddress(backend="volume", uri="volume://archives")
+HIDDEN = (VOLUME, Shelf(VOLUME.uri, unseen))
+
+EVERYWHERE = pytest.mark.parametrize(
+    "step", [11, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["some calls", "every call"]
+)
+
+
+class Killed(BaseException):
+    """The driver's end."""
+
+
+def small_lab() -> Lab:
+    """A scope of two streams that are archived."""
+    world = World()
+    put_scope(world, [[9, 30, 1], [1]], [[5]])
+    world.scopes.add("out")
+    lab = Lab(world)
+    lab.run(TO)
+    lab.abandon(TO)
+    return lab
+
+
+@pytest.fixture
+def volume() -> Lab:
+    """Gives it."""
+    return small_lab()
+
+
+def asked(
+    lab: Lab, known: Plan | None, *, again: bool = False, request: ScopeRequest = BACK
+) -> Planned | ScopeEnded:
+    """What the operator finds, which sees no archive."""
+    target = (ADDRESS, lab.store)
+    return ask_scope(request, source=HIDDEN, target=target, known=known, again=again, unseen=True)
+
+
+def wanted(lab: Lab, known: Plan | None, *, again: bool = False) -> Unplanned:
+    """What it leaves to a driver."""
+    found = asked(lab, known, again=again)
+    assert isinstance(found.plan, Unplanned)
+    return found.plan
+
+
+def planned(lab: Lab, plan: Plan, store: SharedStore, shelf: Shelf) -> Plan:
+    """The plan that a driver works on, which can look into the volume."""
+    if not isinstance(plan, Unplanned):
+        return plan
+    assert plan.scoping is not None
+    site = (ADDRESS, store)
+    return plan_run(plan.scoping, plan.run, source=(VOLUME, shelf), target=site)
+
+
+def drive(
+    lab: Lab, plan: Plan, store: SharedStore | None = None, shelf: Shelf | None = None
+) -> dict[str, str]:
+    """A driver does its work; what it says of each stream."""
+    store, shelf = store or lab.store, shelf or lab.shelf
+    found = planned(lab, plan, store, shelf)
+    return states_of(run_plan(BACK, found, store, shelf, limits=Limits(parallelism=1)))
+
+
+def killed(lab: Lab, plan: Plan, at: int) -> bool:
+    """A driver does its work and is killed at a call; False if it has no more calls than that."""
+    left = [at]
+
+    def gate(_: str) -> Fate:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+        return Fate.DONE
+
+    store, shelf = SharedStore(lab.world, gate), shelf_in(GatedObjects(lab.objects, gate))
+    with suppress(Killed):
+        drive(lab, plan, store, shelf)
+    return left[0] < 0
+
+
+@EVERYWHERE
+def test_a_driver_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
+    """At any call, also while it plans: no stream is restored twice, and nothing is left."""
+    begun = set()
+    for at in range(0, 1000, step):
+        lab = small_lab()
+        known = wanted(lab, None, again=True)
+        more = killed(lab, known, at)
+        found = asked(lab, known)
+        begun.add(type(found.plan))
+        if isinstance(found, Planned):
+            assert found.recorded != (found.plan == known)
+            drive(lab, found.plan)
+            found = asked(lab, found.plan)
+        assert isinstance(found, ScopeEnded)
+        assert states_of(found) == COPIED
+        assert lab.content("out") == lab.content("in")
+        abandon_scope(BACK, source=None, target=lab.store, known=known)
+        assert lab.world.staging() == []
+        if not more:
+            break
+    assert begun == {Unplanned, Plan}
+    assert at > 50
+
+
+def test_what_is_abandoned_anywhere_leaves_whole_streams_only() -> None:
+    """Also by an operator that cannot look into the volume; asked for again, all is done."""
+    for at in range(0, 1000, 17):
+        lab = small_lab()
+        known = wanted(lab, None)
+        more = killed(lab, known, at)
+        abandon_scope(BACK, source=None, target=lab.store, known=known)
+        assert lab.world.staging() == []
+        again = wanted(lab, known)
+        assert again == known
+        assert drive(lab, again) == COPIED
+        assert states_of(asked(lab, again)) == COPIED
+        assert lab.content("out") == lab.content("in")
+        if not more:
+            break
+    assert at > 50
+
+
+def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Lab) -> None:
+    """One that comes late, to a run that is over, plans no other one."""
+    whole = dict(volume.objects.held)
+    for name in [one for one in whole if one.startswith("shop/s001/data/")]:
+        volume.objects.put(name, b"something else")
+    first = wanted(volume, None)
+    assert drive(volume, first) == COPIED | {"s001": "ArchiveDamaged"}
+    assert states_of(asked(volume, first)) == COPIED | {"s001": "ArchiveDamaged"}
+    assert drive(volume, first) == COPIED | {"s001": "ArchiveDamaged"}
+    volume.objects.held.update(whole)
+    second = wanted(volume, first, again=True)
+    assert second.run == 2
+    assert asked(volume, second) == Planned(plan=second)
+    plan = planned(volume, second, volume.store, volume.shelf)
+    assert [one.name for one in plan.items] == ["s001"]
+    assert drive(volume, second) == COPIED
+    assert states_of(asked(volume, second)) == COPIED
+    assert asked(volume, second, again=True) == asked(volume, second)
+
+
+def test_what_was_copied_and_is_gone_is_planned_again(volume: Lab) -> None:
+    """A driver believes no other one, either."""
+    first = wanted(volume, None)
+    drive(volume, first)
+    for name in [one for one in volume.world.streams if str(one) == "out/s000"]:
+        del volume.world.streams[name]
+    assert states_of(asked(volume, first)) == COPIED | {"s000": "TargetReplaced"}
+    second = wanted(volume, first, again=True)
+    drive(volume, second)
+    assert states_of(asked(volume, second)) == COPIED
+
+
+def test_a_run_whose_log_is_gone_is_the_first_one_again(volume: Lab) -> None:
+    """Whatever number it has where it was written down."""
+    second = wanted(volume, None).model_copy(update={"run": 2})
+    assert wanted(volume, second).run == 1
+
+
+def test_progress_is_read_once_a_driver_has_planned(volume: Lab) -> None:
+    """And the plan of the run is known from then on."""
+    first = wanted(volume, None)
+    watch = UnplannedScopeWatch(BACK, first, volume.store)
+    assert (watch.measure().total, watch.plan) == (0, None)
+    drive(volume, first)
+    progress = watch.measure()
+    plan = planned(volume, first, volume.store, volume.shelf)
+    assert watch.plan == plan
+    assert (progress.bytes, progress.total, progress.published) == (plan.bytes, plan.bytes, True)
+    second = first.model_copy(update={"run": 2})
+    assert UnplannedScopeWatch(BACK, second, volume.store).measure().streams is None
+
+
+def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Lab) -> None:
+    """Unless it is to be made."""
+    request = BACK.model_copy(update={"target": "new"})
+    with pytest.raises(TargetScopeNotFound):
+        asked(volume, None, request=request)
+    made = request.model_copy(update={"make_scope": True})
+    assert isinstance(asked(volume, None, request=made), Planned)
+
+
+def test_drivers_at_once_plan_one_run(volume: Lab) -> None:
+    """The first plan in the log holds, whatever archives have got since it was made."""
+    first = wanted(volume, None)
+    plans = [planned(volume, first, volume.store, volume.shelf)]
+    volume.run(TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"}))
+    plans.append(planned(volume, first, volume.store, volume.shelf))
+    assert plans[0].hash != plans[1].hash
+    for plan in reversed(plans):
+        run_plan(BACK, plan, volume.store, volume.shelf)
+    found = asked(volume, first)
+    assert found.plan == plans[1]
+    assert states_of(found) == COPIED
