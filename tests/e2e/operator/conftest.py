@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
 
 SEGMENTS = 4
-EVENTS = 3_000_000
+EVENTS = 1_500_000
 EXECUTOR_NAMESPACE = "sluice-test-executors"
 SMALL: dict[str, Any] = {
     "requests": {"cpu": "100m", "memory": "512Mi"},
@@ -234,7 +234,7 @@ def scope(java: ForeignClient, tenant: Tenant) -> str:
 
 @pytest.fixture(scope="session")
 def source(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
-    """Gives a stream of 324 MB that all tests copy from."""
+    """Gives a stream of 162 MB that all tests copy from."""
     scope, stream = "source", "big"
     java.create_scope(scope)
     if java.create(scope, stream, segments=SEGMENTS):
