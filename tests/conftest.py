@@ -16,6 +16,7 @@ from hypothesis import settings
 import localcluster
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
+from support.servers import end_unneeded, ended_early, see_last
 
 # No test asserts how long something takes. CI repeats one search; every other run is a new one.
 settings.register_profile("sluice", deadline=None, derandomize="CI" in os.environ)
@@ -45,8 +46,8 @@ def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
     server = Standalone(users=[ADMIN, READER])
     with _announced(request, "Pravega standalone with authentication"):
         server.start()
-    yield server
-    server.stop()
+    with ended_early(request, server.stop):
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -161,6 +162,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if wanted := config.getoption("--lane"):
         items[:] = lanes.pop(wanted)
         config.hook.pytest_deselected(items=[item for others in lanes.values() for item in others])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Sees which test is the last one for each fixture."""
+    see_last(session)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Ends servers that no later test needs."""
+    end_unneeded(item)
 
 
 def _lane_of(item: pytest.Item) -> str:

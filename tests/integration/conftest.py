@@ -6,13 +6,16 @@ from contextlib import AbstractContextManager
 import pytest
 
 from localstore import Cluster
+from support.servers import ended_early
 
 
 @pytest.fixture(scope="session")
-def cluster(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
+def cluster(
+    request: pytest.FixtureRequest, announce: Callable[[str], AbstractContextManager[None]]
+) -> Iterator[Cluster]:
     """Gives a Pravega of four processes, shared: keep to a scope of your own, leave all running."""
     servers = Cluster()
     with announce("a Pravega cluster of four processes"):
         servers.start()
-    yield servers
-    servers.stop()
+    with ended_early(request, servers.stop):
+        yield servers

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Address = tuple[str, int]
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 _POLL = 0.02
 _AGAIN = 3
 _PART = 1 << 12

@@ -9,6 +9,7 @@ import pytest
 from s3gateway import versitygw
 from support.archive_crash_lab import ArchiveCrashLab
 from support.crash_lab import CrashLab
+from support.servers import ended_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def lab(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[CrashLab]:
+def lab(
+    request: pytest.FixtureRequest, announce: Callable[[str], AbstractContextManager[None]]
+) -> Iterator[CrashLab]:
     """Gives a store of four processes behind proxies, with a source."""
     made = CrashLab()
     with announce("a Pravega cluster behind proxies, with a source"):
         made.start()
-    yield made
-    made.stop()
+    with ended_early(request, made.stop):
+        yield made
 
 
 @pytest.fixture(scope="session")
