@@ -1,11 +1,11 @@
-"""Runs the tests in lanes side by side: with a Kubernetes, whole copies on a store, and the rest.
+"""Runs the tests in two lanes side by side: those that need a Kubernetes, and all others.
 
 python hack/lanes.py [PYTEST'S ARGUMENTS]
 
-Most of the time in the first lane is waiting for pods, in the second one for a store to do what it
-was told. Each lane brings up what it needs itself. Each line that pytest prints comes with its
-lane's name; what failed comes once more at the end, and a last line counts all lanes together. How
-long each test took is in `artifacts/LANE.xml`, as JUnit has it.
+Most of the time in the first lane is waiting for pods. A third lane would make nothing faster: two
+processors have no more to give, and tests of the others would wait in vain. Each line that pytest
+prints comes with its lane's name; what failed comes once more at the end, and a last line counts
+both lanes together. How long each test took is in `artifacts/LANE.xml`, as JUnit has it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_NICE = {"cluster": 0, "copies": 10, "rest": 10}
-LANES = tuple(_NICE)
+LANES = ("cluster", "store")
 _ARTIFACTS = Path(__file__).parents[1] / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")
 _LAST = re.compile(r"^=* ?\d+ .* in [0-9.]+s")
@@ -51,14 +50,9 @@ class Lane:
         options = [f"--lane={self.name}", "--durations=12", "--durations-min=10"]
         report = f"--junitxml={_ARTIFACTS / self.name}.xml"
         command = [sys.executable, "-u", "-m", "pytest", *options, report, *arguments]
-        # In our process group, so that it is told of Ctrl-C. Pods go first: it is the longest lane,
-        # and what it waits for is often a process that has only to start.
+        # In our process group, so that it is told of Ctrl-C.
         with subprocess.Popen(
-            ["nice", f"--adjustment={_NICE[self.name]}", *command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         ) as child:
             for line in child.stdout or ():
                 self.take(line.rstrip())
@@ -79,7 +73,7 @@ class Lane:
 
 
 def main() -> int:
-    """Run all, and say what came of them; an exit code of 0 if nothing failed in any."""
+    """Run both, and say what came of them; an exit code of 0 if nothing failed in either."""
     began = time.monotonic()
     lanes = [Lane(name) for name in LANES]
     threads = [threading.Thread(target=lane.run, args=(sys.argv[1:],)) for lane in lanes]
@@ -97,10 +91,10 @@ def main() -> int:
             print(f"the lane {lane.name!r} ended with exit code {lane.code}: see its lines above")
         print("\n".join(lane.failed), end="\n" if lane.failed else "")
     total = sum((lane.counts for lane in lanes), Counter())
-    del total["deselected"]  # each lane leaves out those of the others
+    del total["deselected"]  # each lane leaves out the other one's
     counts = ", ".join(f"{number} {kind}" for kind, number in total.items())
     print(f"{counts or 'no tests'} in {time.monotonic() - began:.0f} s")
-    codes = {lane.code for lane in lanes}  # a lane may have nothing to run, all may not
+    codes = {lane.code for lane in lanes}  # one lane may have nothing to run, both not
     return 0 if 0 in codes and codes <= {0, _NOTHING_TO_RUN} else 1
 
 

@@ -25,9 +25,7 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("cluster", "copies", "rest")
-_INTEGRATION = Path(__file__).parent / "integration"
-_COPIES = (_INTEGRATION, _INTEGRATION / "pipelines")
+_LANES = ("cluster", "store")
 
 
 @pytest.fixture(scope="session")
@@ -143,11 +141,11 @@ def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--lane`: one of those that hack/lanes.py runs side by side."""
+    """`--lane`: one of the two that hack/lanes.py runs side by side."""
     parser.addoption(
         "--lane",
         choices=_LANES,
-        help="only the tests that need a Kubernetes, whole copies on a store, or all others",
+        help="only the tests that need a Kubernetes, or only the others",
     )
 
 
@@ -155,13 +153,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
     for item in items:
-        lane = _lane_of(item)
-        if lane == "cluster" and item.get_closest_marker("timeout") is None:
+        wants = "kube" in getattr(item, "fixturenames", ())
+        if wants and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
-        lanes[lane].append(item)
-    if wanted := config.getoption("--lane"):
-        items[:] = lanes.pop(wanted)
-        config.hook.pytest_deselected(items=[item for others in lanes.values() for item in others])
+        lanes["cluster" if wants else "store"].append(item)
+    if lane := config.getoption("--lane"):
+        items[:] = lanes.pop(lane)
+        (others,) = lanes.values()
+        config.hook.pytest_deselected(items=others)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -173,13 +172,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Ends servers that no later test needs."""
     end_unneeded(item)
-
-
-def _lane_of(item: pytest.Item) -> str:
-    """The lane of a test. The three take about as long; only the first one has a Kubernetes."""
-    if "kube" in getattr(item, "fixturenames", ()):
-        return "cluster"
-    return "copies" if item.path.parent in _COPIES else "rest"
 
 
 def _line(request: pytest.FixtureRequest) -> Callable[[str], None]:
