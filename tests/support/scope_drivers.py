@@ -16,6 +16,7 @@ from sluice.engine.executor import Executor, InlineExecutor
 from sluice.engine.planning import resolve
 from sluice.engine.scope_listener import ScopeListener, SilentScope
 from sluice.engine.scope_log import ScopeLog
+from sluice.engine.scope_notes import ScopeNotes
 from sluice.engine.scope_report import ScopeReport
 from sluice.engine.scope_run import ScopeRunner
 from sluice.engine.slices import Slice, SliceResult
@@ -61,6 +62,20 @@ def put_scope(world: World, *shapes: Sequence[Sequence[int]]) -> list[list[bytes
         put_source(world, *segments, name=source_name(number), seed=100 * number)
         for number, segments in enumerate(shapes)
     ]
+
+
+def write_at_once(logs: Sequence[ScopeLog | ScopeNotes], plan: Plan) -> None:
+    """Have a log written by a thread for each stream of a plan, by several drivers in turn."""
+    for one in logs:
+        one.begin(plan)
+    threads = [
+        threading.Thread(target=logs[n % len(logs)].ended, args=({n: copied(n)},))
+        for n in range(len(plan.items))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def copied(number: int, size: int = 0) -> StreamResult:

@@ -284,6 +284,10 @@ class Plan(Frozen):
     archive: ArchivePlan | None = Field(default=None, exclude_if=is_none)
     runs: tuple[ArchivePlan, ...] = Field(default=(), exclude_if=lambda value: not value)
 
+    def placed(self, like: Plan) -> Plan:
+        """This plan, as it was recorded, with the stores where they are now, as in another one."""
+        return self.model_copy(update={"sources": like.sources, "target": like.target})
+
     @property
     def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
         """What is done for each stream, at its place."""

@@ -19,7 +19,7 @@ INLINE_BYTES: Final = 1 << 20
 """What a step of one of many streams moves in the thread that does it."""
 
 INLINE_PLAN: Final = 8 << 20
-"""What one process copies of a stream by itself, in less than a tenth of what Spark takes to start.
+"""What one process has copied of a stream by itself before Spark would be there.
 
 Parts are not shorter, so there is little that tasks could do side by side.
 """

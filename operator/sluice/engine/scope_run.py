@@ -134,9 +134,7 @@ class ScopeRunner:
         if self._scope.make_scope and self._plan.items:
             self._patiently(self._streams.make_scope)
         recorded = self._patiently(lambda: self._log.begin(self._plan))
-        # Where the stores are is as it is now, not as it was when the plan was written down.
-        stores = {"sources": self._plan.sources, "target": self._plan.target}
-        self._plan = recorded.model_copy(update=stores)
+        self._plan = recorded.placed(self._plan)
         self._scope = recorded.scope or self._scope
         state = self._log.loaded
         if state is not None:

@@ -122,7 +122,6 @@ class UnplannedScopeWatch:
             state = self._log.load()
             if state is None or state.run < self._wanted.run:
                 return Progress(bytes=0, total=0, published=False)
-            stores = {"sources": self._wanted.sources, "target": self._wanted.target}
-            self.plan = state.plan.model_copy(update=stores)
+            self.plan = state.plan.placed(self._wanted)
             self._watch = ScopeWatch(self.plan, self._target)
         return self._watch.measure()

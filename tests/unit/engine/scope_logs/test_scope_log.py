@@ -1,5 +1,3 @@
-import threading
-
 import pytest
 
 from sluice.core.model import StreamConfig
@@ -8,7 +6,7 @@ from sluice.engine import scope_log
 from sluice.engine.scope_log import ScopeLog
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge, StoreUnavailable
 from support.model import Fate
-from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan
+from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan, write_at_once
 
 
 def log(store: SharedStore) -> ScopeLog:
@@ -68,16 +66,7 @@ def test_results_of_two_drivers_are_all_there_once(store: SharedStore, plan: Pla
 
 def test_threads_write_side_by_side(store: SharedStore, plan: Plan) -> None:
     """Those of one driver, and those of another."""
-    logs = [log(store), log(store)]
-    for one in logs:
-        one.begin(plan)
-    threads = [
-        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(MANY)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    write_at_once([log(store), log(store)], plan)
     state = log(store).load()
     assert state is not None
     assert state.results == {n: copied(n) for n in range(MANY)}

@@ -1,5 +1,3 @@
-import threading
-
 import pytest
 
 from sluice.core.archive.names import read_note
@@ -9,7 +7,7 @@ from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnava
 from support.gated_objects import GatedObjects
 from support.memory_objects import MemoryObjects
 from support.model import Fate
-from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan
+from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan, write_at_once
 from support.scope_shelves import shelf_in
 
 
@@ -68,16 +66,7 @@ def test_a_later_run_follows_on_one_that_is_over(
 
 def test_threads_write_side_by_side(objects: MemoryObjects, plan: Plan) -> None:
     """Those of one driver, and those of another."""
-    logs = [log(objects), log(objects)]
-    for one in logs:
-        one.begin(plan)
-    threads = [
-        threading.Thread(target=logs[n % 2].ended, args=({n: copied(n)},)) for n in range(MANY)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    write_at_once([log(objects), log(objects)], plan)
     assert results_in(objects) == set(range(MANY))
 
 

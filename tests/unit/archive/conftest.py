@@ -1,0 +1,23 @@
+import pytest
+
+from sluice.archive.archive import Archive
+from support.memory_objects import MemoryObjects
+from support.sweeps import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Gives the clock of the store, and of those who work there."""
+    return Clock()
+
+
+@pytest.fixture
+def objects(clock: Clock) -> MemoryObjects:
+    """Gives an empty store."""
+    return MemoryObjects(clock)
+
+
+@pytest.fixture
+def archive(objects: MemoryObjects) -> Archive:
+    """Gives an archive without a run."""
+    return Archive(objects)
