@@ -169,7 +169,7 @@ class Restoring:
             raise BenchError(f"{target} was there before")
         (report,) = run_plan(
             plan,
-            self.archive.spark.current,
+            lambda: self.archive.spark.current,
             settings=_settings(lab),
             limits=lambda: job.limits,
             listener=watch,

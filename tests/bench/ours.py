@@ -181,7 +181,7 @@ class Sluice:
             raise BenchError(f"{target} was there before")
         (report,) = run_plan(
             plan,
-            self.spark.current,
+            lambda: self.spark.current,
             settings=_SETTINGS,
             limits=lambda: job.limits,
             listener=watch,

@@ -220,7 +220,7 @@ class OperatorScene(Scene):
         return resource is not None and "finalizers" not in resource["metadata"]
 
     def _pods(self, phase: str) -> list[dict[str, Any]]:
-        return self.tenant.list("pods", f"--field-selector=status.phase={phase}")
+        return self.tenant.get_all("pods", f"--field-selector=status.phase={phase}")
 
 
 def _kill(pids: list[int]) -> None:

@@ -84,7 +84,7 @@ class Tenant:
         found: Object | None = json.loads(text) if text.strip() else None
         return found
 
-    def list(self, kinds: str, *words: str) -> list[Object]:
+    def get_all(self, kinds: str, *words: str) -> list[Object]:
         """The objects of some kinds."""
         items: list[Object] = json.loads(self.run("get", kinds, "--output=json", *words))["items"]
         return items
@@ -101,7 +101,7 @@ class Tenant:
         """All that is in the namespace, as kind/name; what Kubernetes itself puts there is not."""
         return {
             f"{item['kind']}/{item['metadata']['name']}"
-            for item in self.list(_KINDS)
+            for item in self.get_all(_KINDS)
             if item["metadata"]["name"] not in {"kube-root-ca.crt", "default"}
         }
 
@@ -220,14 +220,14 @@ class Tenant:
         selector = f"app.kubernetes.io/component={component}"
         return [
             pod
-            for pod in self.list("pods", f"--selector={selector}")
+            for pod in self.get_all("pods", f"--selector={selector}")
             if pod["status"].get("phase") == "Running"
             and "deletionTimestamp" not in pod["metadata"]
         ]
 
     def events(self, name: str) -> list[tuple[str, str]]:
         """What was said of a copy or a store, as (reason, message)."""
-        found = self.list("events", f"--field-selector=involvedObject.name={name}")
+        found = self.get_all("events", f"--field-selector=involvedObject.name={name}")
         return [(event["reason"], event["message"]) for event in found]
 
     # -- the store

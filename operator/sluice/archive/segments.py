@@ -33,6 +33,9 @@ _ENTRY: Final = Struct("<II")
 _FOOTER: Final = Struct("<IBI")
 _MAGIC: Final = 0x184D2A5E
 _SEEKABLE: Final = 0x8F92EAB1
+_BLOCK: Final = 1 << 20
+"""Bytes that are decompressed at once: larger ones would be mapped anew each time."""
+
 _TAIL: Final = 4096
 """Bytes that are read first: more than the index of an object of ours has."""
 
@@ -65,10 +68,14 @@ def read(content: Content, start: int, end: int) -> Iterator[memoryview]:
     Raises:
         ArchiveDamaged: the object is not of this format, or not what it should be.
     """
+    decompressor = zstandard.ZstdDecompressor()
     for frame in _index(content):
         if frame.start < end and start < frame.end:
-            data = _decompressed(content, frame)
-            yield memoryview(data)[max(0, start - frame.start) : end - frame.start]
+            at = frame.start
+            for block in _decompressed(content, frame, decompressor):
+                if own := memoryview(block)[max(0, start - at) : max(0, end - at)]:
+                    yield own
+                at += len(block)
 
 
 class _Writer:
@@ -80,7 +87,8 @@ class _Writer:
         self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
         self._tallier = Tallier(piece.following, piece.start)
         self._start = self._at = piece.start
-        self._chunk = bytearray()
+        self._chunk = memoryview(bytearray(CHUNK))  # one for all: what is new has to be mapped
+        self._filled = 0
         self._frames: list[bytes] = []
         self._sizes: list[tuple[int, int]] = []
 
@@ -90,7 +98,8 @@ class _Writer:
             boundary = chunk_end(chunk_of(self._at), self._piece.end)
             own, block = block[: boundary - self._at], block[boundary - self._at :]
             self._tallier.feed(own)
-            self._chunk += own
+            self._chunk[self._filled : self._filled + len(own)] = own
+            self._filled += len(own)
             self._at += len(own)
             if self._at == boundary:
                 self._close_frame()
@@ -98,10 +107,10 @@ class _Writer:
                     yield self._put()
 
     def _close_frame(self) -> None:
-        frame = self._compressor.compress(self._chunk)
+        frame = self._compressor.compress(self._chunk[: self._filled])
         self._frames.append(frame)
-        self._sizes.append((len(frame), len(self._chunk)))
-        self._chunk.clear()
+        self._sizes.append((len(frame), self._filled))
+        self._filled = 0
 
     def _put(self) -> Written:
         table = b"".join(_ENTRY.pack(*sizes) for sizes in self._sizes)
@@ -147,14 +156,21 @@ def _index(content: Content) -> list[_Frame]:
     return frames
 
 
-def _decompressed(content: Content, frame: _Frame) -> bytes:
-    """The bytes of a frame. Its own checksum is compared, and its length."""
+def _decompressed(
+    content: Content, frame: _Frame, decompressor: zstandard.ZstdDecompressor
+) -> Iterator[bytes]:
+    """The bytes of a frame, in blocks. Its own checksum is compared, and its length."""
     entry = content.entry
     data = content.range(frame.at, frame.at + frame.size)
     wanted = frame.end - frame.start
     try:
         if zstandard.frame_content_size(data) != wanted:
             raise damaged(entry, f"is damaged: a frame has not the {wanted} bytes of its index")
-        return zstandard.ZstdDecompressor().decompress(data)
+        with decompressor.stream_reader(data) as reader:
+            while block := reader.read(_BLOCK):
+                wanted -= len(block)
+                yield block
     except zstandard.ZstdError as error:
         raise damaged(entry, f"is damaged at byte {frame.at}: {error}") from None
+    if wanted:
+        raise damaged(entry, f"is damaged at byte {frame.at}: a frame lacks {wanted} bytes")

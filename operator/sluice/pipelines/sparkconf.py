@@ -38,6 +38,10 @@ _COMMON = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.authenticate.socketTimeout": "60s",
+    # Without these glibc keeps large blocks that were freed, as many as happen to lie behind a
+    # small one, so that a worker's memory depended on how much it had moved.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(4 * _MIB),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(32 * _MIB),
 }
 
 _OURS = (

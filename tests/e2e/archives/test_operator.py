@@ -98,7 +98,7 @@ class Desk:
         """Run the next driver's pod to its end."""
 
         def fresh() -> list[dict[str, Any]]:
-            found = self.tenant.list("pods", "--selector=app.kubernetes.io/component=driver")
+            found = self.tenant.get_all("pods", "--selector=app.kubernetes.io/component=driver")
             return [
                 one
                 for one in found

@@ -127,7 +127,7 @@ def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
     screens["app-running"] = _get(tenant, streams=len(HELPERS))
 
     tenant.run("scale", "deployment/wordcount", "--replicas=0")
-    tenant.until("its pod is gone", lambda: not tenant.list("pods"))
+    tenant.until("its pod is gone", lambda: not tenant.get_all("pods"))
     scaled = _streams(java)
     screens["app-scaled"] = _get(tenant, streams=len(HELPERS) + 1)
     message = tenant.condition("wordcount", resource="eps")["message"]
@@ -287,7 +287,7 @@ def _log(tenant: Tenant) -> Iterator[list[str]]:
     It is followed by its name: its Deployment may be gone before kubectl has asked for it.
     """
     lines: list[str] = []
-    (pod,) = (one["metadata"]["name"] for one in tenant.list("pods"))
+    (pod,) = (one["metadata"]["name"] for one in tenant.get_all("pods"))
     words = ("logs", f"pod/{pod}", "--follow", "--timestamps")
     command = tenant.cluster.kubectl_command(f"--namespace={tenant.namespace}", *words)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as logs:

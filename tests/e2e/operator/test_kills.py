@@ -46,7 +46,7 @@ def test_operator_killed(
     status = tenant.until_ready("adopted")
     whole(f"{scope}/adopted")
     assert status["attempts"] == 1
-    assert len(tenant.list("jobs")) == 1
+    assert len(tenant.get_all("jobs")) == 1
 
 
 def test_operator_away_while_the_copy_is_completed(
@@ -59,7 +59,7 @@ def test_operator_away_while_the_copy_is_completed(
     try:
         tenant.until(
             "the driver is done without the operator",
-            lambda: any(job["status"].get("succeeded") for job in tenant.list("jobs")),
+            lambda: any(job["status"].get("succeeded") for job in tenant.get_all("jobs")),
             seconds=90,
         )
     finally:

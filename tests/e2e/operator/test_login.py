@@ -71,7 +71,7 @@ def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     login.apply(login.copy_resource("waits", "guarded/source", "guarded/waits"))
     condition = login.until_reason("waits", "StoreNotReady")
     assert "Check the Secret" in condition["message"]
-    assert login.list("jobs") == []
+    assert login.get_all("jobs") == []
     login.apply(_secret(ADMIN.password))
     assert login.until_ready("waits")["verification"]["events"] == EVENTS
     assert client.read("guarded", "waits").clean

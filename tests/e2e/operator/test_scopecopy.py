@@ -136,7 +136,7 @@ def test_scope_is_planned_while_it_is_suspended(
     assert {one["state"] for one in found.values()} == {StreamState.PLANNED}
     assert scopes.status("planned")["streams"]["summary"] == "0/30"
     assert java.streams(scopes.namespace) is None
-    assert scopes.list("jobs") == []
+    assert scopes.get_all("jobs") == []
     scopes.patch("sccp", "planned", {"spec": {"suspend": False}})
     scopes.until_ready("planned")
     assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))

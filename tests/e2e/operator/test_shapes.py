@@ -179,6 +179,6 @@ def test_several_sources_of_several_stores_become_one(
     assert tenant.left_over(f"{scope}/week", status["copyID"], targets) == []
 
     assert "monday and 2 more" in tenant.run("get", "scopy", "week", "--output=wide")
-    (job,) = tenant.list("jobs")
+    (job,) = tenant.get_all("jobs")
     volumes = job["spec"]["template"]["spec"]["volumes"]
     assert {"attic-login", "cellar-login"} <= set(re.findall(r"[a-z]+-login", json.dumps(volumes)))

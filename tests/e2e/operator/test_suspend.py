@@ -25,7 +25,7 @@ def test_suspended_copy_is_planned_and_moves_nothing(
     assert plan is not None
     assert plan["immutable"] is True
     assert '"target"' in plan["data"]["plan.json"]
-    assert tenant.list("jobs") == []
+    assert tenant.get_all("jobs") == []
     assert tenant.left_over(f"{scope}/later", status["copyID"]) == []
     tenant.patch("scopy", "later", {"spec": {"suspend": False}})
     done = tenant.until_ready("later")
@@ -41,7 +41,7 @@ def test_suspended_midway_keeps_what_is_staged(
     staged = tenant.until_staged("paused")
     tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
     tenant.until_reason("paused", "Suspended")
-    ours = tenant.list("pods", "--selector=app.kubernetes.io/managed-by=sluice-operator")
+    ours = tenant.get_all("pods", "--selector=app.kubernetes.io/managed-by=sluice-operator")
     assert "Running" not in [pod["status"].get("phase") for pod in ours], "nor is about to end"
     assert tenant.left_over(f"{scope}/paused", tenant.status("paused")["copyID"])
     tenant.patch("scopy", "paused", {"spec": {"suspend": False}})

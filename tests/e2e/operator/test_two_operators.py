@@ -38,4 +38,4 @@ def test_two_operators_do_nothing_twice(
         assert tenant.status(name)["attempts"] == 1
         said = Counter(reason for reason, _ in tenant.events(name))
         assert said["Copied"] == said["Starting"] == 1
-    assert len(tenant.list("jobs")) == 2
+    assert len(tenant.get_all("jobs")) == 2

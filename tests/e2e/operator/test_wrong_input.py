@@ -34,7 +34,7 @@ def test_unknown_stream(tenant: Tenant, scope: str) -> None:
     tenant.apply(tenant.copy_resource("lost", "source/nothing", f"{scope}/lost"))
     _refused(tenant, "lost", "SourceNotFound", says="spec.source.stream")
     assert "finalizers" not in (tenant.get("scopy", "lost") or {})["metadata"]
-    assert tenant.list("jobs") == []
+    assert tenant.get_all("jobs") == []
 
 
 def test_source_that_comes_later(tenant: Tenant, scope: str, java: ForeignClient) -> None:
@@ -56,7 +56,7 @@ def test_target_that_exists(
     tenant.apply(tenant.copy_resource("taken", source.name, f"{scope}/taken"))
     _refused(tenant, "taken", "TargetExists", says="Name another target")
     assert java.read(scope, "taken").events == 10
-    assert tenant.list("jobs") == []
+    assert tenant.get_all("jobs") == []
 
 
 def test_target_scope_missing(tenant: Tenant, source: Source) -> None:
@@ -108,7 +108,7 @@ def test_executors_where_they_may_not_be(tenant: Tenant, source: Source, scope: 
         tenant.copy_resource("many", source.name, f"{scope}/many", runtime={"executors": 2})
     )
     _refused(tenant, "many", "InvalidSpec", says="spec.runtime.executors")
-    assert tenant.list("jobs") == []
+    assert tenant.get_all("jobs") == []
 
 
 def test_image_missing(tenant: Tenant, source: Source, scope: str) -> None:

@@ -19,6 +19,8 @@ from sluice.pipelines.spark import SparkExecutor
 
 ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")
 
+BLOCK = 8 << 20
+
 LEFT_OUT = {
     "-XX:+IgnoreUnrecognizedVMOptions": "it stands before the others",
     "--add-modules=jdk.incubator.vector": "for machine learning",
@@ -31,6 +33,24 @@ def doubled(context: Any) -> list[int]:
     """What a small job gives."""
     tasks = context.parallelize(range(4), 2).mapPartitions(lambda part: [2 * n for n in part])
     return sorted(tasks.collect())
+
+
+def kept(_: object) -> list[int]:
+    """Bytes that a worker still has of 16 blocks that were freed, with small ones between them."""
+
+    def used() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(2):  # from which glibc would learn
+        bytearray(b"x") * BLOCK
+    before = used()
+    blocks, between = [], []
+    for _ in range(16):
+        blocks.append(bytearray(b"x") * BLOCK)
+        between.append(bytearray(4096))
+    most = used() - before
+    blocks.clear()
+    return [most, used() - before]
 
 
 def test_java_gets_the_options_that_sparks_launcher_gives() -> None:
@@ -63,6 +83,14 @@ def test_one_application_after_the_other_in_one_process() -> None:
             pids.append(context._gateway.proc.pid)  # type: ignore[union-attr]
         assert not Path(f"/proc/{pids[-1]}").exists()
     assert pids[0] != pids[1]
+
+
+def test_a_worker_gives_large_blocks_back() -> None:
+    """Its memory is that of what it holds, however much it has moved."""
+    with local_spark(1) as context:
+        ((most, left),) = context.parallelize([0], 1).map(kept).collect()
+    assert most >= 16 * BLOCK
+    assert left < BLOCK
 
 
 def test_what_spark_writes_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
