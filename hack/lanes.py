@@ -1,9 +1,9 @@
-"""Runs the tests in two lanes side by side: those that need a Kubernetes, and all others.
+"""Runs the tests in two lanes side by side: those with a Kubernetes or end to end, and all others.
 
 python hack/lanes.py [PYTEST'S ARGUMENTS]
 
-Most of the time in the first lane is waiting for pods. A third lane would make nothing faster: two
-processors have no more to give, and tests of the others would wait in vain. Each line that pytest
+Both take as long. A third lane would make nothing faster: two processors have no more to give, and
+tests of the others would wait in vain. Each line that pytest
 prints comes with its lane's name; what failed comes once more at the end, and a last line counts
 both lanes together. How long each test took is in `artifacts/LANE.xml`, as JUnit has it.
 """

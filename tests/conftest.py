@@ -26,6 +26,7 @@ _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
 _LANES = ("cluster", "store")
+_END_TO_END = Path(__file__).parent / "e2e"
 
 
 @pytest.fixture(scope="session")
@@ -145,7 +146,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lane",
         choices=_LANES,
-        help="only the tests that need a Kubernetes, or only the others",
+        help="only the tests that need a Kubernetes and those end to end, or only the others",
     )
 
 
@@ -156,7 +157,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wants = "kube" in getattr(item, "fixturenames", ())
         if wants and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
-        lanes["cluster" if wants else "store"].append(item)
+        end_to_end = item.path.is_relative_to(_END_TO_END)
+        lanes["cluster" if wants or end_to_end else "store"].append(item)
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
         (others,) = lanes.values()

@@ -33,8 +33,8 @@ _ENTRY: Final = Struct("<II")
 _FOOTER: Final = Struct("<IBI")
 _MAGIC: Final = 0x184D2A5E
 _SEEKABLE: Final = 0x8F92EAB1
-_BLOCK: Final = 1 << 20
-"""Bytes that are decompressed at once: larger ones would be mapped anew each time."""
+_FED: Final = 1 << 16
+"""Bytes that are decompressed at once: what comes of a whole frame has to be mapped each time."""
 
 _TAIL: Final = 4096
 """Bytes that are read first: more than the index of an object of ours has."""
@@ -161,16 +161,16 @@ def _decompressed(
 ) -> Iterator[bytes]:
     """The bytes of a frame, in blocks. Its own checksum is compared, and its length."""
     entry = content.entry
-    data = content.range(frame.at, frame.at + frame.size)
+    data = memoryview(content.range(frame.at, frame.at + frame.size))
     wanted = frame.end - frame.start
+    stream = decompressor.decompressobj()
     try:
         if zstandard.frame_content_size(data) != wanted:
             raise damaged(entry, f"is damaged: a frame has not the {wanted} bytes of its index")
-        with decompressor.stream_reader(data) as reader:
-            while block := reader.read(_BLOCK):
-                wanted -= len(block)
+        for at in range(0, len(data), _FED):
+            if block := stream.decompress(data[at : at + _FED]):
                 yield block
     except zstandard.ZstdError as error:
         raise damaged(entry, f"is damaged at byte {frame.at}: {error}") from None
-    if wanted:
-        raise damaged(entry, f"is damaged at byte {frame.at}: a frame lacks {wanted} bytes")
+    if not stream.eof or stream.unused_data:
+        raise damaged(entry, f"is damaged at byte {frame.at}: a frame has another length")

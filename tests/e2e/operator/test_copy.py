@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Operator, Source
     from support.tenant import Tenant
 
-SLOW = {"bytesPerSecond": "12Mi"}
+SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_copy_becomes_ready_and_is_exact(
@@ -69,7 +69,6 @@ def test_running_copy_tells_its_story(
     copy = tenant.get("scopy", "told")
     assert copy is not None
     assert re.fullmatch(r"told +Unknown +Copying +\d+% +[\d.]+ [kM]B/s +\d+s", row.strip()), row
-    # The first one to ask has a program compiled, which takes longer than the copy.
     assert kstatus([copy]) == {"StreamCopy/told": "InProgress"}
     (pod,) = tenant.pods()
     assert _is_restricted(pod["spec"])
@@ -91,7 +90,7 @@ def test_running_copy_tells_its_story(
 
 def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:
     """A copy that is slowed down goes on at full speed when its limit is taken away."""
-    slow = {"bytesPerSecond": "1Mi"}  # 150 s for the whole of it
+    slow = {"bytesPerSecond": "300Ki"}  # 160 s for the whole of it
     tenant.apply(tenant.copy_resource("faster", source.name, f"{scope}/faster", limits=slow))
     tenant.until("the copy runs", lambda: tenant.reason("faster") == "Copying")
     tenant.patch("scopy", "faster", {"spec": {"limits": {"bytesPerSecond": "500Mi"}}})

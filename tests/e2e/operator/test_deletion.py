@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.crash
 
-SLOW = {"bytesPerSecond": "12Mi"}
+SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_copy_deleted_midway(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.crash
 
-SLOW = {"bytesPerSecond": "12Mi"}
+SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_driver_killed(
@@ -77,7 +77,7 @@ def test_driver_evicted(
     """A driver that the node takes off for its scratch space is followed by another."""
     tenant.apply(
         tenant.copy_resource(
-            "evicted", source.name, f"{scope}/evicted", limits={"bytesPerSecond": "4Mi"}
+            "evicted", source.name, f"{scope}/evicted", limits={"bytesPerSecond": "1400Ki"}
         )
     )
     tenant.until_staged("evicted", least=5)

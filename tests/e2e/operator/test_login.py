@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
-EVENTS = 2_000_000
-SLOW = {"bytesPerSecond": "15Mi"}
+EVENTS = 500_000
+SLOW = {"bytesPerSecond": "4Mi"}
 NAMESPACE = "sluice-test-login"
 
 

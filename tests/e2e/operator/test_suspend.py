@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Source
     from support.tenant import Tenant
 
-SLOW = {"bytesPerSecond": "12Mi"}
+SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_suspended_copy_is_planned_and_moves_nothing(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from support.tenant import Tenant
 
 NAMES = ("one", "two", "three")
-SLOW = {"bytesPerSecond": "20Mi"}
+SLOW = {"bytesPerSecond": "7Mi"}
 
 
 def test_two_operators_do_nothing_twice(

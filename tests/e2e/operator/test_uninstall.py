@@ -147,7 +147,7 @@ def test_uninstall_deletes_what_is_held(
     """Streams go, unfinished copies with what they staged, and nothing is held any more."""
     serve("delete")
     _claim(tenant, scope)
-    slow = {"bytesPerSecond": "12Mi"}
+    slow = {"bytesPerSecond": "4Mi"}
     tenant.apply(tenant.copy_resource("cut", source.name, f"{scope}/cut", limits=slow))
     tenant.until_staged("cut")
     copy_id = tenant.status("cut")["copyID"]

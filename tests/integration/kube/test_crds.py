@@ -100,14 +100,14 @@ def test_a_definition_is_established(
 @pytest.mark.parametrize("name", GOOD_STORES)
 def test_a_good_store_is_taken(applier: Applier, name: str) -> None:
     """The API server and the model accept it."""
-    assert not applier.refusal(GOOD_STORES[name])
+    assert not applier.refusal_of_new(GOOD_STORES[name])
     assert load(text(GOOD_STORES[name], COPY)).stores
 
 
 @pytest.mark.parametrize("name", GOOD_COPIES)
 def test_a_good_copy_is_taken(applier: Applier, name: str) -> None:
     """The API server and the model accept it."""
-    assert not applier.refusal(GOOD_COPIES[name])
+    assert not applier.refusal_of_new(GOOD_COPIES[name])
     assert load(text(GOOD_COPIES[name])).copies
 
 

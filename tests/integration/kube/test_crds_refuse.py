@@ -147,7 +147,7 @@ def spoiled(path: str, value: object, *, login: bool) -> dict[str, Any]:
 def test_a_wrong_copy_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
     """The API server names the field and says what to do; the model refuses it as well."""
     wrong = changed(COPY, path, value)
-    refusal = applier.refusal(wrong)
+    refusal = applier.refusal_of_new(wrong)
     assert path in refusal
     assert said in refusal
     with pytest.raises(InvalidSpec) as caught:
@@ -159,7 +159,7 @@ def test_a_wrong_copy_is_refused(applier: Applier, path: str, value: object, sai
 def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
     """As for a copy, for each field of a store."""
     wrong = spoiled(path, value, login="auth." in path)
-    refusal = applier.refusal(wrong)
+    refusal = applier.refusal_of_new(wrong)
     assert path in refusal
     assert said in refusal
     with pytest.raises(InvalidSpec) as caught:
@@ -172,7 +172,7 @@ def test_wrong_resources_of_archives_are_refused(
     applier: Applier, like: dict[str, Any], path: str, values: dict[str, object], said: str
 ) -> None:
     """As for a copy, for archives, stores of them and copies from them."""
-    refusal = applier.refusal(wrong_archives.made(like, values))
+    refusal = applier.refusal_of_new(wrong_archives.made(like, values))
     assert path in refusal
     assert said in refusal
 
@@ -180,7 +180,7 @@ def test_wrong_resources_of_archives_are_refused(
 @pytest.mark.parametrize("good", wrong_archives.GOOD, ids=label)
 def test_good_resources_of_archives_are_accepted(applier: Applier, good: dict[str, Any]) -> None:
     """What the model accepts, the API server accepts as well."""
-    assert not applier.refusal(good)
+    assert not applier.refusal_of_new(good)
 
 
 @pytest.mark.parametrize(("path", "values", "said"), wrong_archives.CHANGED_ARCHIVES, ids=label)
@@ -200,7 +200,7 @@ def test_a_wrong_ephemeral_stream_is_refused(
 ) -> None:
     """As for a copy, for each field of an EphemeralStream."""
     wrong = ephemeral(values)
-    refusal = applier.refusal(wrong)
+    refusal = applier.refusal_of_new(wrong)
     assert path in refusal
     assert said in refusal
     with pytest.raises(ValidationError):
@@ -210,7 +210,7 @@ def test_a_wrong_ephemeral_stream_is_refused(
 @pytest.mark.parametrize("values", GOOD, ids=label)
 def test_a_good_ephemeral_stream_is_accepted(applier: Applier, values: dict[str, object]) -> None:
     """What the model accepts, the API server accepts as well."""
-    assert not applier.refusal(ephemeral(values))
+    assert not applier.refusal_of_new(ephemeral(values))
 
 
 @pytest.mark.parametrize(("path", "values", "said"), CHANGED, ids=label)

@@ -35,7 +35,7 @@ NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 @pytest.mark.parametrize("values", GOOD, ids=label)
 def test_a_good_one_is_taken(applier: Applier, values: dict[str, object]) -> None:
     """What the model accepts, the API server accepts as well."""
-    assert not applier.refusal(scope_copy(values))
+    assert not applier.refusal_of_new(scope_copy(values))
 
 
 @pytest.mark.parametrize(("path", "values", "said"), [*WRONG, *UNKNOWN], ids=label)
@@ -44,7 +44,7 @@ def test_a_wrong_one_is_refused(
 ) -> None:
     """The API server names the field and says what to do; the model refuses it as well."""
     wrong = scope_copy(values)
-    refusal = applier.refusal(wrong)
+    refusal = applier.refusal_of_new(wrong)
     assert path in refusal
     assert said in refusal
     with pytest.raises(InvalidSpec) as caught:

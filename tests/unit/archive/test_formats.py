@@ -322,6 +322,23 @@ def test_reading_in_ranges_ends_in_an_error_or_in_other_bytes(form: Format) -> N
                 assert sum(map(len, blocks)) == victim.end - victim.start
 
 
+@pytest.mark.parametrize("by", [-5, -4, -1, 1])
+def test_a_frame_that_is_cut_elsewhere_is_damaged(by: int) -> None:
+    """An index that moves the border of two frames is found out, even within a checksum."""
+    objects = MemoryObjects()
+    (entry,) = write(Format.SEGMENTS, objects, framed(many_events(14, [3_000_000] * 5)), 0)
+    data = bytearray(objects.held[entry.name])
+    sizes = len(data) - 9 - 2 * 8  # of the two frames, each compressed and not, before the footer
+    first, raw, second, rest = struct.unpack_from("<IIII", data, sizes)
+    struct.pack_into("<IIII", data, sizes, first + by, raw, second - by, rest)
+    objects.held[entry.name] = bytes(data)
+    blocks = formats.read(
+        Format.SEGMENTS, objects, SEGMENT, Remote(objects, entry), start=0, end=entry.end
+    )
+    with pytest.raises(ArchiveDamaged, match=f"{entry.name} is damaged"):
+        list(blocks)
+
+
 @pytest.mark.parametrize("what", ["missing", "other", "swapped"])
 def test_an_event_object_that_was_changed_is_named(what: str) -> None:
     """Of events the index knows length and SHA-256, so each is named by itself."""
