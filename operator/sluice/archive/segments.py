@@ -33,7 +33,7 @@ _ENTRY: Final = Struct("<II")
 _FOOTER: Final = Struct("<IBI")
 _MAGIC: Final = 0x184D2A5E
 _SEEKABLE: Final = 0x8F92EAB1
-_FED: Final = 1 << 16
+_FED: Final = 1 << 18
 """Bytes that are decompressed at once: what comes of a whole frame has to be mapped each time."""
 
 _TAIL: Final = 4096
