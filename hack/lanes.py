@@ -2,10 +2,10 @@
 
 python hack/lanes.py [PYTEST'S ARGUMENTS]
 
-That shares out the time about evenly. A third lane would make nothing faster: two processors have
-no more to give, and tests of the others would wait in vain. Each line that pytest prints comes with
-its lane's name; what failed comes once more at the end, and a last line counts both lanes together.
-How long each test took is in `artifacts/LANE.xml`, as JUnit has it.
+A third lane made nothing faster: two processors have no more to give, and tests of the others
+waited in vain. Each line that pytest prints comes with its lane's name; what failed comes once more
+at the end, and a last line counts both lanes together. How long each test took is in
+`artifacts/LANE.xml`, as JUnit has it.
 """
 
 from __future__ import annotations

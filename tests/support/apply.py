@@ -75,8 +75,9 @@ class Applier:
     def refusal_of_new(self, resource: dict[str, Any]) -> str:
         """What the API server says against a resource that is not there; empty if it is accepted.
 
-        It is asked without `kubectl`, which takes longer to start than the server to answer.
+        It is asked without `kubectl`, since there are hundreds of them.
         """
+        resource = resource | {"apiVersion": f"{self.group}/{VERSION}"}
         api, plural = _api(self.cluster.kubeconfig), _PLURALS[resource["kind"]]
         where = (self.group, VERSION, _NOTHING_THERE, plural)
         options = {"dry_run": "All", "field_validation": "Strict", "_request_timeout": _SECONDS}

@@ -221,7 +221,7 @@ class Lab:
 
     def take(self, form: Format, *, on_truncation: OnTruncation = "Fail") -> None:
         """Record a run."""
-        # Its policy has the store merge segments of the source that were idle for a long run.
+        # A long run later it may have others: its policy lets the store scale it.
         self.taken = self.ranges(self.source)
         archive_stream(
             self.shelf,

@@ -31,6 +31,12 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 POLL = 0.2
+
+SOURCE_EVENTS = 500_000
+"""Events of the stream that the operator's tests copy: 50 MB."""
+SLOW = {"bytesPerSecond": "4Mi"}
+"""Limits with which a copy of it takes 12 s, so that it can be disturbed midway."""
+
 _DRIVEN = "scopecopies,streamarchives,streamcopies"
 _KINDS = f"{_DRIVEN},streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
 _OURS = f"ephemeralstreams,{_DRIVEN},streamstores"

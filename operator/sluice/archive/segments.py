@@ -159,7 +159,7 @@ def _index(content: Content) -> list[_Frame]:
 def _decompressed(
     content: Content, frame: _Frame, decompressor: zstandard.ZstdDecompressor
 ) -> Iterator[bytes]:
-    """The bytes of a frame, in blocks. Its own checksum is compared, and its length."""
+    """The bytes of a frame, in blocks. Its checksum and length are compared at the end."""
     entry = content.entry
     data = memoryview(content.range(frame.at, frame.at + frame.size))
     wanted = frame.end - frame.start

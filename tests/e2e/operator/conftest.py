@@ -15,7 +15,7 @@ from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.gate import Gate
 from support.kstatus import program
-from support.tenant import POLL, Tenant, given_back, rented
+from support.tenant import POLL, SOURCE_EVENTS, Tenant, given_back, rented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
 
 SEGMENTS = 4
-EVENTS = 500_000
 EXECUTOR_NAMESPACE = "sluice-test-executors"
 SMALL: dict[str, Any] = {
     "requests": {"cpu": "100m", "memory": "512Mi"},
@@ -246,12 +245,12 @@ def source(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
     scope, stream = "source", "big"
     java.create_scope(scope)
     if java.create(scope, stream, segments=SEGMENTS):
-        java.write(scope, stream, events=EVENTS, keys=1000)
+        java.write(scope, stream, events=SOURCE_EVENTS, keys=1000)
     read = java.read(scope, stream)
-    assert read.events == EVENTS
+    assert read.events == SOURCE_EVENTS
     tenant = Tenant(kube, "default", store, print)
     hashes = [report["sha256"] for report in tenant.hashes(f"{scope}/{stream}", segments=SEGMENTS)]
-    return Source(f"{scope}/{stream}", EVENTS, read.digest, hashes)
+    return Source(f"{scope}/{stream}", SOURCE_EVENTS, read.digest, hashes)
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from localcluster.release import NAMESPACE
 from support.kstatus import kstatus
+from support.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
     from support.tenant import Tenant
-
-SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_copy_becomes_ready_and_is_exact(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.tenant import SLOW
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from support.tenant import Tenant
 
 pytestmark = pytest.mark.crash
-
-SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_copy_deleted_midway(

@@ -7,6 +7,8 @@ from uuid import uuid4
 
 import pytest
 
+from support.tenant import SLOW
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from support.tenant import Tenant
 
 pytestmark = pytest.mark.crash
-
-SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_driver_killed(

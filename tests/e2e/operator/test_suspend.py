@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from support.tenant import SLOW
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Source
     from support.tenant import Tenant
-
-SLOW = {"bytesPerSecond": "4Mi"}
 
 
 def test_suspended_copy_is_planned_and_moves_nothing(

@@ -9,6 +9,7 @@ import pytest
 
 from localcluster import LocalClusterError
 from localcluster.release import NAME, NAMESPACE, uninstall
+from support.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -147,8 +148,7 @@ def test_uninstall_deletes_what_is_held(
     """Streams go, unfinished copies with what they staged, and nothing is held any more."""
     serve("delete")
     _claim(tenant, scope)
-    slow = {"bytesPerSecond": "4Mi"}
-    tenant.apply(tenant.copy_resource("cut", source.name, f"{scope}/cut", limits=slow))
+    tenant.apply(tenant.copy_resource("cut", source.name, f"{scope}/cut", limits=SLOW))
     tenant.until_staged("cut")
     copy_id = tenant.status("cut")["copyID"]
     _uninstall(kube)
