@@ -42,7 +42,7 @@ ARCHIVES: list[Row] = [
     _single("spec", REMOVED, "Required value"),
     _single("spec.source", REMOVED, "Required value"),
     _single("spec.source.stream", REMOVED, "Required value"),
-    _single("spec.source.scope", "a/b", MATCH),
+    _single("spec.source.scope", "a/b", "digits, . and - only"),
     _single("spec.source.ranges", [], UNKNOWN),
     _single("spec.destination", REMOVED, "Required value"),
     _single("spec.destination.storeRef.name", "Archives", LABEL),

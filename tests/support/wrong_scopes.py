@@ -61,6 +61,7 @@ def _archived(**given: object) -> dict[str, object]:
 
 
 BROKEN: list[Row] = [
+    ("spec.rename", {"spec.rename": [{**OLD, "toPrefix": "old_"}]}, "choose another toPrefix"),
     ("spec.rename", HOME, ONE_SCOPE),
     ("spec.rename", HOME | {"spec.rename": []}, ONE_SCOPE),
     ("spec.onTruncation", RECORD | APPEND, NO_GAPS),
@@ -117,7 +118,8 @@ WRONG: list[Row] = [
     _single("spec", REMOVED, "Required value"),
     _single("spec.source", REMOVED, "Required value"),
     _single("spec.source.storeRef.name", "Local", LABEL),
-    _single("spec.source.scope", "a/b", "should match"),
+    _single("spec.source.scope", "a/b", "digits, . and - only"),
+    _single("spec.target.scope", "a_b", "digits, . and - only"),
     _single("spec.target", REMOVED, "Required value"),
     _single("spec.target.scope", "", "at least 1 chars"),
     _single("spec.target.scope", "a" * 250, "Too long"),

@@ -11,12 +11,14 @@ from click.testing import CliRunner
 
 from sluice import cli
 from sluice.administration import drain
+from sluice.commands.uninstall import MOST_COMMANDS
 from sluice.core.claim import Claim, Claimant
 from sluice.engine import claims, scopes
 from sluice.kube import stores
 from sluice.kube.client import Api
 from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
 from sluice.kube.objects import STREAMS_FINALIZER
+from sluice.kube.users import KINDS
 from support import resources
 from support.finalizing import FinalizingServer
 from support.model import ModelStore, World
@@ -105,9 +107,31 @@ def test_a_refusal_says_what_is_held_and_what_to_do(
     lines = err.splitlines()
     assert lines[0] == "EphemeralStream default/helper: StreamStore local, scope in: helper"
     assert lines[1].startswith("REFUSED: 1 resource is listed above.")
-    assert "kubectl delete eps,scopy --all --all-namespaces" in lines[2]
-    assert "sluice drain --policy orphan" in lines[3]
-    assert len("\n".join(lines[1:])) < 2048, "a termination message is no longer"
+    assert lines[3] == "  kubectl -n default delete ephemeralstreams helper"
+    assert "sluice drain --policy orphan" in lines[4]
+
+
+def test_a_refusal_advises_to_delete_just_what_it_lists(
+    server: FinalizingServer, sluice: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Each resource with its kind, name and namespace, and none that is not listed."""
+    held = {
+        (kind, namespace, f"{namespace}-{kind.plural}")
+        for kind in KINDS
+        for namespace in ("one", "two")
+    }
+    for kind, namespace, name in held:
+        for mine, finalizers in ((name, [KINDS[kind]]), (f"{name}-done", [])):
+            metadata = {"name": mine, "namespace": namespace, "finalizers": finalizers}
+            server.put(kind, {"metadata": metadata, "spec": {}})
+    _, _, err = sluice("drain", "--policy", "refuse")
+    advice = err.splitlines()[len(held) :]
+    shown = [line.split() for line in advice if line.startswith("  kubectl")]
+    told = {(words[2], words[4], name) for words in shown for name in words[5:]}
+    assert told <= {(namespace, kind.plural, name) for kind, namespace, name in held}
+    assert len(told) == MOST_COMMANDS
+    assert "sluice drain --policy refuse, which tells the rest" in err
+    assert len("\n".join(advice)) < 2048, "a termination message is no longer"
 
 
 def test_what_could_not_be_deleted_is_told(

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice.api.common import GROUP
+from sluice.api.schema import KINDS
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 CODE = re.compile(r"`[^`\n]+`")
@@ -40,3 +43,18 @@ def test_claims_name_tests_that_exist(name: str) -> None:
     for claim, target in claims:
         path = (document.parent / target).resolve()
         assert f"def {claim}(" in path.read_text() or path.stem == claim, f"{claim} in {target}"
+
+
+@pytest.mark.parametrize("name", ["docs/operations.md", "helm/sluice/templates/NOTES.txt"])
+def test_uninstalling_leaves_no_kind_out(name: str) -> None:
+    """Who follows the page deletes the resources of every kind, and every definition."""
+    text = (ROOT / name).read_text()
+    deleted = {
+        short
+        for shorts in re.findall(r"kubectl delete ([a-z,]+) --all --all-namespaces", text)
+        for short in shorts.split(",")
+    }
+    assert deleted == {kind.short for kind in KINDS}
+    if definitions := re.search(r"kubectl delete crd ((?:[a-z.]+[ \\\n]*)+)", text):
+        named = set(definitions[1].replace("\\", " ").split())
+        assert named == {f"{kind.plural}.{GROUP}" for kind in KINDS}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
 
-from sluice.api.common import ApiModel, InStore, LocalRef, ScopeName
+from sluice.api.common import ApiModel, InStore, LocalRef, NameInStore
 from sluice.api.rules import Rule, rules
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class OrArchive(ApiModel):
 
     archive: InArchives | None = None
     store_ref: LocalRef | None = Field(default=None, validate_default=True)
-    scope: ScopeName = Field(default="", validate_default=True)
+    scope: NameInStore = Field(default="", validate_default=True)
 
     @field_validator("store_ref", "scope", "stream", mode="wrap", check_fields=False)
     @classmethod

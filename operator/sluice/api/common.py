@@ -38,12 +38,6 @@ ObjectName = Annotated[
 ]
 """The name of an object of Kubernetes': of a Secret, a ConfigMap, a PersistentVolumeClaim."""
 
-ScopeName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$")]
-"""The name of a scope in a store."""
-
-StreamNameText = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$")]
-"""The name of a stream in a scope."""
-
 _PARTS = r"^[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*$"
 _FOLDERS = ("data", "events", "runs", "heads", "leases", "work", ".partial")
 _NO_STEP = "a path has no parts . and ..: write it without"
@@ -64,6 +58,45 @@ def _without(pattern: str, remedy: str) -> AfterValidator:
         return path
 
     return AfterValidator(check)
+
+
+def _only(pattern: str, remedy: str) -> AfterValidator:
+    """Refuses what does not match as a whole."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(remedy)
+        return text
+
+    return AfterValidator(check)
+
+
+_NEW_NAME: Final = "^[A-Za-z0-9.-]+$"
+_ANY_NAME: Final = "^_?[A-Za-z0-9.-]+$"
+_NO_NEW_NAME: Final = "names in a store have letters, digits, . and - only: choose another"
+_NO_NAME: Final = (
+    "names in a store have letters, digits, . and - only, and one _ in front if they are its own"
+)
+NEW_NAME_RULE: Final = Rule(f"self.matches('{_NEW_NAME}')", _NO_NEW_NAME)
+"""The API server's part of NewNameInStore, for a field whose own rules take its place."""
+
+NameInStore = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=249,
+        json_schema_extra=rules(Rule(f"self.matches('{_ANY_NAME}')", _NO_NAME)),
+    ),
+    _only(_ANY_NAME, _NO_NAME),
+]
+"""The name of a stream or scope that is there: see `validateStreamName` of Pravega's NameUtils."""
+
+NewNameInStore = Annotated[
+    str,
+    Field(min_length=1, max_length=249, json_schema_extra=rules(NEW_NAME_RULE)),
+    _only(_NEW_NAME, _NO_NEW_NAME),
+]
+"""The name of a stream or scope to make: see `validateUserStreamName` of Pravega's NameUtils."""
 
 
 Folder = Annotated[

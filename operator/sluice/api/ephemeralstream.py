@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from sluice.api.common import ApiModel, LocalRef, Resource, ScopeName, StoreName, StreamNameText
+from sluice.api.common import NEW_NAME_RULE, ApiModel, LocalRef, NewNameInStore, Resource, StoreName
 from sluice.api.quantities import Bytes
 from sluice.api.rules import Rule, exactly_one, immutable, one_of, rules
 
@@ -26,7 +26,6 @@ _FAR_OWNER = (
     "Kubernetes allows no owner reference to another namespace: set tracking to Observe, or "
     "remove namespace from the owners"
 )
-_INTERNAL = "names that begin with _ are the store's own: choose another"
 _RATE = "a policy that follows the load needs targetRate and scaleFactor"
 _FIXED_RATE = "targetRate and scaleFactor go with a policy that follows the load"
 _OURS = "tags that begin with sluice.dev/ are set by Sluice: remove them"
@@ -205,28 +204,25 @@ class EphemeralStreamSpec(ApiModel):
         description="The StreamStore that holds it, of this namespace. Cannot be changed.",
         json_schema_extra=immutable("the store", _ANOTHER),
     )
-    scope: ScopeName = Field(
+    scope: NewNameInStore = Field(
         description="Its scope. Cannot be changed.",
-        json_schema_extra=immutable("the scope", _ANOTHER),
+        json_schema_extra=immutable("the scope", _ANOTHER, NEW_NAME_RULE),
     )
     scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
         default="MustExist",
         description="CreateIfAbsent makes the scope, and removes one that Sluice made when it is "
         "empty.",
     )
-    stream: StreamNameText | None = Field(
+    stream: NewNameInStore | None = Field(
         default=None,
         description="One stream, which Sluice makes. Cannot be changed.",
-        json_schema_extra=rules(Rule("!self.startsWith('_')", _INTERNAL)),
     )
     stream_prefix: (
-        Annotated[str, Field(min_length=LEAST_PREFIX, max_length=150, pattern=r"^[A-Za-z0-9._-]+$")]
-        | None
+        Annotated[NewNameInStore, Field(min_length=LEAST_PREFIX, max_length=150)] | None
     ) = Field(
         default=None,
         description="Every stream whose name begins so, which the application makes itself. "
         "Cannot be changed.",
-        json_schema_extra=rules(Rule("!self.startsWith('_')", _INTERNAL)),
     )
     claim: Literal["NewOnly", "ExistingAndNew"] | None = Field(
         default=None,
@@ -282,13 +278,6 @@ class EphemeralStreamSpec(ApiModel):
         strict=True,
         description="Make, change and release nothing. Deleting the resource works all the same.",
     )
-
-    @field_validator("stream", "stream_prefix", mode="after")
-    @classmethod
-    def _not_internal(cls, name: str | None) -> str | None:
-        if name is not None and name.startswith("_"):
-            raise ValueError(_INTERNAL)
-        return name
 
     @field_validator("config", mode="after")
     @classmethod

@@ -47,14 +47,15 @@ def rules(*given: Rule) -> JsonDict:
     return {RULES: [rule.written() for rule in given]}
 
 
-def immutable(what: str, remedy: str) -> JsonDict:
-    """The addition to a required field's schema that keeps it as it was made."""
+def immutable(what: str, remedy: str, *others: Rule) -> JsonDict:
+    """The addition to a required field's schema that keeps it as it was made, beside `others`."""
     return rules(
+        *others,
         Rule(
             "self == oldSelf",
             f"{what} cannot be changed: {remedy}",
             reason="FieldValueForbidden",
-        )
+        ),
     )
 
 

@@ -29,6 +29,11 @@ MOST_RENAMES: Final = 64
 
 _NAME = "[A-Za-z0-9._-]+"
 _ANOTHER = "make another copy, under another name"
+_NEW = "^_?[A-Za-z0-9.-]*$"
+_NO_PREFIX = (
+    "names in a store have letters, digits, . and - only, behind the _ of the store's own: "
+    "choose another toPrefix"
+)
 _NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names: correct value, or type"
 _ONTO_ITSELF = "source and target are one scope: rename the streams, or name another scope or store"
 _MIRRORED = (
@@ -119,6 +124,12 @@ class ScopeCopySpec(ApiModel):
         json_schema_extra=rules(
             Rule(
                 "!has(self.source.archive) || !has(self.target.archive)", _MIRRORED, path=".target"
+            ),
+            Rule(
+                "has(self.target.archive) || !has(self.rename)"
+                f" || self.rename.all(one, one.toPrefix.matches('{_NEW}'))",
+                _NO_PREFIX,
+                path=".rename",
             ),
             Rule(
                 "has(self.source.archive) || has(self.target.archive)"
@@ -226,6 +237,18 @@ class ScopeCopySpec(ApiModel):
         if source is not None and source.archive is not None and target.archive is not None:
             raise ValueError(_MIRRORED)
         return target
+
+    @field_validator("rename", mode="after")
+    @classmethod
+    def _names_can_be_given(
+        cls, rename: tuple[RenameSpec, ...], info: ValidationInfo
+    ) -> tuple[RenameSpec, ...]:
+        target = info.data.get("target")
+        if target is None or target.archive is not None:
+            return rename
+        if not all(re.fullmatch(_NEW, one.to_prefix) for one in rename):
+            raise ValueError(_NO_PREFIX)
+        return rename
 
     @field_validator("rename", mode="after")
     @classmethod

@@ -17,7 +17,7 @@ from sluice.api.archives import (
     guards_objects,
     or_archive,
 )
-from sluice.api.common import ArchiveFolder, ArchivePath, LocalRef, ScopeName
+from sluice.api.common import ArchiveFolder, ArchivePath, LocalRef, NameInStore, NewNameInStore
 from sluice.api.instant import Instant
 from sluice.api.rules import Rule, frozen, rules
 
@@ -66,7 +66,7 @@ class ScopeSource(OrArchive):
         validate_default=True,
         description="The StreamStore that holds it, of this namespace.",
     )
-    scope: ScopeName = Field(default="", validate_default=True, description="Its name.")
+    scope: NameInStore = Field(default="", validate_default=True, description="Its name.")
 
     @property
     def title(self) -> str:
@@ -130,7 +130,7 @@ class ScopeTarget(OrArchive):
         validate_default=True,
         description="The StreamStore that holds it, of this namespace.",
     )
-    scope: ScopeName = Field(default="", validate_default=True, description="Its name.")
+    scope: NewNameInStore = Field(default="", validate_default=True, description="Its name.")
     scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
         default="MustExist",
         description="What to do if it is not there: refuse to begin, or make it.",

@@ -20,9 +20,8 @@ from sluice.api.common import (
     ArchivePath,
     InStore,
     LocalRef,
+    NameInStore,
     Resource,
-    ScopeName,
-    StreamNameText,
 )
 from sluice.api.cron import Cron, TimeZone
 from sluice.api.quantities import Bytes
@@ -40,8 +39,8 @@ class ArchivedStream(InStore):
     store_ref: LocalRef = Field(
         description="The StreamStore that holds it, of this namespace; of kind pravega."
     )
-    scope: ScopeName = Field(description="Its scope.")
-    stream: StreamNameText = Field(description="Its name.")
+    scope: NameInStore = Field(description="Its scope.")
+    stream: NameInStore = Field(description="Its name.")
 
 
 class Destination(InArchives):

@@ -18,9 +18,9 @@ from sluice.api.common import (
     ArchivePath,
     InStore,
     LocalRef,
+    NameInStore,
+    NewNameInStore,
     Resource,
-    ScopeName,
-    StreamNameText,
 )
 from sluice.api.instant import Instant
 from sluice.api.ranges import MOST_RANGES, Range
@@ -110,8 +110,8 @@ class Source(OrArchive):
         validate_default=True,
         description="The StreamStore that holds it, of this namespace.",
     )
-    scope: ScopeName = Field(default="", validate_default=True, description="Its scope.")
-    stream: StreamNameText = Field(default="", validate_default=True, description="Its name.")
+    scope: NameInStore = Field(default="", validate_default=True, description="Its scope.")
+    stream: NameInStore = Field(default="", validate_default=True, description="Its name.")
     ranges: Annotated[tuple[Range, ...], Field(max_length=MOST_RANGES)] = Field(
         default=(),
         description="What of it is copied, one range after the other; from head to tail when left "
@@ -136,8 +136,8 @@ class Target(InStore):
     """The stream to make, or to append to."""
 
     store_ref: LocalRef = Field(description="The StreamStore to make it in, of this namespace.")
-    scope: ScopeName = Field(description="Its scope, which has to exist.")
-    stream: StreamNameText = Field(description="Its name.")
+    scope: NewNameInStore = Field(description="Its scope, which has to exist.")
+    stream: NewNameInStore = Field(description="Its name.")
     on_exists: Literal["Fail", "Append"] = Field(
         default="Fail",
         description="What to do if the stream exists and is not this copy's own: refuse it, or "

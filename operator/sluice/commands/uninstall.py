@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,12 @@ import click
 from sluice import console
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sluice.administration.holders import Holder
+
+MOST_COMMANDS, MOST_NAMES = 6, 4
+"""Commands shown, and names in each: a pod's termination message keeps 2,048 bytes of them."""
 
 REFUSED, LEFT = 2, 3
 """Exit codes: something is held, and was not touched; something could not be let go."""
@@ -22,9 +28,9 @@ REFUSED, LEFT = 2, 3
     "--policy",
     type=click.Choice(["refuse", "delete", "orphan"]),
     required=True,
-    help="refuse: only tell what is held. delete: delete EphemeralStreams and unfinished "
-    "StreamCopies, with what they hold. orphan: delete those that hold something, and leave that "
-    "in the stores.",
+    help="refuse: only tell what is held. delete: delete EphemeralStreams, archives with "
+    "a schedule and all that is not finished, with what they hold. orphan: delete those that hold "
+    "something, and leave that in the stores.",
 )
 @click.option(
     "--namespace",
@@ -93,8 +99,26 @@ def _advise(policy: str, left: list[Holder]) -> None:
         f"REFUSED: {held} listed above. Without the operator nobody would clean up what they hold "
         "in stores, and neither they nor their namespaces could be deleted."
     )
-    _say(
-        "To delete it, while the operator runs: sluice drain --policy delete, or "
-        "kubectl delete eps,scopy --all --all-namespaces."
-    )
+    _say("To delete just these, with what they hold, while the operator runs:")
+    commands = deletions(left)
+    for command in commands[:MOST_COMMANDS]:
+        _say(f"  {command}")
+    if len(commands) > MOST_COMMANDS:
+        _say("  then sluice drain --policy refuse, which tells the rest.")
     _say("To leave it behind in the stores: sluice drain --policy orphan. Then uninstall again.")
+
+
+def deletions(left: Iterable[Holder]) -> list[str]:
+    """Write the commands that delete these resources and no others, a few names in each.
+
+    StreamStores need none: the operator lets go of them when nothing uses them any more.
+    """
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in left:
+        if one.kind.name != "StreamStore":
+            names[one.namespace, one.kind.plural].append(one.name)
+    return [
+        f"kubectl -n {namespace} delete {plural} {' '.join(sorted(found)[at : at + MOST_NAMES])}"
+        for (namespace, plural), found in sorted(names.items())
+        for at in range(0, len(found), MOST_NAMES)
+    ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _INTERNAL: Final = "_"
 """How the names of streams begin that a store, or Sluice, keeps for itself."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_NAME: Final = re.compile(r"(?!.{250})_?[A-Za-z0-9.-]+")
 
 
 class Chosen(NamedTuple):
@@ -186,7 +186,7 @@ def _refuse_name(stream: str, target: str) -> None:
     raise InvalidSpec(
         f"the stream {stream} would be {how} {target!r}, which no stream can be called",
         field="spec.rename",
-        remedy="Names have 1 to 249 letters, digits, '.', '_' and '-', and begin with no '_'.",
+        remedy="Names have 1 to 249 letters, digits, '.' and '-', and no '_'.",
     )
 
 

@@ -38,6 +38,8 @@ _COMMON = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.authenticate.socketTimeout": "60s",
+    # Workers are started by `python -m`, which imports what lies in the working directory.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
     # Without these glibc keeps large blocks that were freed, as many as happen to lie behind a
     # small one, so that a worker's memory depended on how much it had moved.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(4 * _MIB),

@@ -1,13 +1,17 @@
 """Spark started without its own scripts, for real."""
 
+import importlib.util
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
@@ -27,6 +31,14 @@ LEFT_OUT = {
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE": "weakens TLS",
     "-Dderby.connection.requireAuthentication=false": "for Derby",
 }
+
+
+@pytest.fixture(autouse=True)
+def _by_value() -> Iterator[None]:
+    """Sends functions of this module to workers as they are: workers cannot import tests."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 def doubled(context: Any) -> list[int]:
@@ -51,6 +63,21 @@ def kept(_: object) -> list[int]:
     most = used() - before
     blocks.clear()
     return [most, used() - before]
+
+
+def findable(_: object) -> list[bool]:
+    """Whether a worker would import a file of this name."""
+    return [importlib.util.find_spec("intruder") is not None]
+
+
+def test_workers_import_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy begun in a folder of somebody else's runs none of the code that is there."""
+    (tmp_path / "intruder.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    with local_spark(1) as context:
+        assert context.parallelize(range(1), 1).mapPartitions(findable).collect() == [False]
 
 
 def test_java_gets_the_options_that_sparks_launcher_gives() -> None:

@@ -200,8 +200,8 @@ def test_a_collision_names_both_streams() -> None:
 
 @pytest.mark.parametrize(
     ("begin", "by"),
-    [("a", ""), ("a", "_"), ("a", "x" * 250), ("a", "a/"), ("a", "_sluice-")],
-    ids=["empty", "internal", "too long", "no letter", "marker"],
+    [("a", ""), ("a", "_"), ("a", "x" * 250), ("a", "a/"), ("a", "_sluice-"), ("a", "old_a")],
+    ids=["empty", "internal", "too long", "no letter", "marker", "underscore"],
 )
 def test_names_that_no_stream_can_have_are_refused(begin: str, by: str) -> None:
     """With the name, before anything is made."""

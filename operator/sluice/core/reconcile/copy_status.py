@@ -182,17 +182,21 @@ class CopyStatus(ABC):
 
     def stopping(self) -> CopyingStatus:
         """The driver is being stopped."""
+        self._stand()
         said = Saying("Stopping", f"The driver is being stopped; what is {self.there} stays.")
         return self._say(conditions.working(said))
 
     def waiting(self, trouble: Trouble) -> CopyingStatus:
         """Nothing can be done before something else gets right."""
+        self._stand()
         return self._say(conditions.working(Saying(trouble.reason, str(trouble))))
 
     def working_on(self, world: World, trouble: Trouble | None) -> CopyingStatus:
         """The driver runs; `trouble` is why its progress cannot be seen."""
         self.measure(world)
         self._set(start_time=self.value.start_time or self._now)
+        if world.reading is None:
+            self._stand()
         progress = self.value.progress
         if trouble is not None:
             said = self._moving(f"The driver runs. Its progress cannot be seen: {trouble}")

@@ -41,7 +41,7 @@ class Controller(Transactions):
             reply,
             doing,
             SCOPE_EXISTS=False,
-            INVALID_SCOPE_NAME=InvalidSpec(f"the store does not allow the scope name {scope!r}"),
+            INVALID_SCOPE_NAME=_wrong_name("scope", scope),
             FAILURE=busy(doing),
         )
 
@@ -158,7 +158,7 @@ class Controller(Transactions):
             doing,
             STREAM_EXISTS=False,
             SCOPE_NOT_FOUND=no_scope(name.scope),
-            INVALID_STREAM_NAME=InvalidSpec(f"the store does not allow the stream name {name}"),
+            INVALID_STREAM_NAME=_wrong_name("stream", str(name)),
             FAILURE=busy(doing),
         )
 
@@ -294,3 +294,11 @@ class Controller(Transactions):
         )
         reply = await self.call(self.stub.getDelegationToken, request, doing)
         return str(reply.delegationToken)
+
+
+def _wrong_name(what: str, name: str) -> InvalidSpec:
+    """Say which name the store refuses, and which ones it takes."""
+    return InvalidSpec(
+        f"the store does not allow the {what} name {name}",
+        remedy="Take letters, digits, . and - only, at most 255 of them.",
+    )

@@ -181,6 +181,27 @@ def test_progress_that_cannot_be_seen_is_no_failure() -> None:
     assert decision.status.failures == 0
 
 
+@pytest.mark.parametrize("seen", ["no answer", "not ready", "waiting", "stopping"])
+def test_a_speed_that_nobody_sees_is_not_told(seen: str) -> None:
+    """Rate and time left go with the look that showed them; the bytes that were seen stay."""
+    running = world(jobs=(job(),), plan=plan_seen(), reading=reading(400))
+    before = after(begun(), reconcile(begun(), running))
+    away = replace(STORE, ready=False, why="no answer")
+    why = trouble(StoreUnavailable("no connection"))
+    unseen = {
+        "no answer": world(jobs=(job(),), plan=plan_seen(), trouble=why),
+        "not ready": world(jobs=(job(),), plan=plan_seen(), source=away, target=away),
+        "waiting": world(source=away, target=away),
+        "stopping": world(jobs=(job(),), plan=plan_seen()),
+    }[seen]
+    if seen == "stopping":
+        before = copy(status=before.status, suspend=True)
+    progress = reconcile(before, unseen).status.progress
+    assert progress is not None
+    assert (progress.bytes, progress.percent) == (400, 40)
+    assert (progress.rate, progress.bytes_per_second, progress.eta_seconds) == (None, None, None)
+
+
 def test_a_driver_outlives_a_store_that_is_away() -> None:
     """A store that is not ready is no reason to stop what runs."""
     away = replace(STORE, ready=False, why="no answer")
