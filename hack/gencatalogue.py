@@ -91,6 +91,9 @@ In all other cases it stays, and the next attempt goes on there.
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
 
+A StreamStore is `Unknown` and looks again by itself while its Secret or claim is not there, or
+the store does not answer; what somebody has to change there is `Stalled`.
+
 An EphemeralStream waits for a store, a scope or an owner, looking every
 {failure.WAIT_SECONDS:.0f} s anyway. What else may help by itself it tries again after
 {failure.RETRY_SECONDS:.0f} s, whatever the category. What somebody has to change is `Stalled`,

@@ -100,6 +100,20 @@ class Quantity:
         }
 
 
+def written_bytes(count: int) -> str:
+    """Write a number of bytes as `Bytes` reads it, with the largest binary suffix that is exact."""
+    for suffix in ("Ti", "Gi", "Mi", "Ki"):
+        if count and count % _SUFFIXES[suffix] == 0:
+            return f"{count // _SUFFIXES[suffix]}{suffix}"
+    return str(count)
+
+
+def written_cpu(thousandths: int) -> str:
+    """Write thousandths of a processor as `MilliCpu` reads them."""
+    whole, rest = divmod(thousandths, 1000)
+    return f"{thousandths}m" if rest else str(whole)
+
+
 class Bytes(Quantity):
     """A number of bytes: `4096`, `500k`, `64Mi`."""
 

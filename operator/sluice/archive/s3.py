@@ -56,6 +56,9 @@ _BATCH: Final = 512
 _TRIES: Final = 2
 """How often a request is repeated at once; after that the caller decides."""
 
+_LIBRARY: Final = "Generic S3 error: "
+"""What the library puts in front of all that it says."""
+
 _NO_USER: Final = {
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -130,8 +133,12 @@ class S3Objects:
 
     def __repr__(self) -> str:
         """The class and the place; never a key."""
-        place = f"{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
-        return f"{type(self).__name__}({f's3://{place}'!r})"
+        return f"{type(self).__name__}({self._place!r})"
+
+    @property
+    def _place(self) -> str:
+        """Where the objects are, as people write it."""
+        return f"s3://{self._bucket.name}/{self._bucket.prefix}".rstrip("/")
 
     def put(self, name: str, data: Buffer) -> None:
         """Make an object, or replace it."""
@@ -213,7 +220,8 @@ class S3Objects:
         try:
             yield
         except (BaseError, OSError) as error:
-            raise _Answer.of(error).told(f"{self!r}, {name or 'listing'}") from None
+            what = name or "its list of objects"
+            raise _Answer.of(error).told(f"{self._place}: {what}") from None
 
     @staticmethod
     def _side_by_side(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
@@ -248,7 +256,7 @@ class _Answer:
         code = re.search(r"<Code>(\w+)</Code>", text)
         said = re.search(r"<Message>([^<]*)</Message>", text)
         cause = re.findall(r'(?:message|error): "([^"]*)"', text)
-        first = text.partition("\n")[0].partition(": <?xml")[0]
+        first = text.partition("\n")[0].partition(": <?xml")[0].removeprefix(_LIBRARY)
         return cls(
             int(status[1]) if status else None,
             code[1] if code else "",

@@ -192,7 +192,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         if segment.generation < at or not (missing or (empty and segment.generation <= making)):
             raise TargetReplaced(
                 f"somebody wrote into {plan.target} while it was being made",
-                remedy="Abort this copy and copy to a name that nobody writes to.",
+                remedy="Delete this copy and make one to a name that nobody else writes to.",
             )
     unverified = [
         (i, segment, state)

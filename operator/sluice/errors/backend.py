@@ -44,7 +44,7 @@ class StoreNotReady(BackendError):
 class AuthenticationFailed(BackendError):
     """The store does not know the user, or the password is wrong."""
 
-    default_remedy = "Check the Secret that the StreamStore names."
+    default_remedy = "Correct the login in the StreamStore's Secret, or name one if it names none."
 
 
 class PermissionDenied(BackendError):

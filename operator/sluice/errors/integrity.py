@@ -30,7 +30,9 @@ class SourceTruncated(IntegrityError):
 class TargetReplaced(IntegrityError):
     """The target stream is not the one this copy made."""
 
-    default_remedy = "Abort this copy, or name another target."
+    default_remedy = (
+        "Delete this copy (on the command line: sluice abort -f FILE), or name another target."
+    )
 
 
 class OutcomeUnknown(IntegrityError):

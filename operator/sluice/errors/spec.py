@@ -86,7 +86,7 @@ class ClaimNotFound(SpecError):
 class ProfileNotFound(SpecError):
     """The administrator offers no such runtime profile."""
 
-    default_remedy = "Name one of the profiles that the message lists, or ask for a new one."
+    default_remedy = "Name a profile that is offered, or ask the administrator for a new one."
 
 
 class AccessDenied(SpecError):

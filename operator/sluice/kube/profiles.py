@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sluice.api.quantities import written_bytes, written_cpu
 from sluice.core.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 
@@ -44,14 +45,15 @@ def profile_trouble(
             value = getattr(wanted.resources, what) if wanted is not None else None
             if value is not None and value > getattr(most, what):
                 field = f"spec.runtime.{pod}.resources.{what}"
-                return _too_much(field, value, getattr(most, what))
+                written = written_bytes if what == "memory" else written_cpu
+                return _too_much(field, written(value), written(getattr(most, what)))
     return None
 
 
 def _too_much(field: str, wanted: object, most: object) -> Trouble:
     return Trouble.of(
         InvalidSpec(
-            f"{wanted} is more than the runtime profile allows, which is {most}",
+            f"{wanted} is more than the runtime profile allows: {most} at most",
             field=field,
             remedy="Ask for less, or for another profile.",
         )

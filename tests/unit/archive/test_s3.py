@@ -147,3 +147,14 @@ def test_a_bucket_without_an_endpoint_is_amazons(
     with pytest.raises(SluiceError, match="amazonaws"):
         S3Objects(bucket, keys=THEIRS, timeouts=StoreTimeouts(call=0.1)).folders()
     assert set(server.paths) == {"CONNECT s3.nowhere-1.amazonaws.com:443"}
+
+
+def test_an_error_names_the_place_as_people_write_it() -> None:
+    """And no class of Python, nor the library that was asked."""
+    bucket = Bucket(name="archives", prefix="team", endpoint="http://127.0.0.1:1")
+    objects = S3Objects(bucket, keys=THEIRS, timeouts=StoreTimeouts(connect=0.1, call=0.1))
+    for act, place in ((lambda: objects.look("a"), "a"), (objects.folders, "its list of objects")):
+        with pytest.raises(SluiceError) as caught:
+            act()
+        assert caught.value.message.startswith(f"s3://archives/team: {place}: ")
+        assert "Generic S3 error" not in caught.value.message

@@ -3,6 +3,7 @@
 UPDATE_GOLDEN=1 .venv/bin/pytest tests/unit/gitops    writes the golden files and the pages' tables
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,13 @@ def test_argo_cd_and_flux_are_told_the_same(situation: Situation) -> None:
     assert found["message"] or situation.name == "unseen"
     expected = {"Progressing"} if situation.name == "asked-again" else AGREES[situation.kstatus]
     assert found["status"] in expected
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
+def test_no_message_speaks_python(situation: Situation) -> None:
+    """Neither `None` nor a class with what it was made of: people read this."""
+    for condition in situation.body.get("status", {}).get("conditions", []):
+        assert not re.search(r"\bNone\b(?! of )|\b\w+\('|Traceback", condition["message"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -56,12 +56,12 @@ def test_what_the_profile_allows_is_to_be_had(runtime: dict[str, Any]) -> None:
         (
             {"driver": {"resources": {"cpu": "2001m"}}},
             "spec.runtime.driver.resources.cpu",
-            "more than",
+            "2001m is more than the runtime profile allows: 2 at most",
         ),
         (
             {"driver": {"resources": {"memory": "5Gi"}}},
             "spec.runtime.driver.resources.memory",
-            "more than",
+            "5Gi is more than the runtime profile allows: 4Gi at most",
         ),
         (
             {"executor": {"resources": {"memory": "5Gi"}}},

@@ -52,7 +52,7 @@ METRICS: Final = (
         "sluice_copies",
         "gauge",
         ("kind", "state"),
-        "StreamCopies and ScopeCopies: Active, Succeeded, Failed or Suspended.",
+        "StreamCopies, ScopeCopies and StreamArchives: Active, Succeeded, Failed or Suspended.",
     ),
     Metric(
         "sluice_ephemeral_streams",

@@ -166,7 +166,10 @@ class ArchiveStatus(CopyStatus):
     def _copied(self) -> str:
         archive = self._seen.status.archive
         runs = archive.runs if archive else 0
-        return f" {runs} runs of before can be restored." if runs else ""
+        if not runs:
+            return ""
+        many = "1 earlier run" if runs == 1 else f"{runs} earlier runs"
+        return f" {many} can be restored."
 
     def _moving(self, message: str) -> Saying:
         return Saying("Archiving", message)

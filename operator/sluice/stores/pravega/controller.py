@@ -69,9 +69,9 @@ class Controller(Transactions):
             ),
         )
 
-    async def scope_exists(self, scope: str) -> bool:
-        """Whether there is such a scope."""
-        doing = f"look for the scope {scope}"
+    async def scope_exists(self, scope: str, *, doing: str = "") -> bool:
+        """Whether there is such a scope; `doing` is why that is asked, for errors."""
+        doing = doing or f"look for the scope {scope}"
         reply = await self.call(self.stub.checkScopeExists, pb.ScopeInfo(scope=scope), doing)
         return bool(reply.exists)
 

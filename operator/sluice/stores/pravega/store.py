@@ -125,7 +125,8 @@ class PravegaStore(PravegaSegments):
             ProtocolError: it speaks no protocol that we speak.
         """
         begun = time.monotonic()
-        self._directory.run(lambda controller: controller.scope_exists(_SYSTEM.scope))
+        doing = "see whether the store answers"
+        self._directory.run(lambda controller: controller.scope_exists(_SYSTEM.scope, doing=doing))
         latency = time.monotonic() - begun
         # Any segment has an owner, whether it exists or not.
         segment = names.segment_name(_SYSTEM, 0)
