@@ -168,7 +168,9 @@ class Archive:
                 remedy="Let go of runs with `sluice archive retain`, or by spec.retention.",
             )
         # Where an answer was lost, ours may be there already.
-        if not self.objects.put_new(name, data) and self.objects.get(name) != data:
+        if not self.objects.put_new(name, data) and (
+            self.objects.get(name, 0, len(data) + 1) != data
+        ):
             raise ArchiveMoved(f"{name} was made by somebody else meanwhile")
         # Heads are swept long after they count. Whoever was stopped for as long makes an old one
         # again: then it is not among those that the last one knows of.

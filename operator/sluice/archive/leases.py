@@ -12,7 +12,7 @@ from sluice.archive.archive import let_go
 from sluice.core.archive.documents import decode, encode
 from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, Work
 from sluice.core.archive.names import LEASES
-from sluice.errors import SluiceError, StoreBusy, StoreUnavailable
+from sluice.errors import ArchiveDamaged, SluiceError, StoreBusy, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that goes on while the machine is suspended; Linux' monotonic one does not."""
+
+_LONGEST: Final = 64 << 10
+"""Bytes of the longest lease that is read; ours have some two hundred."""
 
 _TRIES: Final = 3
 """How often it is tried to give a lease back: what is left behind keeps others for long."""
@@ -206,7 +209,7 @@ def forget_all(objects: Objects, maker: str) -> None:
     """
     names = []
     for found in objects.list(LEASES):
-        data = objects.get(found.name)
+        data = _data(objects, found.name)
         if data is not None and decode(LeaseNote, data, name=found.name).maker == maker:
             names.append(found.name)
     if names:
@@ -218,7 +221,7 @@ def look(objects: Objects, now: int, grace: float) -> Leases:
     held: list[HeldLease] = []
     over: list[Found] = []
     for found in objects.list(LEASES):
-        data = objects.get(found.name)
+        data = _data(objects, found.name)
         if data is None:
             continue  # given back meanwhile
         if found.modified + grace * 1000 <= now:
@@ -230,6 +233,14 @@ def look(objects: Objects, now: int, grace: float) -> Leases:
             continue
         held.append(HeldLease(found.name, note.work, note.run))
     return Leases(now, tuple(held), tuple(over))
+
+
+def _data(objects: Objects, name: str) -> bytes | None:
+    """What stands in a lease; None where there is none. ArchiveDamaged: it is too long for one."""
+    data = objects.get(name, 0, _LONGEST + 1)
+    if data is not None and len(data) > _LONGEST:
+        raise ArchiveDamaged(f"{name} is no lease: it is too long", name=name)
+    return data
 
 
 @contextmanager

@@ -114,8 +114,8 @@ class Notes:
 
     def stand(self) -> bool:
         """Whether the first note is there still; a sweep takes it before what it tells of."""
-        data = self._objects.get(self._name(0))
-        return data is not None and decode(Note, data, name=self._name(0)).begun == self._begun
+        note = self._note(self._name(0))
+        return note is not None and note.begun == self._begun
 
     def delete(self) -> bool:
         """Delete all notes, the plan last; whether there were any."""

@@ -163,7 +163,7 @@ class RowReader:
         found = self._objects.look(entry.name)
         if found is None or found.size > max(one.size for one in self._row.objects) * 2:
             return error
-        sha256 = hashlib.sha256(self._objects.get(entry.name) or b"").hexdigest()
+        sha256 = hashlib.sha256(self._objects.get(entry.name, 0, found.size) or b"").hexdigest()
         other = self._names.get(sha256)
         if other is None or other == entry.name:
             return error

@@ -7,10 +7,19 @@ knows what stands before its own record.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core import journal
-from sluice.errors import CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable
+from sluice.core.text import size
+from sluice.errors import (
+    CopyAborted,
+    JournalDamaged,
+    NoSuchSegment,
+    PlanTooLarge,
+    StoreBusy,
+    StoreUnavailable,
+)
+from sluice.stores.base import joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +33,11 @@ again takes the next one; what is there under any of them is the log."""
 
 MAX_RECORD = 7 << 20
 """Bytes of the longest record: stores take appends of up to 8 MiB."""
+
+
+MOST_LOG: Final = 64 << 20
+"""Bytes of the longest log: the digests of 8 TiB. Its length is for somebody else's server to tell,
+and it is read into the memory of a process that others need as well."""
 
 
 class Trail(ABC):
@@ -123,11 +137,13 @@ class Log(Trail):
             self._reset()
         self.name = name
         if info is not None and info.length > self._length:
-            try:
-                data = b"".join(
-                    bytes(block.data)
-                    for block in self._store.read(self.name, self._length, info.length)
+            if info.length > MOST_LOG:
+                raise JournalDamaged(
+                    f"{name} is {size(info.length)} long, and no journal gets longer than"
+                    f" {size(MOST_LOG)}"
                 )
+            try:
+                data = joined(self._store.read(self.name, self._length, info.length))
             except NoSuchSegment:  # deleted between the two calls
                 self._reset()
             else:
@@ -135,6 +151,12 @@ class Log(Trail):
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
         data = b"".join(journal.frame(record) for record in records)
+        if self._length + len(data) > MOST_LOG:
+            raise PlanTooLarge(
+                f"{self.name} would be longer than {size(MOST_LOG)}",
+                remedy="Delete the copy, which drops what is staged; copy ranges of the stream, or"
+                " fewer streams.",
+            )
         if not self._store.append_at(self.name, self._length, data):
             return False
         self._add(records, self._length + len(data))

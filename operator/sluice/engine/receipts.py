@@ -8,11 +8,13 @@ It is worth nothing once the stream was deleted and made again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core import identity, journal
+from sluice.core.text import size
 from sluice.engine.whose import made_at
 from sluice.errors import JournalDamaged, NoSuchSegment, StoreBusy
+from sluice.stores.base import joined
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST = 4
 """Receipts that one copy can have: one more each time its target is made again."""
+
+_LONGEST: Final = 64 << 10
+"""Bytes of the longest receipt that is read; ours have some two hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,10 @@ def _names(copy_id: str, target: StreamName, store: Store) -> list[str]:
 
 
 def _read(name: str, length: int, store: Store) -> Receipt | None:
+    if length > _LONGEST:
+        raise JournalDamaged(f"{name} is no receipt: it is {size(length)} long")
     try:
-        data = b"".join(bytes(block.data) for block in store.read(name, 0, length))
+        data = joined(store.read(name, 0, length))
     except NoSuchSegment:
         return None
     for record in journal.unframe(data):
@@ -88,11 +95,11 @@ def _read(name: str, length: int, store: Store) -> Receipt | None:
             case {
                 "record": "receipt",
                 "digest": str(digest),
-                "bytes": int(size),
+                "bytes": int(count),
                 "events": int(events),
                 "at": int(at),
             }:
-                return Receipt(digest, size, events, at)
+                return Receipt(digest, count, events, at)
             case _:
                 raise JournalDamaged(f"{name} is no receipt")
     return None

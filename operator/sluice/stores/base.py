@@ -66,6 +66,14 @@ class Block(NamedTuple):
     data: memoryview
 
 
+def joined(blocks: Iterable[Block]) -> bytes:
+    """The bytes of all blocks. Of a store that tells them one by one they take no more room."""
+    data = bytearray()
+    for block in blocks:
+        data += block.data
+    return bytes(data)
+
+
 class Appender(Protocol):
     """An open, fenced append to one segment.
 

@@ -17,6 +17,7 @@ from sluice.errors import (
     AuthenticationFailed,
     BackendError,
     PermissionDenied,
+    ProtocolError,
     ScopeNotFound,
     SluiceError,
     StoreBusy,
@@ -25,11 +26,12 @@ from sluice.errors import (
     StoreUnavailable,
     StreamNotFound,
 )
+from sluice.stores.pravega.bounds import MOST_MESSAGE, MOST_SEGMENTS
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.proto.controller_pb2_grpc import ControllerServiceStub
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from sluice.core.model import StreamName
     from sluice.stores.base import Told
@@ -41,6 +43,7 @@ _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
     # A controller that comes back is found within seconds and not within two minutes.
     ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.max_receive_message_length", MOST_MESSAGE),
 )
 
 _BEING_MADE: Final = "State: CREATING"
@@ -49,6 +52,9 @@ _BEING_MADE: Final = "State: CREATING"
 _FAILED: Final = "Internal exception occurred"
 """What it says of whatever went wrong in itself, as while the segment store is away, which holds
 what it knows of streams."""
+
+_TOO_LONG: Final = "Received message larger than max"
+"""What the library says, and no controller, of an answer longer than we take in."""
 
 _FAILURES: Final[Mapping[grpc.StatusCode, type[BackendError]]] = {
     grpc.StatusCode.UNAVAILABLE: StoreUnavailable,
@@ -104,6 +110,8 @@ class Calls:
             if missing is not None and code is grpc.StatusCode.NOT_FOUND:
                 raise missing from None
             failure = _FAILURES.get(code, StoreRejected)
+            if _TOO_LONG in (error.details() or ""):
+                failure = ProtocolError
             if code is grpc.StatusCode.INTERNAL:
                 said = error.details() or ""
                 passing = StoreUnavailable if said == _FAILED else StoreRejected
@@ -127,8 +135,10 @@ def info(name: StreamName) -> pb.StreamInfo:
     return pb.StreamInfo(scope=name.scope, stream=name.stream)
 
 
-def segments(ranges: Iterable[pb.SegmentRange]) -> tuple[Segment, ...]:
-    """Segments as the controller names them, by key range."""
+def segments(ranges: Sequence[pb.SegmentRange]) -> tuple[Segment, ...]:
+    """Segments as the controller names them, by key range. ProtocolError for too many."""
+    if len(ranges) > MOST_SEGMENTS:
+        raise ProtocolError(f"the controller told {len(ranges)} segments of one epoch")
     found = (
         Segment(id=r.segmentId.segmentId, keys=KeyRange(low=r.minKey, high=r.maxKey))
         for r in ranges

@@ -8,7 +8,7 @@ import socket
 from collections import deque
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
 from sluice.stores.pravega.messages import Hello, SegmentRead
@@ -24,6 +24,12 @@ from sluice.stores.pravega.wire import (
 
 if TYPE_CHECKING:
     from sluice.stores.pravega.names import Endpoint
+
+_MOST_EARLY: Final = 1 << 16
+"""Messages that are kept while something is sent; acknowledgements of blocks, mostly."""
+
+_MOST_UNREAD: Final = 64 << 20
+"""Bytes of data in these."""
 
 
 class Connection:
@@ -51,6 +57,7 @@ class Connection:
         self._poll.register(sock)
         self._decoder = FrameDecoder()
         self._early: deque[Message] = deque()
+        self._unread = 0
         self._requests = 0
 
     @classmethod
@@ -69,6 +76,8 @@ class Connection:
             raise StoreTimeout(f"no connection to {peer} within {timeout:g} s") from None
         except OSError as error:
             raise StoreUnavailable(f"no connection to {peer}: {error.strerror or error}") from None
+        except UnicodeError:  # the controller told it
+            raise ProtocolError(f"{peer.host!r} is no name of a host") from None
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -130,7 +139,7 @@ class Connection:
             ProtocolError: it is not a message of the protocol.
         """
         if self._early:
-            return self._early.popleft()
+            return self._next_early()
         deadline = monotonic() + timeout
         while True:
             try:
@@ -146,7 +155,7 @@ class Connection:
     def poll(self) -> Message | None:
         """The next message if it is here already. Raises as `receive`, without a timeout."""
         if self._early:
-            return self._early.popleft()
+            return self._next_early()
         message = None
         try:
             while message is None:
@@ -168,6 +177,13 @@ class Connection:
         """Hang up. Again is fine."""
         self.closed = True
         self._socket.close()
+
+    def _next_early(self) -> Message:
+        """The first message that came while something was sent."""
+        message = self._early.popleft()
+        if isinstance(message, SegmentRead):
+            self._unread -= len(message.data)
+        return message
 
     def _take_in(self) -> Message | None:
         """Receive once: the message that this completed, if it did.
@@ -197,8 +213,11 @@ class Connection:
         message = self._take_in()
         if isinstance(message, SegmentRead):
             message = replace(message, data=memoryview(bytes(message.data)))
+            self._unread += len(message.data)
         if message is not None:
             self._early.append(message)
+        if len(self._early) > _MOST_EARLY or self._unread > _MOST_UNREAD:
+            raise ProtocolError(f"{self.peer} answers more than it was asked")
 
     def _wait(self, events: int, deadline: float, timeout: float) -> int:
         """Wait until the socket is ready for one of `events`; which ones it is ready for."""

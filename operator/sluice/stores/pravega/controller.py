@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice.errors import InvalidSpec, ScopeNotEmpty, StreamNotFound, StreamNotSealed
+from sluice.errors import InvalidSpec, ProtocolError, ScopeNotEmpty, StreamNotFound, StreamNotSealed
 from sluice.stores.pravega import policies
+from sluice.stores.pravega.bounds import MOST_HOST, MOST_TOKEN, Listing
 from sluice.stores.pravega.calls import (
     busy,
     info,
@@ -77,14 +78,12 @@ class Controller(Transactions):
 
     async def list_scopes(self) -> list[str]:
         """Names of all scopes, sorted, without internal ones."""
-        names, token = set[str](), ""
+        found = Listing("list the scopes")
         while True:
-            request = pb.ScopesRequest(continuationToken=pb.ContinuationToken(token=token))
+            request = pb.ScopesRequest(continuationToken=pb.ContinuationToken(token=found.token))
             reply = await self.call(self.stub.listScopes, request, "list the scopes")
-            if not reply.scopes:
-                return sorted(name for name in names if not name.startswith(INTERNAL))
-            names.update(reply.scopes)
-            token = reply.continuationToken.token
+            if not found.add(reply.scopes, reply.continuationToken.token):
+                return sorted(name for name in found.names if not name.startswith(INTERNAL))
 
     async def list_streams(
         self,
@@ -107,9 +106,9 @@ class Controller(Transactions):
             ScopeNotFound: there is no such scope.
         """
         doing = f"list the streams of {scope}"
-        inside, names, token = pb.ScopeInfo(scope=scope), set[str](), ""
+        inside, listing = pb.ScopeInfo(scope=scope), Listing(doing)
         while True:
-            at = pb.ContinuationToken(token=token)
+            at = pb.ContinuationToken(token=listing.token)
             if tag is None:
                 request = pb.StreamsInScopeRequest(scope=inside, continuationToken=at)
                 reply = await self.call(self.stub.listStreamsInScope, request, doing)
@@ -119,25 +118,26 @@ class Controller(Transactions):
                 )
                 reply = await self.call(self.stub.listStreamsInScopeForTag, tagged, doing)
             settle(reply, doing, SCOPE_NOT_FOUND=no_scope(scope))
-            names.update(stream.stream for stream in reply.streams)
-            found = visible(names, internal=internal)
-            if not reply.streams or (most is not None and len(found) >= most):
+            streams = (stream.stream for stream in reply.streams)
+            more = listing.add(streams, reply.continuationToken.token)
+            if more and most is None:
+                continue
+            found = visible(listing.names, internal=internal)
+            if not more or (most is not None and len(found) >= most):
                 return sorted(found)
-            token = reply.continuationToken.token
 
     async def list_key_value_tables(self, scope: str) -> list[str]:
         """Names of a scope's key-value tables, sorted. ScopeNotFound."""
         doing = f"list the key-value tables of {scope}"
-        inside, names, token = pb.ScopeInfo(scope=scope), set[str](), ""
+        inside, listing = pb.ScopeInfo(scope=scope), Listing(doing)
         while True:
-            at = pb.ContinuationToken(token=token)
+            at = pb.ContinuationToken(token=listing.token)
             request = pb.KVTablesInScopeRequest(scope=inside, continuationToken=at)
             reply = await self.call(self.stub.listKeyValueTablesInScope, request, doing)
             settle(reply, doing, SCOPE_NOT_FOUND=no_scope(scope))
-            if not reply.kvtables:
-                return sorted(names)
-            names.update(table.kvtName for table in reply.kvtables)
-            token = reply.continuationToken.token
+            tables = (table.kvtName for table in reply.kvtables)
+            if not listing.add(tables, reply.continuationToken.token):
+                return sorted(listing.names)
 
     # Streams
 
@@ -282,6 +282,10 @@ class Controller(Transactions):
         doing = f"look for the server of segment {segment} of {name}"
         request = pb.SegmentId(streamInfo=info(name), segmentId=segment)
         reply = await self.call(self.stub.getURI, request, doing)
+        if len(reply.endpoint) > MOST_HOST:
+            raise ProtocolError(
+                f"cannot {doing}: the controller named a host of {len(reply.endpoint)} characters"
+            )
         return Endpoint(reply.endpoint, reply.port)
 
     async def token(self, name: StreamName, access: Access) -> str:
@@ -293,7 +297,12 @@ class Controller(Transactions):
             accessOperation=access.value,
         )
         reply = await self.call(self.stub.getDelegationToken, request, doing)
-        return str(reply.delegationToken)
+        token = str(reply.delegationToken)
+        if len(token) > MOST_TOKEN:
+            raise ProtocolError(
+                f"cannot {doing}: the controller gave one of {len(token)} characters"
+            )
+        return token
 
 
 def _wrong_name(what: str, name: str) -> InvalidSpec:

@@ -11,9 +11,10 @@ import asyncio
 import struct
 from typing import TYPE_CHECKING, Final
 
-from sluice.errors import StreamNotFound
+from sluice.errors import ProtocolError, StreamNotFound
 from sluice.stores.base import Stream
 from sluice.stores.pravega import names
+from sluice.stores.pravega.bounds import MOST_EPOCHS, MOST_MADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,15 +111,26 @@ async def generations(
     head = begin or stream.head
     first = min(names.epoch_of(segment.id) for segment in head)
     last = max(names.epoch_of(segment.id) for segment in stream.tail)
-    gate = asyncio.Semaphore(_AT_ONCE)
+    if last - first > MOST_EPOCHS:
+        raise _too_many(name, last - first)
 
     async def made(epoch: int) -> list[Segment]:
-        async with gate:
-            segments = await controller.epoch_segments(name, epoch)
+        segments = await controller.epoch_segments(name, epoch)
         return [segment for segment in segments if names.epoch_of(segment.id) == epoch]
 
-    later = await asyncio.gather(*map(made, range(first + 1, last + 1)))
+    later: list[list[Segment]] = []
+    count = 0
+    for begun in range(first + 1, last + 1, _AT_ONCE):
+        some = range(begun, min(begun + _AT_ONCE, last + 1))
+        later += await asyncio.gather(*map(made, some))
+        count += sum(map(len, later[-len(some) :]))
+        if count > MOST_MADE:
+            raise ProtocolError(f"the controller told more than {MOST_MADE} segments of {name}")
     return since(head, later)
+
+
+def _too_many(name: StreamName, epochs: int) -> ProtocolError:
+    return ProtocolError(f"the controller told {epochs} epochs of {name}, more than streams have")
 
 
 async def had(controller: Controller, name: StreamName, segment: int) -> bool:
@@ -182,6 +194,8 @@ async def _last_epoch(controller: Controller, name: StreamName, epoch: int) -> t
     last = await controller.epoch_segments(name, epoch)
     leap, growing = 1, True
     while leap:
+        if leap > MOST_EPOCHS:
+            raise _too_many(name, leap)
         try:
             last = await controller.epoch_segments(name, epoch + leap)
         except StreamNotFound:

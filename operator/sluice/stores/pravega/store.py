@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from sluice.core.identity import TAG_MANAGED, same_maker
 from sluice.core.model import Health, StreamName
 from sluice.errors import (
+    ProtocolError,
     ReaderGroupExists,
     ReaderGroupNotFound,
     StoreBusy,
@@ -16,7 +17,9 @@ from sluice.errors import (
     StoreUnavailable,
     StreamNotFound,
 )
+from sluice.stores.base import joined
 from sluice.stores.pravega import cuts, epochs, group_state, groups, names
+from sluice.stores.pravega.bounds import MOST_STATE
 from sluice.stores.pravega.directory import Directory
 from sluice.stores.pravega.pool import ConnectionPool
 from sluice.stores.pravega.segments import PravegaSegments
@@ -313,8 +316,10 @@ class PravegaStore(PravegaSegments):
         name = self._state_of(group)
         (info,) = self.infos([name])
         if info is not None:
-            blocks = self.read(name, info.start, info.length)
-            state = group_state.read(b"".join(bytes(block.data) for block in blocks))
+            size = info.length - info.start
+            if size > MOST_STATE:
+                raise ProtocolError(f"the state of the reader group {group} is of {size} bytes")
+            state = group_state.read(joined(self.read(name, info.start, info.length)))
             if state is not None:
                 return state
         raise ReaderGroupNotFound(f"the reader group {group} is being made, or has gone")

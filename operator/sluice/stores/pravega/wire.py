@@ -31,6 +31,10 @@ OLDEST_VERSION: Final = 5
 MAX_PAYLOAD: Final = (1 << 24) - 1
 """Bytes of payload in one frame, at most."""
 
+MAX_SHORT: Final = 1 << 20
+"""Bytes of payload in a frame that holds no segment's data, at most: a refusal, with what a server
+says of itself."""
+
 MAX_DATA: Final = MAX_PAYLOAD - 64
 """Bytes of data that fit into one append, beside its other fields."""
 
@@ -84,6 +88,12 @@ class FrameType(IntEnum):
     ERROR_MESSAGE = 61
     CONDITIONAL_BLOCK_END = 89
     KEEP_ALIVE = 100
+
+
+_DATA: Final = frozenset(
+    {FrameType.SEGMENT_READ, FrameType.APPEND_BLOCK_END, FrameType.CONDITIONAL_BLOCK_END}
+)
+"""The types of frames that hold a segment's data."""
 
 
 class Frame(NamedTuple):
@@ -240,7 +250,7 @@ class FrameDecoder:
             kind = FrameType(number)
         except ValueError:
             raise ProtocolError(f"a frame of the unknown type {number}") from None
-        if not 0 <= length <= MAX_PAYLOAD:
+        if not 0 <= length <= (MAX_PAYLOAD if kind in _DATA else MAX_SHORT):
             raise ProtocolError(f"a {kind.name} frame of {length} bytes")
         if length > len(self._payload):
             # A new buffer and not a longer one: the last frame's views may still be held.

@@ -3,6 +3,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from time import monotonic
 from uuid import UUID
 
@@ -199,6 +200,26 @@ def test_two_full_pipes_do_not_wait_for_each_other(
     assert received == framed(block)
     assert [connection.receive(5) for _ in acks] == acks
     assert connection.receive(5) == read
+
+
+def test_a_peer_that_answers_what_nobody_asked_is_left(
+    pair: tuple[Connection, socket.socket],
+) -> None:
+    """It never takes what is sent to it, and sends without end: what it sends is not all kept."""
+    connection, theirs = pair
+    flood = framed(SegmentRead("a", 0, at_tail=False, at_end=False, data=bytes(1 << 20), request=1))
+
+    def send_without_end() -> None:
+        with suppress(OSError):
+            while True:
+                theirs.sendall(flood)
+
+    thread = threading.Thread(target=send_without_end)
+    thread.start()
+    with pytest.raises(ProtocolError, match="more than it was asked"):
+        connection.send(AppendBlockEnd(UUID(int=1), 0, bytes(8 << 20), 1, 1, 1), 60)
+    connection.close()
+    thread.join()
 
 
 def test_an_idle_connection_knows_whether_it_is_alive(

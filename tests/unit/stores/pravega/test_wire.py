@@ -14,6 +14,7 @@ from sluice.stores.pravega.refusals import decode
 from sluice.stores.pravega.wire import (
     MAX_DATA,
     MAX_PAYLOAD,
+    MAX_SHORT,
     Frame,
     FrameDecoder,
     FrameType,
@@ -162,7 +163,7 @@ def test_a_string_with_a_length_that_lies_is_refused() -> None:
 
 def test_hostile_frames_do_not_make_memory_grow() -> None:
     """However many frames come, the decoder holds one, of the size a frame may have."""
-    biggest = FrameType.KEEP_ALIVE.to_bytes(4, "big") + MAX_PAYLOAD.to_bytes(4, "big")
+    biggest = FrameType.SEGMENT_READ.to_bytes(4, "big") + MAX_PAYLOAD.to_bytes(4, "big")
     decoder = FrameDecoder()
     tracemalloc.start()
     try:
@@ -174,6 +175,16 @@ def test_hostile_frames_do_not_make_memory_grow() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 2 * MAX_PAYLOAD
+
+
+@pytest.mark.parametrize("kind", [FrameType.HELLO, FrameType.ERROR_MESSAGE, FrameType.KEEP_ALIVE])
+def test_frames_without_data_are_short(kind: FrameType) -> None:
+    """A connection keeps the room of its longest frame, and there are many connections."""
+    decoder = FrameDecoder()
+    longer = kind.to_bytes(4, "big", signed=True) + (MAX_SHORT + 1).to_bytes(4, "big")
+    decoder.room[:] = longer
+    with pytest.raises(ProtocolError, match=f"{kind.name} frame of {MAX_SHORT + 1} bytes"):
+        decoder.advance(len(longer))
 
 
 def test_data_are_sent_from_where_they_are() -> None:

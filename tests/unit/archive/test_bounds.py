@@ -1,0 +1,76 @@
+"""No object is read as a whole that may be of any length: what it is has a length."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from sluice.archive.leases import Lease, forget_all
+from sluice.archive.notes import Notes
+from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.config import StoreTimeouts
+from sluice.core.archive.documents import MOST_SHORT
+from sluice.core.archive.lease import Work
+from sluice.core.archive.names import LEASES, NoteName
+from sluice.errors import ArchiveDamaged, StoreRejected
+
+if TYPE_CHECKING:
+    from support.memory_objects import MemoryObjects
+
+OWNER = uuid4().hex
+LONGER = MOST_SHORT + 100_000
+
+
+def test_an_object_among_the_leases_is_not_read_whole(objects: MemoryObjects) -> None:
+    """Of whatever length: a lease is short."""
+    objects.put(f"{LEASES}{uuid4().hex}", bytes(LONGER))
+    with suppress(ArchiveDamaged):
+        forget_all(objects, "maker")
+    with suppress(ArchiveDamaged), Lease(objects, OWNER, Work.SWEEP) as lease:
+        lease.look()
+    assert objects.got
+    assert max(objects.got) < 100_000
+
+
+def test_an_object_in_place_of_the_first_note_is_not_read_whole(objects: MemoryObjects) -> None:
+    """Whether it is there still is asked again and again."""
+    objects.put(str(NoteName(OWNER, 0)), bytes(LONGER))
+    with suppress(ArchiveDamaged):
+        Notes(objects, OWNER).stand()
+    assert max(objects.got) == MOST_SHORT + 1
+
+
+class Lavish(BaseHTTPRequestHandler):
+    """Answers a question for ten bytes with ten gigabytes."""
+
+    def do_GET(self) -> None:
+        """As HTTP has it."""
+        self.send_response(206)
+        self.send_header("Content-Range", "bytes 0-9/100")
+        self.send_header("Last-Modified", "Mon, 23 Nov 2026 08:00:00 GMT")
+        self.send_header("Content-Length", str(10_000_000_000))
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(bytes(1 << 20))
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_a_bucket_that_sends_more_than_was_asked_for_is_left() -> None:
+    """What it sends is not taken in to its end."""
+    with HTTPServer(("127.0.0.1", 0), Lavish) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        bucket = Bucket(name="archives", endpoint=f"http://127.0.0.1:{server.server_port}")
+        keys = S3Keys(access="a", secret="s")  # noqa: S106 - of nobody
+        objects = S3Objects(bucket, keys=keys, timeouts=StoreTimeouts())
+        with pytest.raises(StoreRejected, match="more is sent than was asked for"):
+            objects.get("heads/1", 0, 10)
+        thread.join()

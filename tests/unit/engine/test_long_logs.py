@@ -1,0 +1,66 @@
+"""What is read into memory as a whole is no longer than what Sluice writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from sluice.core import identity, journal
+from sluice.core.model import SegmentInfo
+from sluice.engine import log, receipts
+from sluice.engine.ledger import Ledger
+from sluice.errors import JournalDamaged, PlanTooLarge
+from support.model import ModelStore, World
+from support.plans import COPY, TARGET, segment_plan, stream_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sluice.stores.base import Block, Store
+
+_TEN_GIGABYTES = 10_000_000_000
+
+
+class Boastful(ModelStore):
+    """Says of each segment that is there that it is very long, and gives none of its bytes."""
+
+    def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
+        """See Segments."""
+        return [
+            None if one is None else SegmentInfo(start=0, length=_TEN_GIGABYTES, sealed=False)
+            for one in super().infos(names)
+        ]
+
+    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+        """See Segments."""
+        raise AssertionError(f"{name} was read from {start} to {end}")
+
+
+def test_a_journal_that_is_no_journal_by_its_length_is_not_read() -> None:
+    """A store that says 10 GB costs nobody the memory."""
+    world = World()
+    Ledger(ModelStore(world), COPY, TARGET).begin(stream_plan(segment_plan(100)))
+    with pytest.raises(JournalDamaged, match=r"10 GB long"):
+        Ledger(cast("Store", Boastful(world)), COPY, TARGET).load()
+
+
+def test_a_receipt_that_is_none_by_its_length_is_not_read() -> None:
+    """It lies beside a stream of somebody else's."""
+    world = World()
+    store = ModelStore(world)
+    store.create(store.staging_name(TARGET, 0, identity.receipt_key(COPY, 0)))
+    with pytest.raises(JournalDamaged, match=r"is no receipt: it is 10 GB long"):
+        receipts.find(COPY, TARGET, cast("Store", Boastful(world)))
+
+
+def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would make it unreadable is refused, and says what can be done."""
+    mine = Ledger(ModelStore(World()), COPY, TARGET)
+    mine.begin(stream_plan(segment_plan(100)))
+    monkeypatch.setattr(log, "MOST_LOG", 2_000)
+    many = [journal.digest_record(0, n, [b"d" * 32]) for n in range(100)]
+    with pytest.raises(PlanTooLarge, match="longer than") as raised:
+        mine.write(many)
+    assert "ranges" in (raised.value.remedy or "")
+    assert mine.load() is not None

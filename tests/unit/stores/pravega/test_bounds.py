@@ -1,0 +1,186 @@
+"""What a controller says has bounds, whatever it says."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sluice.core.model import StreamName
+from sluice.errors import ProtocolError
+from sluice.stores.pravega import bounds, epochs
+from sluice.stores.pravega.names import Access
+from sluice.stores.pravega.proto import controller_pb2 as pb
+from support.hostile import HostileController, segment_of, stream_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.stores.pravega.store import PravegaStore
+
+NAME = StreamName(scope="shop", stream="orders")
+
+
+def _streams(token: str, *names: str) -> pb.StreamsInScopeResponse:
+    found = [stream_of(StreamName(scope=NAME.scope, stream=name)) for name in names]
+    return pb.StreamsInScopeResponse(
+        streams=found,
+        continuationToken=pb.ContinuationToken(token=token),
+        status=pb.StreamsInScopeResponse.SUCCESS,
+    )
+
+
+def _scopes(token: str) -> pb.ScopesResponse:
+    return pb.ScopesResponse(scopes=["shop"], continuationToken=pb.ContinuationToken(token=token))
+
+
+def _tables(token: str) -> pb.KVTablesInScopeResponse:
+    return pb.KVTablesInScopeResponse(
+        kvtables=[pb.KeyValueTableInfo(scope="shop", kvtName="t")],
+        continuationToken=pb.ContinuationToken(token=token),
+        status=pb.KVTablesInScopeResponse.SUCCESS,
+    )
+
+
+LISTINGS: dict[str, tuple[Callable[[str], Any], Callable[[PravegaStore], object]]] = {
+    "listScopes": (_scopes, lambda store: store.list_scopes()),
+    "listStreamsInScope": (
+        lambda token: _streams(token, "s"),
+        lambda store: store.list_streams("shop"),
+    ),
+    "listStreamsInScopeForTag": (
+        lambda token: _streams(token, "s"),
+        lambda store: store.list_streams("shop", "tag"),
+    ),
+    "listKeyValueTablesInScope": (_tables, lambda store: store.list_key_value_tables("shop")),
+}
+
+
+@pytest.mark.parametrize("method", LISTINGS)
+@pytest.mark.parametrize("told", [["x"], ["x", "y"], [""]], ids=["one", "in turn", "from the top"])
+def test_a_listing_whose_pages_repeat_ends(method: str, told: list[str]) -> None:
+    """A page that leads to one that was told before would never come to an end."""
+    page, ask = LISTINGS[method]
+    tokens = itertools.cycle(told)
+    controller = HostileController(**{method: lambda _: page(next(tokens))})
+    with controller.running() as store, pytest.raises(ProtocolError, match="have no end"):
+        ask(store)
+    assert len(controller.calls) <= len(told) + 1
+
+
+def test_a_listing_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its pages are numbered, there are only so many."""
+    monkeypatch.setattr(bounds, "MOST_PAGES", 20)
+    count = itertools.count()
+    controller = HostileController(
+        listStreamsInScope=lambda _: _streams(str(next(count)), "always-the-same")
+    )
+    with controller.running() as store, pytest.raises(ProtocolError, match="20 pages"):
+        store.list_streams(NAME.scope)
+    assert len(controller.calls) == 20
+
+
+def test_more_names_than_a_store_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them would be kept."""
+    monkeypatch.setattr(bounds, "MOST_NAMES", 20)
+    count = itertools.count()
+    controller = HostileController(
+        listStreamsInScope=lambda _: _streams(
+            str(next(count)), *(f"s{next(count)}" for _ in range(8))
+        )
+    )
+    with controller.running() as store, pytest.raises(ProtocolError, match="20 names"):
+        store.list_streams(NAME.scope)
+
+
+def test_a_name_that_is_no_name_is_refused() -> None:
+    """Of a million characters."""
+    controller = HostileController(listStreamsInScope=lambda _: _streams("1", "s" * 1_000_000))
+    with controller.running() as store, pytest.raises(ProtocolError, match="1024 characters"):
+        store.list_streams(NAME.scope)
+
+
+def test_an_answer_that_is_too_long_is_not_taken_in() -> None:
+    """It is no sign of a store that is busy, and would be as long the next time."""
+    controller = HostileController(listStreamsInScope=lambda _: _streams("1", "s" * (5 << 20)))
+    with controller.running() as store, pytest.raises(ProtocolError, match="larger than max"):
+        store.list_streams(NAME.scope)
+
+
+def test_a_token_is_no_longer_than_tokens_are() -> None:
+    """It is kept, and shown with every request."""
+    long = pb.DelegationToken(delegationToken="t" * 1_000_000)
+    controller = HostileController(getDelegationToken=lambda _: long)
+    with controller.running() as store, pytest.raises(ProtocolError, match="1000000 characters"):
+        store._directory.run(lambda asked: asked.token(NAME, Access.READ))
+
+
+def test_a_host_is_no_longer_than_hosts_are() -> None:
+    """It is kept, and looked up."""
+    node = pb.NodeUri(endpoint="h" * 1_000_000, port=1)
+    controller = HostileController(getURI=lambda _: node)
+    with controller.running() as store, pytest.raises(ProtocolError, match="1000000 characters"):
+        store.infos([store.segment_name(NAME, 0)])
+
+
+def test_a_host_whose_name_is_none_is_an_error_of_the_store() -> None:
+    """Names of hosts have parts of at most 63 characters, which the resolver knows."""
+    node = pb.NodeUri(endpoint="h" * 100, port=1)
+    controller = HostileController(getURI=lambda _: node)
+    with controller.running() as store, pytest.raises(ProtocolError, match="no name of a host"):
+        store.infos([store.segment_name(NAME, 0)])
+
+
+def _scaled(head: int, tail: int) -> HostileController:
+    """A stream that begins with one segment and ends with another."""
+    config = pb.StreamConfig(streamInfo=stream_of(NAME))
+    config.scalingPolicy.minNumSegments = 1
+    at = pb.SegmentsAtTime.SegmentLocation(
+        segmentId=pb.SegmentId(streamInfo=stream_of(NAME), segmentId=head)
+    )
+    return HostileController(
+        getStreamConfiguration=lambda _: config,
+        getCurrentSegments=lambda _: pb.SegmentRanges(segmentRanges=[segment_of(NAME, tail)]),
+        getSegments=lambda _: pb.SegmentsAtTime(segments=[at]),
+        getEpochSegments=lambda asked: pb.SegmentRanges(
+            segmentRanges=[segment_of(NAME, asked.epoch << 32)]
+        ),
+    )
+
+
+def test_epochs_that_no_stream_has_are_not_asked_for() -> None:
+    """Of a stream whose latest segment is of epoch two thousand million."""
+    controller = _scaled(0, 2_000_000_000 << 32)
+    with controller.running() as store, pytest.raises(ProtocolError, match="2000000000 epochs"):
+        store.generations(NAME)
+    assert len(controller.calls) < 10
+
+
+def test_epochs_with_more_segments_than_streams_have_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each epoch for itself may be a good one."""
+    monkeypatch.setattr(epochs, "MOST_MADE", 100)
+    controller = _scaled(0, 1000 << 32)
+    with controller.running() as store, pytest.raises(ProtocolError, match="100 segments"):
+        store.generations(NAME)
+    assert len(controller.calls) < 200
+
+
+def test_the_last_epoch_of_a_sealed_stream_is_not_looked_for_without_end() -> None:
+    """The controller has a segment for each epoch that it is asked for."""
+    controller = _scaled(0, 0)
+    controller.answers["getCurrentSegments"] = lambda _: pb.SegmentRanges()
+    with controller.running() as store, pytest.raises(ProtocolError, match="more than streams"):
+        store.describe(NAME)
+    assert len(controller.calls) < 50
+
+
+def test_an_epoch_of_more_segments_than_a_store_has_is_refused() -> None:
+    """A hundred thousand fit into one answer, and would take a hundred megabytes here."""
+    controller = _scaled(0, 0)
+    many = pb.SegmentRanges(segmentRanges=[pb.SegmentRange(maxKey=1.0)] * 100_000)
+    controller.answers["getCurrentSegments"] = lambda _: many
+    with controller.running() as store, pytest.raises(ProtocolError, match="100000 segments"):
+        store.describe(NAME)
