@@ -72,6 +72,7 @@ clusterID: {{ .Values.clusterID | quote }}
 namespaces: {{ toJson .Values.watch.namespaces }}
 executorNamespaces: {{ toJson .Values.driver.namespaces }}
 resyncSeconds: {{ int .Values.operator.resyncSeconds }}
+lookSeconds: {{ int .Values.operator.lookSeconds }}
 ambientIdentity: {{ .Values.operator.ambientIdentity }}
 listen:
   host: 0.0.0.0

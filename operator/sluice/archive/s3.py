@@ -6,6 +6,8 @@ a multipart upload that somebody is killed in would stay, and cost, where no lis
 
 from __future__ import annotations
 
+import asyncio
+import math
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,11 +30,12 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from sluice.stores import deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
-    from obstore import GetOptions
+    from obstore import GetOptions, ListStream, ObjectMeta
     from obstore.store import ClientConfig, S3Config, S3Credential, S3CredentialProvider
 
     from sluice.archive.objects import Buffer
@@ -115,15 +118,23 @@ class S3Objects:
         keys: as whom, and then nothing of whom the environment of the process names; None for what
             that offers.
         timeouts: of requests: `connect`, and `call` for a small one.
+        most: bytes of the longest object that is read or put; a request for it may take longer.
     """
 
-    def __init__(self, bucket: Bucket, *, keys: S3Keys | None, timeouts: StoreTimeouts) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        *,
+        keys: S3Keys | None,
+        timeouts: StoreTimeouts,
+        most: int = _LARGEST,
+    ) -> None:
         self._bucket = bucket
         self._store = S3Store(
             bucket.name,
             prefix=bucket.prefix or None,
             config=_config(bucket),
-            client_options=_options(bucket, timeouts),
+            client_options=_options(bucket, timeouts, min(most, _LARGEST)),
             credential_provider=None if keys is None else _provider(keys),
             retry_config={
                 "max_retries": _TRIES,
@@ -184,6 +195,7 @@ class S3Objects:
                 # The library would take in whatever is sent, and not only what it has asked for.
                 data = bytearray()
                 for chunk in obstore.get(self._store, name, options=part).stream():
+                    deadline.left()
                     data += chunk
                     if len(data) > end - start:
                         raise StoreRejected(f"{self!r}, {name}: more is sent than was asked for")
@@ -206,14 +218,18 @@ class S3Objects:
             pages = obstore.list(
                 self._store, prefix.rstrip("/") or None, offset=after or None, chunk_size=1000
             )
-            for page in pages:
+            while (page := self._turned(pages)) is not None:
                 for one in page:
                     yield Found(one["path"], one["size"], _ms(one["last_modified"].timestamp()))
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
         """The folders directly in a folder."""
         with self._told(prefix):
-            found = obstore.list_with_delimiter(self._store, prefix.rstrip("/") or None)
+            folder = prefix.rstrip("/") or None
+            found = self._in_time(
+                lambda: obstore.list_with_delimiter(self._store, folder),
+                lambda: obstore.list_with_delimiter_async(self._store, folder),
+            )
             return tuple(sorted(f"{one.rstrip('/')}/" for one in found["common_prefixes"]))
 
     def delete(self, names: Sequence[str]) -> None:
@@ -221,9 +237,38 @@ class S3Objects:
         with self._told(names[0] if names else ""):
             obstore.delete(self._store, list(names))
 
+    def _turned(self, pages: ListStream[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta] | None:
+        """The next page of a listing; None behind the last one."""
+
+        async def turn() -> Sequence[ObjectMeta] | None:
+            return await anext(pages, None)
+
+        return self._in_time(lambda: next(pages, None), turn)
+
+    def _in_time(self, call: Callable[[], _R], same: Callable[[], Awaitable[_R]]) -> _R:
+        """What a call gives that has no end of its own, as it asks for page after page.
+
+        Args:
+            call: the call.
+            same: the same one where there is a time by which it has to be over.
+        """
+        seconds = deadline.left()
+        if seconds == math.inf:
+            return call()
+
+        async def asked() -> _R:
+            async with asyncio.timeout(seconds):
+                return await same()
+
+        try:
+            return asyncio.run(asked())
+        except TimeoutError:
+            raise StoreTimeout(f"{self!r} was not listed to its end in time") from None
+
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
-        """Raise what the library says as an error of the tree."""
+        """Raise what the library says as an error of the tree. StoreTimeout: it is too late."""
+        deadline.left()
         try:
             yield
         except (BaseError, OSError) as error:
@@ -236,7 +281,7 @@ class S3Objects:
         source = iter(items)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="objects") as pool:
             while batch := list(islice(source, _BATCH)):
-                yield from pool.map(act, batch)
+                yield from pool.map(deadline.carried(act), batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,10 +374,10 @@ def _config(bucket: Bucket) -> S3Config:
     }
 
 
-def _options(bucket: Bucket, timeouts: StoreTimeouts) -> ClientConfig:
+def _options(bucket: Bucket, timeouts: StoreTimeouts, most: int) -> ClientConfig:
     options: ClientConfig = {
         "connect_timeout": timedelta(seconds=timeouts.connect),
-        "timeout": timedelta(seconds=timeouts.call + _LARGEST / _SLOWEST),
+        "timeout": timedelta(seconds=timeouts.call + most / _SLOWEST),
         "allow_http": (bucket.endpoint or "").startswith("http://"),
     }
     if bucket.ca:

@@ -74,7 +74,7 @@ class Shelf:
         Raises:
             BackendError: it is not, or may not.
         """
-        self._opened("").folders()
+        next(iter(self._opened("").list()), None)
 
     def _walk(self, objects: Objects, folder: str) -> Iterator[str]:
         found = objects.folders(folder)

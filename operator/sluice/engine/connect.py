@@ -76,7 +76,7 @@ def archives(
     """
     match address.backend:
         case "s3":
-            return Shelf(address.uri, _bucket(address, settings, keys, ca), most=most)
+            return Shelf(address.uri, _bucket(address, settings, keys, ca, most), most=most)
         case "volume":
             root = _directory(address, settings)
             return Shelf(address.uri, lambda path: DirectoryObjects(root / path), most=most)
@@ -88,7 +88,7 @@ def archives(
 
 
 def _bucket(
-    address: StoreAddress, settings: Settings, keys: S3Keys | None, ca: str | None
+    address: StoreAddress, settings: Settings, keys: S3Keys | None, ca: str | None, most: int
 ) -> Callable[[str], Objects]:
     """What gives the objects of a bucket below a path."""
     # Imported here so that a process pays for, and knows, only the backends it uses.
@@ -115,7 +115,7 @@ def _bucket(
             region=address.region or _REGION,
             ca=ca,
         )
-        return S3Objects(bucket, keys=keys, timeouts=settings.timeouts)
+        return S3Objects(bucket, keys=keys, timeouts=settings.timeouts, most=most)
 
     return opened
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from sluice.stores.deadline import carried
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -24,7 +26,7 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
     if len(these) <= 1:
         return [call(one) for one in these]
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="scope") as pool:
-        coming = [pool.submit(call, one) for one in these]
+        coming = [pool.submit(carried(call), one) for one in these]
         try:
             return [one.result() for one in coming]
         except BaseException:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.claim import SCOPE_MARKER, scope_tags
 from sluice.core.model import StreamConfig, StreamName
-from sluice.errors import ScopeNotEmpty, ScopeNotFound, StreamNotFound
+from sluice.errors import ScopeNotEmpty, ScopeNotFound, StoreTimeout, StreamNotFound
+from sluice.stores import deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sluice.stores.base import Store
 
@@ -57,7 +58,7 @@ class _Gate:
     def using(self) -> Iterator[None]:
         """Nobody removes the scope meanwhile."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._removing)
+            self._wait(lambda: not self._removing)
             self._users += 1
         try:
             yield
@@ -81,15 +82,21 @@ class _Gate:
     def removing(self) -> Iterator[None]:
         """Nobody uses the scope meanwhile."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._removing)
+            self._wait(lambda: not self._removing)
             self._removing = True
-            self._changed.wait_for(lambda: self._users == 0)
         try:
+            with self._changed:
+                self._wait(lambda: self._users == 0)
             yield
         finally:
             with self._changed:
                 self._removing = False
                 self._changed.notify_all()
+
+    def _wait(self, over: Callable[[], bool]) -> None:
+        """Wait until something is over, for as long as whoever asks has time."""
+        if not self._changed.wait_for(over, deadline.left(threading.TIMEOUT_MAX)):
+            raise StoreTimeout("others took too long to make or delete streams in the scope")
 
 
 _gates: Final[dict[tuple[str, str], _Gate]] = {}
@@ -117,7 +124,7 @@ def used(scope: str, store: Store, *, cluster: str, make: bool) -> Iterator[None
         make: whether it is made if there is none.
     """
     gate = _gate(store, scope)
-    with gate.few, gate.using():
+    with deadline.held(gate.few), gate.using():
         if make:
             _make(scope, store, cluster, gate)
         yield
@@ -127,7 +134,9 @@ def _make(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
     """Make a scope and its marker, unless it is there."""
     if not gate.unmarked and store.scope_exists(scope):
         return
-    with gate.making:  # several who make the same stream at once keep a store busy for seconds
+    with deadline.held(
+        gate.making
+    ):  # several who make the same stream at once keep a store busy for seconds
         if store.create_scope(scope):
             gate.unmarked = True
         if gate.unmarked:

@@ -18,6 +18,7 @@ from sluice.core.claim import (
 )
 from sluice.core.model import StreamName
 from sluice.errors import ScopeNotFound
+from sluice.stores.deadline import carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +79,7 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
     if not these:
         return []
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="streams") as pool:
-        return list(pool.map(call, these))
+        return list(pool.map(carried(call), these))
 
 
 def made_at(name: StreamName, stream: Stream, store: Store) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from sluice.kube.ephemerals import EphemeralObserver
 from sluice.kube.events import Recorder
 from sluice.kube.identity import cluster_id
 from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.memory import BoundedThreads
 from sluice.kube.mirror import Mirror
 from sluice.kube.owners import Owners
 from sluice.kube.performer import Performer
@@ -80,7 +80,7 @@ async def operate(settings: OperatorSettings) -> None:
 
         api = await stack.enter_async_context(await Api.connect(called))
         cluster = await cluster_id(api, settings.cluster_id)
-        threads = stack.enter_context(ThreadPoolExecutor(THREADS, thread_name_prefix="store"))
+        threads = stack.enter_context(BoundedThreads(THREADS, settings.look_seconds))
         connections = Connections(
             api,
             Settings(cluster_id=cluster, timeouts=TIMEOUTS),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Generic, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+
+from sluice.stores.deadline import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
 
 _M = TypeVar("_M")
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -34,6 +38,30 @@ class Memories(Generic[_M]):
     def forget(self, namespace: str, name: str) -> None:
         """The resource is gone, or needs nothing any more."""
         self._known.pop((namespace, name), None)
+
+
+class BoundedThreads(ThreadPoolExecutor):
+    """Threads in which each call has so much time for all that it asks of stores.
+
+    So a thread ends, whatever a store does, and so does the look at a resource that waits for it.
+
+    Args:
+        most: threads at a time.
+        seconds: of one call.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        super().__init__(most, thread_name_prefix="store")
+        self._seconds = seconds
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """See Executor."""
+
+        def bounded() -> _T:
+            with within(self._seconds):
+                return fn(*args, **kwargs)
+
+        return super().submit(bounded)
 
 
 class Blocking:

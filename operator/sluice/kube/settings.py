@@ -89,6 +89,7 @@ class OperatorSettings(Setting):
         namespaces: watched; empty for all.
         executor_namespaces: where drivers may make executors, since their ServiceAccount is there.
         resync_seconds: between two looks at everything.
+        look_seconds: that one look at a resource may ask a store for, or one step change something.
         ambient_identity: whether buckets without a Secret are opened with the operator's own
             identity, of every namespace.
     """
@@ -97,6 +98,7 @@ class OperatorSettings(Setting):
     namespaces: list[str] = []
     executor_namespaces: list[str] = []
     resync_seconds: float = Field(default=60, ge=1)
+    look_seconds: float = Field(default=120, ge=10, le=600)
     ambient_identity: bool = False
     listen: Listen = Listen()
     image: str

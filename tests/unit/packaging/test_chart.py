@@ -148,7 +148,7 @@ def test_settings_reach_the_operator() -> None:
             "watch": {"namespaces": ["demo"]},
             "imagePullSecrets": [{"name": "registry"}],
             "image": {"repository": "registry.example/sluice", "pullPolicy": "Always"},
-            "operator": {"resyncSeconds": 30, "ambientIdentity": True},
+            "operator": {"resyncSeconds": 30, "lookSeconds": 60, "ambientIdentity": True},
             "profiles": {
                 "default": None,
                 "large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}},
@@ -164,6 +164,7 @@ def test_settings_reach_the_operator() -> None:
         "image": "registry.example/sluice:0.1.0",
         "imagePullPolicy": "Always",
         "resyncSeconds": 30,
+        "lookSeconds": 60,
         "ambientIdentity": True,
         "profiles": {"large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}}},
     }

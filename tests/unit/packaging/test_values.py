@@ -24,6 +24,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no name of a namespace": ({"driver": {"namespaces": ["A_b"]}}, ("/driver/namespaces/0",)),
     "cluster id": ({"clusterID": "a/b"}, ("/clusterID",)),
     "log level": ({"operator": {"logLevel": "trace"}}, ("/operator/logLevel", "debug")),
+    "no look": ({"operator": {"lookSeconds": 1}}, ("/operator/lookSeconds", "minimum")),
     "no resync": ({"operator": {"resyncSeconds": 0}}, ("/operator/resyncSeconds", "minimum")),
     "labels that the chart selects by": (
         {"operator": {"podLabels": {"app.kubernetes.io/name": "x"}}},

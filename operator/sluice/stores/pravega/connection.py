@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
+from sluice.stores import deadline as deadlines
 from sluice.stores.pravega.messages import Hello, SegmentRead
 from sluice.stores.pravega.refusals import decode
 from sluice.stores.pravega.wire import (
@@ -69,11 +70,12 @@ class Connection:
             StoreTimeout: it took too long.
             ProtocolError: the peer is no segment store, or of a version that we do not speak.
         """
+        timeout = deadlines.left(timeout)
         deadline = monotonic() + timeout
         try:
             sock = socket.create_connection(peer, timeout)
         except TimeoutError:
-            raise StoreTimeout(f"no connection to {peer} within {timeout:g} s") from None
+            raise StoreTimeout(f"no connection to {peer} within {timeout:.3g} s") from None
         except OSError as error:
             raise StoreUnavailable(f"no connection to {peer}: {error.strerror or error}") from None
         except UnicodeError:  # the controller told it
@@ -115,6 +117,7 @@ class Connection:
             StoreUnavailable: the connection broke.
             StoreTimeout: the peer did not take all of it within `timeout` seconds.
         """
+        timeout = deadlines.left(timeout)
         deadline = monotonic() + timeout
         pieces = [memoryview(piece) for piece in encode(message)]
         while pieces:
@@ -140,6 +143,7 @@ class Connection:
         """
         if self._early:
             return self._next_early()
+        timeout = deadlines.left(timeout)
         deadline = monotonic() + timeout
         while True:
             try:
@@ -159,6 +163,7 @@ class Connection:
         message = None
         try:
             while message is None:
+                deadlines.left()  # whoever sends signs of life only is never done
                 message = self._take_in()
         except BlockingIOError:
             return None
@@ -232,4 +237,4 @@ class Connection:
         return StoreUnavailable(f"the connection to {self.peer} broke: {error.strerror or error}")
 
     def _too_late(self, timeout: float) -> StoreTimeout:
-        return StoreTimeout(f"{self.peer} took longer than {timeout:g} s")
+        return StoreTimeout(f"{self.peer} took longer than {timeout:.3g} s")

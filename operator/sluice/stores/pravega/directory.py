@@ -18,7 +18,8 @@ from concurrent.futures import CancelledError, wait
 from time import time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from sluice.errors import StoreUnavailable
+from sluice.errors import StoreTimeout, StoreUnavailable
+from sluice.stores import deadline
 from sluice.stores.pravega.names import owner_of
 
 if TYPE_CHECKING:
@@ -100,7 +101,9 @@ class Directory:
 
         Raises:
             StoreUnavailable: another thread closed the directory meanwhile.
+            StoreTimeout: the time of whoever asks is over; the call is called off.
         """
+        deadline.left()
         client = self._connect()
         closed = StoreUnavailable(f"the connection to {self._endpoint} was closed")
         coming = call(client.controller)
@@ -109,10 +112,14 @@ class Directory:
         except RuntimeError:  # the loop is closed
             coming.close()
             raise closed from None
-        while not wait([outcome], timeout=_WATCH).done:
-            if client.loop.is_closed():  # and will not come to this call any more
-                coming.close()
-                raise closed
+        try:
+            while not wait([outcome], timeout=deadline.left(_WATCH)).done:
+                if client.loop.is_closed():  # and will not come to this call any more
+                    coming.close()
+                    raise closed
+        except StoreTimeout:
+            outcome.cancel()
+            raise
         try:
             return outcome.result()
         except CancelledError:
