@@ -25,6 +25,7 @@ class Link:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._generation = 0
+        self._away = False
         self._sockets: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -52,6 +53,15 @@ class Link:
         """From now on, nothing passes on the connections that are open; new ones are fine."""
         self._generation += 1
 
+    def go_away(self) -> None:
+        """Break the connections that are open, and from now on new ones as well."""
+        self._away = True
+        self.cut()
+
+    def come_back(self) -> None:
+        """New connections are fine again."""
+        self._away = False
+
     def cut(self) -> None:
         """Break the connections that are open; new ones are fine."""
         sockets, self._sockets = self._sockets, []
@@ -67,6 +77,9 @@ class Link:
         while True:
             try:
                 client, _ = self._listener.accept()
+                if self._away:
+                    client.close()
+                    continue
                 server = socket.create_connection(self._to, timeout=10)
             except OSError:
                 return

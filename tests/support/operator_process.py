@@ -16,7 +16,7 @@ import yaml
 from localstore.ports import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 _SLUICE = Path(sys.executable).with_name("sluice")
 _READY_SECONDS = 60.0
@@ -31,6 +31,8 @@ class OperatorProcess:
         kubeconfig: the cluster, and as whom.
         namespace: what it watches.
         profiles: what copies run on; without them nothing can run.
+        others: namespaces that it watches besides.
+        cluster: its identity; None for the namespace, empty for what the cluster has itself.
     """
 
     def __init__(
@@ -39,6 +41,9 @@ class OperatorProcess:
         kubeconfig: Path,
         namespace: str,
         profiles: Mapping[str, Any] | None = None,
+        *,
+        others: Sequence[str] = (),
+        cluster: str | None = None,
     ) -> None:
         (self.port,) = free_ports(1)
         self._log = folder / "operator.log"
@@ -46,8 +51,8 @@ class OperatorProcess:
         self._kubeconfig = kubeconfig
         self._process: subprocess.Popen[bytes] | None = None
         config = {
-            "clusterID": namespace,
-            "namespaces": [namespace],
+            "clusterID": namespace if cluster is None else cluster,
+            "namespaces": [namespace, *others],
             "resyncSeconds": 1,
             "listen": {"host": "127.0.0.1", "port": self.port},
             "image": "localhost/sluice:none",
@@ -69,13 +74,32 @@ class OperatorProcess:
 
     def start(self) -> None:
         """Start it, and return when it is ready."""
+        self.begin()
+        until("the operator is ready", lambda: self.probe("readyz")[0] == 200, _READY_SECONDS)
+
+    def begin(self) -> None:
+        """Start it."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [_SLUICE, "--log-level=info", "operator", f"--config={self._config}"],
                 env=os.environ | {"KUBECONFIG": str(self._kubeconfig)},
                 stderr=log,
             )
-        until("the operator is ready", lambda: self.probe("readyz")[0] == 200, _READY_SECONDS)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    def log(self) -> str:
+        """What it has logged."""
+        return self._log.read_text()
 
     def kill(self) -> int:
         """Kill it, as a crash would; its process id."""

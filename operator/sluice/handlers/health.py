@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from sluice.kube.settings import OperatorSettings
     from sluice.metrics import Metrics
 
-MOST_WAIT: Final = 300.0
-"""Seconds after which a resource that waits for a worker, or is worked on, means a stuck queue."""
+MOST_STILL: Final = 600.0
+"""Seconds in which some worker takes a resource or is done with one, if there is anything to do.
+
+How long a single one takes tells nothing: its store may be slow, or somebody's who means us harm.
+What is asked of stores in one look has a deadline (`OperatorSettings.look_seconds`), and so has
+what is changed there.
+"""
 
 
 class Health:
-    """Says whether the operator is alive.
+    """Says whether the operator is alive: whether to start it anew would help.
+
+    That does not bring back an API server that is away or refuses everybody, so nothing is said of
+    one: the operator waits for it as it is.
 
     Args:
         queue: must not be stuck.
@@ -40,15 +48,12 @@ class Health:
     def problems(self) -> list[str]:
         """Why the operator should be started anew; none when it is well."""
         found = [f"the watch of {kind} misses changes" for kind in sorted(self._resync.behind)]
-        oldest = self._queue.oldest()
-        if oldest > MOST_WAIT:
-            found.append(f"a resource has waited {oldest:.0f} s for a worker")
-        longest = self._queue.longest()
-        if longest > MOST_WAIT:
-            found.append(f"a resource has been worked on for {longest:.0f} s")
+        still = self._queue.stands()
+        if still > MOST_STILL:
+            found.append(f"no worker has taken or finished anything for {still:.0f} s")
         silent = time.monotonic() - self._resync.last
-        if silent > 3 * self._settings.resync_seconds + 120:
-            found.append(f"everything was last looked at {silent:.0f} s ago")
+        if silent > 3 * self._settings.resync_seconds + MOST_STILL:
+            found.append(f"nobody has tried to look at everything for {silent:.0f} s")
         return found
 
     async def serve(self) -> web.AppRunner:

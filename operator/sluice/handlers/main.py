@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 import kopf
 import structlog
 
 from sluice.config import Settings, StoreTimeouts
+from sluice.errors import ApiUnavailable
 from sluice.handlers import watches
 from sluice.handlers.health import Health
 from sluice.handlers.resync import Resync
@@ -44,33 +45,36 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-WORKERS: Final = {Lane.NORMAL: 32, Lane.DELETION: 96}
-"""Resources looked at at once, by lane.
+WORKERS: Final = {Lane.NORMAL: 64, Lane.DELETION: 192}
+"""Resources looked at at once, by lane; half as many of one namespace.
 
 Pravega answers a sealing or a deletion after it has looked 0.1, 0.3, 0.7 s later whether it is
 done, so many at once take hardly longer than a few. How many make streams is bounded by
 `engine.scopes`.
 """
 
-THREADS: Final = 128
+THREADS: Final = sum(WORKERS.values())
 """Blocking calls to stores at once: as many as there are workers."""
+
+_WAIT: Final = 5.0
+"""Seconds between two tries to reach the API server at the start."""
 
 TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15)
 """The operator only asks small questions, and must not hang on a store that is gone."""
 
 
 async def operate(settings: OperatorSettings) -> None:
-    """Run the operator until SIGTERM or SIGINT.
+    """Run the operator until SIGTERM or SIGINT. It waits for an API server that is away.
 
     Raises:
-        ApiUnavailable: the API server cannot be reached at the start.
+        ApiUnavailable: nothing says where the API server is.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        queue, mirror, metrics = WorkQueue(), Mirror(), Metrics()
+        queue, mirror, metrics = WorkQueue(workers=WORKERS), Mirror(), Metrics()
 
         def called(verb: str, resource: str) -> None:
             metrics.count("sluice_api_calls_total", verb=verb, resource=resource)
@@ -79,7 +83,19 @@ async def operate(settings: OperatorSettings) -> None:
             metrics.observe("sluice_store_call_seconds", seconds, call=call)
 
         api = await stack.enter_async_context(await Api.connect(called))
-        cluster = await cluster_id(api, settings.cluster_id)
+        resync = Resync(
+            api,
+            queue=queue,
+            mirror=mirror,
+            metrics=metrics,
+            namespaces=settings.namespaces,
+            seconds=settings.resync_seconds,
+        )
+        runner = await Health(queue, resync, metrics, settings).serve()
+        stack.push_async_callback(runner.cleanup)
+        cluster = await _known_cluster(api, settings.cluster_id, stop)
+        if cluster is None:
+            return
         threads = stack.enter_context(BoundedThreads(THREADS, settings.look_seconds))
         connections = Connections(
             api,
@@ -126,16 +142,6 @@ async def operate(settings: OperatorSettings) -> None:
             queue=queue,
             metrics=metrics,
         )
-        resync = Resync(
-            api,
-            queue=queue,
-            mirror=mirror,
-            metrics=metrics,
-            namespaces=settings.namespaces,
-            seconds=settings.resync_seconds,
-        )
-        runner = await Health(queue, resync, metrics, settings).serve()
-        stack.push_async_callback(runner.cleanup)
         jobs = [
             resync.run(),
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
@@ -151,6 +157,18 @@ async def operate(settings: OperatorSettings) -> None:
         _log.info("operator started", cluster=cluster, namespaces=settings.namespaces or "all")
         await _until(stop, jobs)
         _log.info("operator stopped")
+
+
+async def _known_cluster(api: Api, given: str, stop: asyncio.Event) -> str | None:
+    """The cluster's identity, once the API server tells it; None when told to stop before."""
+    while not stop.is_set():
+        try:
+            return await cluster_id(api, given)
+        except ApiUnavailable as error:
+            _log.warning("waiting for the API server", error=str(error))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _WAIT)
+    return None
 
 
 async def _until(stop: asyncio.Event, jobs: list) -> None:  # type: ignore[type-arg]

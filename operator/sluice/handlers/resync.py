@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -48,6 +49,11 @@ class Resync:
         metrics: numbers of resources.
         namespaces: looked at; none for all.
         seconds: between two rounds.
+
+    Attributes:
+        behind: the kinds whose watches miss changes.
+        last: when a round last ended, well or not; never before the first one begins.
+        synced: whether one has ended well.
     """
 
     def __init__(
@@ -67,16 +73,18 @@ class Resync:
         self._namespaces: list[str | None] = [*namespaces] or [None]
         self._seconds = seconds
         self.behind: set[str] = set()
-        self.last = time.monotonic()
+        self.last = math.inf
         self.synced = False
 
     async def run(self) -> None:
         """For ever."""
+        self.last = time.monotonic()
         while True:
             try:
                 await self._round()
             except SluiceError as error:
                 _log.warning("resync failed", error=str(error))
+            self.last = time.monotonic()
             await asyncio.sleep(self._seconds)
 
     async def _round(self) -> None:
@@ -93,7 +101,6 @@ class Resync:
                 )
         self._count(listed)
         self.synced = True
-        self.last = time.monotonic()
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
             late = any(self._mirror.is_behind(kind, body, began) for body in bodies)

@@ -3,6 +3,9 @@
 Everything that happens only puts a key here, so nothing depends on seeing an edge: a key that is
 added while it is worked on is worked on again. Failures of one key delay that key alone. Deletions
 have workers of their own, so a flood of other work cannot keep a namespace from going away.
+
+Namespaces take turns, and none takes more workers than it leaves free: however many of its
+resources wait for stores that do not answer, another namespace's need not wait for a worker.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ import asyncio
 import heapq
 import itertools
 import time
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Key(NamedTuple):
@@ -42,13 +46,69 @@ FIRST_DELAY, LONGEST_DELAY = 0.2, 60.0
 """Seconds before a key that failed by surprise is tried again, doubled each time."""
 
 
+_Due = tuple[float, int, Key]
+"""When a key is due, and its place among those of one time."""
+
+
 @dataclass(slots=True)
 class _Lane:
-    """One lane's keys: those that are due at a time, soonest first, and those ready to be taken."""
+    """One lane.
 
-    due: list[tuple[float, int, Key]] = field(default_factory=list)
+    Attributes:
+        workers: how many there are; None where nobody counts them.
+        moved: when a key was last taken, or done.
+        at: when each key is due that nobody has taken.
+        due: these by time, soonest first; entries that were overtaken are still among them.
+        ready: those that were due, by namespace, whose turn comes first; with overtaken ones too.
+        working: how many workers each namespace has.
+        changed: set when somebody may find a key who found none.
+    """
+
+    workers: int | None
+    moved: float
     at: dict[Key, float] = field(default_factory=dict)
+    due: list[_Due] = field(default_factory=list)
+    ready: OrderedDict[str, list[_Due]] = field(default_factory=OrderedDict)
+    working: Counter[str] = field(default_factory=Counter)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def pick(self, now: float) -> tuple[float, Key] | None:
+        """The next key, and when it was due; of a namespace that may have another worker."""
+        while self.due and self.due[0][0] <= now:
+            one = heapq.heappop(self.due)
+            heapq.heappush(self.ready.setdefault(one[2].namespace, []), one)
+        for namespace in list(self.ready):
+            keys = self.ready[namespace]
+            if self._first(keys) is None:
+                del self.ready[namespace]
+            elif self.has_room(namespace):
+                self.ready.move_to_end(namespace)
+                at, _, key = heapq.heappop(keys)
+                return at, key
+        return None
+
+    def has_room(self, namespace: str) -> bool:
+        """Whether a namespace leaves more workers free than it has."""
+        if self.workers is None:
+            return True
+        return self.working[namespace] < self.workers - self.working.total()
+
+    def next(self, now: float) -> float | None:
+        """Seconds until a key becomes due that is not; None without one."""
+        first = self._first(self.due)
+        return None if first is None else first - now
+
+    def _first(self, keys: list[_Due]) -> float | None:
+        """When the first of these is due; those that were overtaken are dropped."""
+        while keys and self.at.get(keys[0][2]) != keys[0][0]:
+            heapq.heappop(keys)
+        return keys[0][0] if keys else None
+
+    def stands(self, now: float) -> float:
+        """Seconds for which nothing was taken nor done, though there was something to do."""
+        if self.working.total():
+            return now - self.moved
+        return max(0.0, now - max(self.moved, min(self.at.values(), default=now)))
 
 
 class WorkQueue:
@@ -56,13 +116,19 @@ class WorkQueue:
 
     Args:
         clock: seconds since some moment.
+        workers: of each lane; a namespace has at most half of them.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        workers: Mapping[Lane, int] | None = None,
+    ) -> None:
         self._clock = clock
-        self._lanes = {lane: _Lane() for lane in Lane}
+        self._lanes = {lane: _Lane((workers or {}).get(lane), clock()) for lane in Lane}
         self._lane_of: dict[Key, Lane] = {}
-        self._working: dict[Key, float] = {}
+        self._working: dict[Key, _Lane] = {}
         self._waited: dict[Key, float] = {}
         self._again: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
@@ -97,15 +163,18 @@ class WorkQueue:
         """Wait for a key that is due. It is this worker's until `done` is called."""
         queue = self._lanes[lane]
         while True:
-            wait = self._next(queue)
-            if wait is not None and wait <= 0:
-                _, _, key = heapq.heappop(queue.due)
+            now = self._clock()
+            picked = queue.pick(now)
+            if picked is not None:
+                at, key = picked
                 del queue.at[key]
-                self._working[key], self._waited[key] = self._clock(), -wait
+                self._working[key], self._waited[key] = queue, now - at
+                queue.working[key.namespace] += 1
+                queue.moved = now
                 return key
             queue.changed.clear()
             try:
-                await asyncio.wait_for(queue.changed.wait(), wait)
+                await asyncio.wait_for(queue.changed.wait(), queue.next(now))
             except TimeoutError:
                 continue
 
@@ -117,7 +186,12 @@ class WorkQueue:
             again: seconds until it is to be worked on in any case.
             failed: by surprise: it is tried again, later each time.
         """
-        self._working.pop(key, None)
+        queue = self._working.pop(key, None)
+        if queue is not None:
+            queue.working[key.namespace] -= 1
+            queue.moved = self._clock()
+            queue.changed.set()
+            queue.working += Counter()  # without those that have none
         self._waited.pop(key, None)
         wish = self._again.pop(key, None)
         if failed:
@@ -148,16 +222,7 @@ class WorkQueue:
         due = [at for lane in self._lanes.values() for at in lane.at.values()]
         return max(0.0, now - min(due, default=now))
 
-    def longest(self) -> float:
-        """Seconds for which the key that takes longest has been worked on."""
+    def stands(self) -> float:
+        """Seconds for which no worker of some lane has taken or done anything that was to do."""
         now = self._clock()
-        return max(0.0, now - min(self._working.values(), default=now))
-
-    def _next(self, queue: _Lane) -> float | None:
-        """Seconds until the lane's next key is due; entries that were overtaken are dropped."""
-        while queue.due:
-            at, _, key = queue.due[0]
-            if queue.at.get(key) == at:
-                return at - self._clock()
-            heapq.heappop(queue.due)
-        return None
+        return max(lane.stands(now) for lane in self._lanes.values())

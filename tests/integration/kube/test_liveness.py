@@ -37,3 +37,37 @@ def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_
         tenant.run("annotate", "sst", "store", "touched=yes")
         until("liveness fails", lambda: operator.probe("livez")[0] == 500, 120)
         assert "the watch of StreamStore misses changes" in operator.probe("livez")[1]
+
+
+@pytest.mark.usefixtures("definitions")
+@pytest.mark.timeout(300)
+def test_an_api_server_that_is_away_is_waited_for(
+    kube: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """At the start, and later: nobody starts the operator anew, and it goes on when it is back."""
+    through = tmp_path / "kubeconfig"
+    tenant = Tenant(kube, namespace, None, print)  # type: ignore[arg-type]
+    with Link.to(kube.kubeconfig, through) as link:
+        link.go_away()
+        operator = OperatorProcess(tmp_path, through, namespace, cluster="")
+        operator.begin()
+        try:
+            until("it waits", lambda: "waiting for the API server" in operator.log(), 60)
+            assert operator.probe("livez") == (200, "ok\n")
+            assert operator.probe("readyz")[0] == 503
+            link.come_back()
+            until("it is ready", lambda: operator.probe("readyz")[0] == 200, 60)
+            link.go_away()
+            until("it notices", lambda: operator.log().count("resync failed") > 2, 60)
+            assert operator.probe("livez") == (200, "ok\n")
+            tenant.apply(tenant.store_resource(uri="tcp://127.0.0.1:9"))
+            link.come_back()
+            until(
+                "the store was looked at",
+                lambda: bool(tenant.condition("store", resource="sst")),
+                120,
+            )
+            assert operator.is_running
+            assert operator.probe("livez") == (200, "ok\n")
+        finally:
+            operator.__exit__()

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
 
-from sluice.handlers.health import MOST_WAIT, Health
+from sluice.errors import ApiUnavailable
+from sluice.handlers.health import MOST_STILL, Health
 from sluice.handlers.resync import Resync, _state
 from sluice.kube.mirror import Mirror
 from sluice.kube.queue import Key, Lane, WorkQueue
@@ -57,13 +59,13 @@ def test_a_watch_that_misses_changes_is_a_problem() -> None:
 
 
 def test_a_queue_that_stands_still_is_a_problem() -> None:
-    """A resource that no worker takes for minutes, whichever lane it is in."""
+    """Nobody takes what is to do, whichever lane it is in."""
     bench = Bench()
     bench.queue.add(KEY, lane=Lane.DELETION)
-    bench.now = MOST_WAIT
+    bench.now = MOST_STILL
     assert bench.health.problems() == []
     bench.now += 1
-    assert bench.health.problems() == ["a resource has waited 301 s for a worker"]
+    assert bench.health.problems() == ["no worker has taken or finished anything for 601 s"]
 
 
 def test_a_resource_that_is_put_off_does_not_wait() -> None:
@@ -74,19 +76,60 @@ def test_a_resource_that_is_put_off_does_not_wait() -> None:
     assert bench.health.problems() == []
 
 
-def test_a_worker_that_hangs_is_a_problem() -> None:
-    """Each call has a deadline, so no look takes minutes."""
+def _take(bench: Bench) -> Key:
+    return asyncio.run(bench.queue.take(Lane.NORMAL))
+
+
+def test_workers_that_all_hang_are_a_problem() -> None:
+    """Nothing is done any more, though it was begun."""
     bench = Bench()
-    bench.queue._working[KEY] = 0.0
-    bench.now = MOST_WAIT + 1
-    assert bench.health.problems() == ["a resource has been worked on for 301 s"]
+    bench.queue.add(KEY)
+    _take(bench)
+    bench.now = MOST_STILL + 1
+    assert bench.health.problems() == ["no worker has taken or finished anything for 601 s"]
+
+
+def test_a_backlog_is_no_problem_while_it_is_worked_off() -> None:
+    """Nor is a resource that takes very long: to begin anew would help neither."""
+    bench = Bench()
+    keys = [Key("StreamCopy", "team", f"c{number}") for number in range(50)]
+    for key in [KEY, *keys]:
+        bench.queue.add(key)
+    assert _take(bench) == KEY
+    for _ in keys:
+        bench.now += MOST_STILL
+        assert bench.health.problems() == []
+        bench.queue.done(_take(bench))
+    assert bench.now > 40 * MOST_STILL
 
 
 def test_a_resync_that_ended_is_a_problem() -> None:
     """Everything is looked at now and then, whatever the watches say."""
     bench = Bench()
     bench.resync.last = time.monotonic() - 1000
-    assert bench.health.problems() == ["everything was last looked at 1000 s ago"]
+    assert bench.health.problems() == ["nobody has tried to look at everything for 1000 s"]
+
+
+def test_an_api_server_that_is_away_is_no_problem_of_ours() -> None:
+    """A round that fails is a round: to begin anew would bring no API server back."""
+    bench = Bench()
+    bench.resync.last = time.monotonic() - 1000
+
+    class Away:
+        async def list(self, *_: object, **__: object) -> NoReturn:
+            raise ApiUnavailable("connection refused")
+
+    bench.resync._api = cast("Api", Away())
+
+    async def rounds() -> None:
+        running = asyncio.ensure_future(bench.resync.run())
+        async with asyncio.timeout(10):
+            while bench.health.problems():  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+        running.cancel()
+
+    asyncio.run(rounds())
+    assert not bench.resync.synced
 
 
 @pytest.mark.parametrize(

@@ -184,16 +184,89 @@ def test_a_key_that_is_worked_on_may_change_its_lane() -> None:
 def test_the_queue_tells_how_long_it_makes_wait() -> None:
     """Waiting for a worker, and being worked on, are told apart from waiting for a time."""
     queue, clock = made()
-    assert (queue.oldest(), queue.longest(), queue.depth(Lane.NORMAL)) == (0, 0, 0)
+    assert (queue.oldest(), queue.depth(Lane.NORMAL)) == (0, 0)
     queue.add(A)
     queue.add(B, delay=60)
     clock.now += 7
-    assert (queue.oldest(), queue.longest(), queue.depth(Lane.NORMAL)) == (7, 0, 1)
+    assert (queue.oldest(), queue.depth(Lane.NORMAL)) == (7, 1)
     take(queue)
     clock.now += 2
-    assert (queue.oldest(), queue.longest(), queue.depth(Lane.NORMAL)) == (0, 2, 0)
+    assert (queue.oldest(), queue.depth(Lane.NORMAL)) == (0, 0)
+
+
+def test_the_queue_tells_for_how_long_nothing_has_moved() -> None:
+    """Neither a key that is put off nor one that takes long counts while others are done."""
+    queue, clock = made()
+    queue.add(C, delay=3600)
+    clock.now += 1000
+    assert queue.stands() == 0
+    queue.add(A)
+    queue.add(B)
+    clock.now += 7
+    assert queue.stands() == 7
+    take(queue)
+    assert queue.stands() == 0
+    clock.now += 5
+    assert queue.stands() == 5
+    take(queue)
+    queue.done(B)
+    assert queue.stands() == 0
+    clock.now += 9
+    assert queue.stands() == 9
     queue.done(A)
-    assert queue.longest() == 0
+    clock.now += 100
+    assert queue.stands() == 0
+
+
+def _many(namespace: str, count: int) -> list[Key]:
+    return [Key("StreamStore", namespace, f"s{number}") for number in range(count)]
+
+
+def test_namespaces_take_turns() -> None:
+    """Who has little to do does not wait behind all that another one has."""
+    queue, clock = made()
+    for key in _many("flood", 500):
+        queue.add(key)
+    clock.now += 1
+    queue.add(A)
+    assert A in {take(queue), take(queue)}
+
+
+def test_no_namespace_takes_more_workers_than_it_leaves_free() -> None:
+    """A worker is free for the resource of another one, however long the others are kept."""
+    queue = WorkQueue(Clock(), workers={Lane.NORMAL: 8, Lane.DELETION: 2})
+    flood = _many("flood", 500)
+    for key in flood:
+        queue.add(key)
+    taken = [take(queue) for _ in range(8)]
+    assert taken == [*flood[:4], None, None, None, None]
+    queue.add(A)
+    assert take(queue) == A
+    assert take(queue) is None  # three are free, and four are its own already
+    queue.add(flood[7], lane=Lane.DELETION)
+    assert take(queue, Lane.DELETION) == flood[7]
+    queue.done(flood[0])
+    queue.done(A)
+    assert [take(queue), take(queue)] == [flood[4], None]
+
+
+def test_a_share_that_becomes_free_is_taken_by_who_waits_for_it() -> None:
+    """A worker that found nothing it might take is woken when one of its namespace is done."""
+
+    async def story() -> Key:
+        queue = WorkQueue(workers={Lane.NORMAL: 2, Lane.DELETION: 2})
+        queue.add(A)
+        queue.add(B)
+        assert await queue.take(Lane.NORMAL) == A
+        waiting = asyncio.ensure_future(queue.take(Lane.NORMAL))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        queue.done(A)
+        async with asyncio.timeout(10):
+            return await waiting
+
+    assert asyncio.run(story()) == B
 
 
 def test_a_waiting_worker_is_woken_up() -> None:
