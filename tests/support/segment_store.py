@@ -25,9 +25,14 @@ class Peer:
 
     def expect(self, kind: type[M]) -> M:
         """The next request, which must be of this kind."""
-        number, length = struct.unpack(">ii", self._exactly(8))
+        number, payload = self.frame()
         assert number == kind.TYPE, f"{FrameType(number).name} and not {kind.TYPE.name}"
-        return decode_as(kind, Frame(kind.TYPE, memoryview(self._exactly(length))))
+        return decode_as(kind, Frame(kind.TYPE, memoryview(payload)))
+
+    def frame(self) -> tuple[int, bytes]:
+        """The next request, of whatever kind: its number and its payload."""
+        number, length = struct.unpack(">ii", self._exactly(8))
+        return number, self._exactly(length)
 
     def say(self, *messages: Message) -> None:
         """Send messages."""

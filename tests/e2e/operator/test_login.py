@@ -70,7 +70,7 @@ def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
     assert "wrong" not in json.dumps(store["status"])
     login.apply(login.copy_resource("waits", "guarded/source", "guarded/waits"))
     condition = login.until_reason("waits", "StoreNotReady")
-    assert "Check the Secret" in condition["message"]
+    assert "Correct the login" in condition["message"]
     assert login.get_all("jobs") == []
     login.apply(_secret(ADMIN.password))
     assert login.until_ready("waits")["verification"]["events"] == EVENTS

@@ -26,7 +26,7 @@ def test_short_replies_are_completed(store: PravegaStore, staging: str) -> None:
     """Asked for more than the store gives at a time, reads go on for the rest, in order."""
     data = os.urandom(9 * MIB + 13)
     write(store, staging, data)
-    greedy = PravegaSegments(store._transport, block=4 * MIB, depth=8)
+    greedy = PravegaSegments(store._transport, store._transport, block=4 * MIB, depth=8)
     assert content(greedy, staging, 0, len(data)) == data
 
 

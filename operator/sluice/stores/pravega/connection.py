@@ -46,6 +46,7 @@ class Connection:
 
     Attributes:
         version: the newest protocol that the peer speaks, once hands are shaken.
+        requests: how many it was used for.
     """
 
     def __init__(self, sock: socket.socket, peer: Endpoint) -> None:
@@ -59,7 +60,7 @@ class Connection:
         self._decoder = FrameDecoder()
         self._early: deque[Message] = deque()
         self._unread = 0
-        self._requests = 0
+        self.requests = 0
 
     @classmethod
     def open(cls, peer: Endpoint, timeout: float) -> Connection:
@@ -104,8 +105,8 @@ class Connection:
 
     def next_request(self) -> int:
         """A request number that this connection has not used before."""
-        self._requests += 1
-        return self._requests
+        self.requests += 1
+        return self.requests
 
     def send(self, message: Message, timeout: float) -> None:
         """Hand a message to the kernel, without copying its data.

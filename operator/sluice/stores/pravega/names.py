@@ -24,6 +24,9 @@ EVENT_COUNT: Final = UUID("80000000-0000-0000-0000-000000000001")
 CREATION_TIME: Final = UUID("80000000-0000-0000-0000-000000000000")
 """The attribute with a segment's creation time: the longs minimum and 0."""
 
+_CORE: Final = 1 << 63
+"""The upper half of the id of an attribute that the store always has in memory."""
+
 INTERNAL: Final = "_"
 """How the names of internal streams and scopes begin."""
 
@@ -81,6 +84,11 @@ class Owner(NamedTuple):
 
     stream: StreamName
     segment: int
+
+
+def is_core(attribute: UUID) -> bool:
+    """Tell whether the store has an attribute in memory always: `Attributes.isCoreAttribute`."""
+    return attribute.int >> 64 == _CORE
 
 
 def segment_id(epoch: int, number: int) -> int:

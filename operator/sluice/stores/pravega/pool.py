@@ -26,10 +26,12 @@ class ConnectionPool:
 
     Args:
         timeout: seconds to connect and shake hands.
+        most_requests: a connection that has sent more is not lent out again; None for no bound.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, *, most_requests: int | None = None) -> None:
         self._timeout = timeout
+        self._most_requests = most_requests
         self._begin()
 
     def _begin(self) -> None:
@@ -79,8 +81,9 @@ class ConnectionPool:
     def _put_back(self, connection: Connection) -> None:
         if connection.closed:
             return
+        worn = self._most_requests is not None and connection.requests > self._most_requests
         with self._lock:
-            if len(self._idle[connection.peer]) < _IDLE:
+            if not worn and len(self._idle[connection.peer]) < _IDLE:
                 self._idle[connection.peer].append(connection)
                 return
         connection.close()

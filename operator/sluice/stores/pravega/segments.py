@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sluice.core.model import SegmentInfo
 from sluice.errors import (
-    BackendError,
     ConditionFailed,
     NoSuchSegment,
-    ProtocolError,
     SegmentExists,
     SegmentSealed,
     StoreTimeout,
@@ -21,6 +19,7 @@ from sluice.errors import (
 )
 from sluice.stores.pravega import messages as m
 from sluice.stores.pravega.appender import SegmentAppender, append_at
+from sluice.stores.pravega.attributes import Attributes, expect, unless
 from sluice.stores.pravega.names import EVENT_COUNT, Access
 from sluice.stores.pravega.reader import BLOCK, DEPTH, read_blocks
 from sluice.stores.pravega.transport import PAUSES, Ask
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
     from sluice.stores.base import Block, Condition
     from sluice.stores.pravega.transport import Answer, Transport
-
-_M = TypeVar("_M", bound=Message)
 
 
 class PravegaSegments:
@@ -48,12 +45,16 @@ class PravegaSegments:
 
     Args:
         transport: ways to the segment stores.
+        setups: ways on connections that nothing else uses; see `Attributes`.
         block: bytes asked for at a time by `read`.
         depth: reads on their way at a time.
     """
 
-    def __init__(self, transport: Transport, *, block: int = BLOCK, depth: int = DEPTH) -> None:
+    def __init__(
+        self, transport: Transport, setups: Transport, *, block: int = BLOCK, depth: int = DEPTH
+    ) -> None:
         self._transport = transport
+        self._attributes = Attributes(transport, setups)
         self._block = block
         self._depth = depth
 
@@ -70,7 +71,7 @@ class PravegaSegments:
             )
 
         found = (
-            _unless(NoSuchSegment, answer, m.StreamSegmentInfo)
+            unless(NoSuchSegment, answer, m.StreamSegmentInfo)
             for answer in self._transport.ask([ask(name) for name in names])
         )
         return [
@@ -81,20 +82,8 @@ class PravegaSegments:
         ]
 
     def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Attribute values, None where the segment or the value does not exist."""
-
-        def ask(name: str, attribute: UUID) -> Ask:
-            return Ask(
-                name,
-                Access.READ,
-                lambda request, token: m.GetAttribute(request, name, attribute, token),
-            )
-
-        found = (
-            _unless(NoSuchSegment, answer, m.Attribute)
-            for answer in self._transport.ask([ask(*pair) for pair in asked])
-        )
-        return [None if got is None or got.value == NOT_SET else got.value for got in found]
+        """Stored values of attributes, None where the segment or the value does not exist."""
+        return self._attributes.read(asked)
 
     def set_attribute(self, name: str, condition: Condition) -> bool:
         """Compare-and-set an attribute; False when it had another value.
@@ -116,7 +105,7 @@ class PravegaSegments:
                     request, name, attribute, new, before, token
                 ),
             )
-            done = _expect(answer, m.AttributeUpdated).success
+            done = expect(answer, m.AttributeUpdated).success
         except StoreUnavailable:
             if self.infos([name]) == [None]:
                 raise NoSuchSegment(f"there is no segment {name}", segment=name) from None
@@ -130,12 +119,12 @@ class PravegaSegments:
         answer = self._change(
             name, lambda request, token: m.CreateSegment(request, name, token=token)
         )
-        return _unless(SegmentExists, answer, m.SegmentCreated) is not None
+        return unless(SegmentExists, answer, m.SegmentCreated) is not None
 
     def seal(self, name: str) -> None:
         """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment."""
         answer = self._change(name, lambda request, token: m.SealSegment(request, name, token))
-        _unless(SegmentSealed, answer, m.SegmentSealed)
+        unless(SegmentSealed, answer, m.SegmentSealed)
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
         """Delete a segment; False when there is none, or when it has another `length`.
@@ -150,7 +139,7 @@ class PravegaSegments:
         if info is None or (length is not None and info.length != length):
             return False
         answer = self._change(name, lambda request, token: m.DeleteSegment(request, name, token))
-        return _unless(NoSuchSegment, answer, m.SegmentDeleted) is not None
+        return unless(NoSuchSegment, answer, m.SegmentDeleted) is not None
 
     def merge(
         self,
@@ -183,7 +172,7 @@ class PravegaSegments:
         reply = answer.reply
         refused = isinstance(reply, m.AttributeUpdated) and not reply.success
         if not refused and not isinstance(reply, NoSuchSegment):
-            _expect(answer, m.SegmentsMerged)
+            expect(answer, m.SegmentsMerged)
             return
         if answer.repeated and self.attributes([(target, attribute)]) == [new]:
             return
@@ -254,17 +243,3 @@ class PravegaSegments:
 
     def _change(self, name: str, message: Callable[[int, str], Message]) -> Answer:
         return self._transport.ask_one(Ask(name, Access.READ_WRITE, message))
-
-
-def _expect(answer: Answer, kind: type[_M]) -> _M:
-    """The reply if it is of this kind; raises a refusal."""
-    if isinstance(answer.reply, BackendError):
-        raise answer.reply
-    if not isinstance(answer.reply, kind):
-        raise ProtocolError(f"a {answer.reply.TYPE.name} where a {kind.TYPE.name} was due")
-    return answer.reply
-
-
-def _unless(refusal: type[BackendError], answer: Answer, kind: type[_M]) -> _M | None:
-    """The reply if it is of this kind, None for this refusal; raises any other."""
-    return None if isinstance(answer.reply, refusal) else _expect(answer, kind)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_MOST_SETUPS: Final = 10_000
+"""Requests after which a connection is given up on which the store remembers something of each."""
+
 _SYSTEM: Final = StreamName(scope="_system", stream="_requeststream")
 """A stream that every cluster has: the controller's own."""
 
@@ -70,10 +73,14 @@ class PravegaStore(PravegaSegments):
         self._uri = uri
         self._timeouts = timeouts
         self._pool = ConnectionPool(timeouts.connect)
+        self._setups = ConnectionPool(timeouts.connect, most_requests=_MOST_SETUPS)
         self._directory = Directory(
             names.Endpoint.parse(uri), credentials=credentials, timeouts=timeouts, told=told
         )
-        super().__init__(Transport(self._directory, self._pool, timeouts))
+        super().__init__(
+            Transport(self._directory, self._pool, timeouts),
+            Transport(self._directory, self._setups, timeouts),
+        )
 
     def __repr__(self) -> str:
         """The class and the address; never a credential."""
@@ -144,6 +151,7 @@ class PravegaStore(PravegaSegments):
     def close(self) -> None:
         """Close every idle connection and the controller's. The store may be used again."""
         self._pool.close()
+        self._setups.close()
         self._directory.close()
 
     def describe(self, name: StreamName) -> Stream | None:

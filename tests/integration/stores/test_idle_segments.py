@@ -1,0 +1,189 @@
+"""What a store says of segments that it has put out of its memory, as it does with idle ones.
+
+Pravega 0.13.0 keeps what was used in the last 60 s, and no less can be configured
+(`ContainerConfig.MINIMUM_SEGMENT_METADATA_EXPIRATION_SECONDS`).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID, uuid4
+
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.core.model import Scaling, StreamConfig, StreamName
+from sluice.errors import ConditionFailed, PermissionDenied
+from sluice.stores.base import Condition
+from sluice.stores.credentials import Credentials
+from sluice.stores.pravega.store import PravegaStore
+from support.idle import in_memory, wait_until_evicted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from localstore import Cluster, Standalone
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+MARK, NOTE, WRITER = (UUID(int=number) for number in (11, 12, 13))
+KINDS = ("standalone", "with logins", "cluster")
+NUMBERS = 12
+"""Segments of each stream: each is looked at once, since a look brings it back into memory."""
+
+
+class Idle(NamedTuple):
+    """A store whose segments are out of memory.
+
+    Attributes:
+        store: as a user who may do everything.
+        reader: as one who may only read, where there are logins.
+        live: names of segments with a mark.
+        sealed: names of sealed ones of our own with a mark.
+        merged: names of segments into which one of our own was merged, with a mark and a note.
+        staged: names of segments of our own beside these, which nobody has merged.
+    """
+
+    store: PravegaStore
+    reader: PravegaStore | None
+    live: list[str]
+    sealed: list[str]
+    merged: list[str]
+    staged: list[str]
+
+
+def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
+    """Make segments with marks, and wait until the store has put them out of memory."""
+    scope = f"idle-{uuid4().hex[:8]}"
+    store.create_scope(scope)
+    config = StreamConfig(scaling=Scaling(min_segments=NUMBERS))
+    names: dict[str, list[str]] = {}
+    for kind in ("live", "merged"):
+        stream = StreamName(scope=scope, stream=kind)
+        store.create_stream(stream, config)
+        names[kind] = [store.segment_name(stream, number) for number in range(NUMBERS)]
+        for beside in ("sealed", "staged"):
+            key = uuid4().hex
+            names[f"{kind}-{beside}"] = [
+                store.staging_name(stream, number, key) for number in range(NUMBERS)
+            ]
+    for name in names["live"]:
+        assert store.set_attribute(name, Condition(MARK, None, 7))
+    for name in names["live-sealed"]:
+        assert store.create(name)
+        with store.appender(name, writer=WRITER, window=1 << 20) as appender:
+            appender.append(b"abc", event_number=41)
+            appender.flush()
+        assert store.set_attribute(name, Condition(MARK, None, 7))
+        store.seal(name)
+    for target, *ours in zip(
+        names["merged"], names["merged-sealed"], names["merged-staged"], strict=True
+    ):
+        for name in ours:
+            assert store.create(name)
+            assert store.append_at(name, 0, b"abc")
+        store.seal(ours[0])
+        store.merge(target, ours[0], Condition(MARK, None, 7), events=3, notes=[(NOTE, 8)])
+    wait_until_evicted(store, scope)
+    return Idle(
+        store,
+        reader,
+        names["live"],
+        names["live-sealed"],
+        names["merged"],
+        names["merged-staged"],
+    )
+
+
+@pytest.fixture(scope="module")
+def stores(
+    standalone: Standalone, standalone_auth: Standalone, cluster: Cluster
+) -> Iterator[dict[str, Idle]]:
+    """Gives a store of each kind; they are waited for side by side."""
+    users = {user.name: Credentials(user.name, user.password) for user in standalone_auth.users}
+    with ExitStack() as stack:
+
+        def client(uri: str, user: str = "") -> PravegaStore:
+            store = PravegaStore(uri, credentials=users.get(user), timeouts=StoreTimeouts())
+            stack.callback(store.close)
+            return store
+
+        clients = {
+            "standalone": (client(standalone.controller_uri), None),
+            "with logins": (
+                client(standalone_auth.controller_uri, "admin"),
+                client(standalone_auth.controller_uri, "reader"),
+            ),
+            "cluster": (client(cluster.controller_uri), None),
+        }
+        with ThreadPoolExecutor(len(clients)) as pool:
+            found = {kind: pool.submit(prepared, *pair) for kind, pair in clients.items()}
+            yield {kind: one.result() for kind, one in found.items()}
+
+
+@pytest.fixture(params=KINDS)
+def idle(request: pytest.FixtureRequest, stores: dict[str, Idle]) -> Idle:
+    """Gives a store of one kind."""
+    return stores[request.param]
+
+
+def test_what_is_stored_is_read_though_it_is_not_in_memory(idle: Idle) -> None:
+    """GetSegmentAttribute says that nothing is set; what we read is what was set."""
+    assert not in_memory(idle.store, idle.live[0], MARK)
+    asked = [(idle.live[0], MARK), (idle.live[0], NOTE), (idle.live[1], MARK)]
+    assert idle.store.attributes(asked) == [7, None, 7]
+    assert idle.store.attributes(asked) == [7, None, 7]
+
+
+def test_marks_that_came_with_a_merge_are_read(idle: Idle) -> None:
+    """Those of the condition, the notes, and the count of events; what was merged is gone."""
+    asked = [
+        (name, one) for name in idle.merged[:2] for one in (MARK, NOTE, idle.store.event_count)
+    ]
+    assert idle.store.attributes(asked) == [7, 8, 3] * 2
+    gone = idle.merged[0] + "#transaction." + "0" * 32
+    assert idle.store.attributes([(gone, MARK)]) == [None]
+
+
+def test_marks_of_sealed_segments_are_read(idle: Idle) -> None:
+    """And the last event number of who wrote them."""
+    asked = [(name, one) for name in idle.sealed[:2] for one in (MARK, WRITER, NOTE)]
+    assert idle.store.attributes(asked) == [7, 41, None] * 2
+
+
+def test_times_and_counts_are_always_in_memory(idle: Idle) -> None:
+    """They are core attributes, which come with the segment itself."""
+    store = idle.store
+    (created,) = store.attributes([(idle.live[2], store.creation_time)])
+    assert created
+    assert store.attributes([(idle.merged[2], store.event_count)]) == [3]
+
+
+def test_a_mark_that_is_set_is_not_set_again(idle: Idle) -> None:
+    """Neither by a compare-and-set nor by a merge, both of which expect that there is none."""
+    assert not idle.store.set_attribute(idle.live[3], Condition(MARK, None, 9))
+    assert idle.store.attributes([(idle.live[3], MARK)]) == [7]
+    with pytest.raises(ConditionFailed):
+        idle.store.merge(idle.merged[3], idle.staged[3], Condition(MARK, None, 9))
+    assert idle.store.attributes([(idle.merged[3], MARK)]) == [7]
+    (info,) = idle.store.infos([idle.merged[3]])
+    assert info is not None
+    assert info.length == 3
+
+
+def test_a_mark_that_is_set_is_replaced(idle: Idle) -> None:
+    """By who knows its value."""
+    assert idle.store.set_attribute(idle.live[4], Condition(MARK, 7, 9))
+    assert idle.store.attributes([(idle.live[4], MARK)]) == [9]
+
+
+def test_who_may_only_read_sees_marks(stores: dict[str, Idle]) -> None:
+    """Of segments that live. Of sealed ones it is said why they are not told."""
+    _, reader, live, sealed, merged, _ = stores["with logins"]
+    assert reader is not None
+    assert reader.attributes([(live[5], MARK), (live[5], NOTE)]) == [7, None]
+    assert reader.attributes([(merged[5], one) for one in (MARK, NOTE)]) == [7, 8]
+    with pytest.raises(PermissionDenied, match="is sealed"):
+        reader.attributes([(sealed[5], MARK)])

@@ -1,0 +1,146 @@
+"""Attributes are read from where they are kept, whatever the store has in memory."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.config import StoreTimeouts
+from sluice.errors import NoSuchSegment, PermissionDenied
+from sluice.stores.base import Condition
+from sluice.stores.pravega import store as store_module
+from sluice.stores.pravega.directory import Token
+from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, Access
+from sluice.stores.pravega.store import PravegaStore
+from support.forgetful import WRITERS_TOKEN, Forgetful
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.stores.pravega.names import Endpoint
+
+NAMES = tuple(f"scope/stream/{number}.#epoch.0" for number in range(3))
+MARKS = tuple(UUID(int=number) for number in (1, 2))
+TIMEOUTS = StoreTimeouts(connect=5, call=5, stall=5)
+
+
+def client(server: Forgetful, *, writes: bool = True) -> PravegaStore:
+    """A store whose segments are all on that server; a user who `writes`, or may only read."""
+    store = PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=TIMEOUTS)
+
+    def owners(names: Iterator[str]) -> list[Endpoint]:
+        return [server.endpoint for _ in names]
+
+    def token(name: str, access: Access) -> Token:
+        if access is Access.READ_WRITE and not writes:
+            raise PermissionDenied(f"the user may not write {name}")
+        return Token(WRITERS_TOKEN if access is Access.READ_WRITE else "", float("inf"))
+
+    store._directory.owners = owners  # type: ignore[method-assign,assignment]
+    store._directory.token = token  # type: ignore[method-assign]
+    return store
+
+
+PLACES = [(name, mark) for name in NAMES for mark in MARKS]
+ACTS = st.lists(
+    st.one_of(
+        st.just("forget"),
+        st.tuples(st.sampled_from(PLACES), st.sampled_from((None, 0, 1)), st.integers(0, 1)),
+    ),
+    max_size=12,
+)
+
+
+class Users(NamedTuple):
+    """A server, and who uses it: one who may append, and one who may only read."""
+
+    server: Forgetful
+    writer: PravegaStore
+    reader: PravegaStore
+
+
+@pytest.fixture(scope="module")
+def users() -> Iterator[Users]:
+    """Gives a server that all examples share, for they are many."""
+    with (
+        Forgetful(guarded=True) as server,
+        closing(client(server)) as writer,
+        closing(client(server, writes=False)) as reader,
+    ):
+        yield Users(server, writer, reader)
+
+
+@given(acts=ACTS, writes=st.booleans())
+def test_a_store_that_forgets_tells_what_is_stored(
+    users: Users, acts: list[str | tuple[tuple[str, UUID], int | None, int]], *, writes: bool
+) -> None:
+    """Whenever it forgets, reads and compare-and-sets see the last value that was set."""
+    stored: dict[tuple[str, UUID], int] = {}
+    users.server.forget()
+    users.server.index = {name: {} for name in NAMES[1:]}
+    for act in acts:
+        if isinstance(act, str):
+            users.server.forget()
+            who = users.writer if writes else users.reader
+            assert who.attributes(PLACES) == [stored.get(place) for place in PLACES]
+            users.server.forget()
+            continue
+        place, expected, new = act
+        try:
+            done = users.writer.set_attribute(place[0], Condition(place[1], expected, new))
+        except NoSuchSegment:
+            assert place[0] == NAMES[0]
+            continue
+        assert done == (stored.get(place) == expected)
+        if done:
+            stored[place] = new
+
+
+def test_a_sealed_segment_tells_what_is_stored() -> None:
+    """It takes no update that would load a value; an append can be set up all the same."""
+    with Forgetful(guarded=True) as server:
+        server.set(NAMES[0], MARKS[0], 7)
+        server.sealed.add(NAMES[0])
+        server.forget()
+        with closing(client(server)) as store:
+            assert store.attributes([(NAMES[0], mark) for mark in MARKS]) == [7, None]
+
+
+def test_who_may_only_read_is_told_why_a_sealed_segment_says_nothing() -> None:
+    """That a mark is not set must not be said of a mark that cannot be seen."""
+    with Forgetful(guarded=True) as server:
+        server.set(NAMES[0], MARKS[0], 7)
+        server.sealed.add(NAMES[0])
+        with closing(client(server, writes=False)) as store:
+            assert store.attributes([(NAMES[0], MARKS[0])]) == [7]
+            server.forget()
+            with pytest.raises(PermissionDenied) as caught:
+                store.attributes([(NAMES[0], MARKS[0])])
+    assert caught.value.remedy == "Grant the user READ_UPDATE on the stream."
+
+
+def test_values_that_are_always_in_memory_are_asked_for_there() -> None:
+    """No append is set up for the counts and times of streams that are only looked at."""
+    with Forgetful() as server:
+        server.set(NAMES[0], EVENT_COUNT, 3)
+        with closing(client(server)) as store:
+            asked = [(NAMES[0], EVENT_COUNT), (NAMES[0], CREATION_TIME), (NAMES[1], EVENT_COUNT)]
+            assert store.attributes(asked) == [3, None, None]
+    assert server.setups == [set()]
+
+
+def test_no_connection_of_the_store_remembers_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store keeps a writer for each append that is set up, until its connection ends."""
+    monkeypatch.setattr(store_module, "_MOST_SETUPS", 10)
+    with Forgetful() as server:
+        server.index[NAMES[0]] = {}
+        with closing(client(server)) as store:
+            for number in range(100):
+                assert store.attributes([(NAMES[0], UUID(int=number))]) == [None]
+    assert sum(map(len, server.setups)) == 100
+    assert max(map(len, server.setups)) <= 11
