@@ -14,7 +14,7 @@ from sluice.administration.holders import held_stores, resources
 from sluice.kube import finalizers
 from sluice.kube.client import Refused
 from sluice.kube.kinds import SECRET, STREAM_STORE
-from sluice.kube.objects import FORCE_ORPHAN, HELD_SECRET, IN_USE_FINALIZER
+from sluice.kube.objects import FORCE_ORPHAN, IN_USE_FINALIZER
 from sluice.kube.storekeeper import secrets_of
 
 if TYPE_CHECKING:
@@ -162,8 +162,6 @@ class Drain:
         for secret in sorted(secrets_of(store.body)):
             await finalizers.remove(self._api, SECRET, store.namespace, secret, IN_USE_FINALIZER)
             self._say(f"Secret {store.namespace}/{secret}: {IN_USE_FINALIZER} is taken off")
-        note = {"metadata": {"annotations": {HELD_SECRET: None}}}
-        await self._api.patch(STREAM_STORE, store.namespace, store.name, note)
         await self._free(store)
 
 

@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from sluice.api.common import ObjectName
 from sluice.api.rules import following
 
 if TYPE_CHECKING:
@@ -285,6 +286,11 @@ class StreamStoreStatus(ResourceStatus):
     last_probe_time: Time | None = Field(default=None, description="When the store was last asked.")
     in_use_by: Number | None = Field(
         default=None, description="Resources that name this store and are not done."
+    )
+    held_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=64)] = Field(
+        default=(),
+        description="Secrets of this namespace that must not go while the store is in use.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
 

@@ -7,13 +7,18 @@ They are immutable and serialisable. Offsets and lengths are bytes, times are mi
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from sluice.api.common import ObjectName
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_BUNDLE: Final = r"^_?[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[-._a-zA-Z0-9]+$"
+"""A Secret, or a ConfigMap behind `_`, and its key. Tenants may have written what is read."""
 
 ROUNDING: Final = 1e-9
 """Key ranges that differ by less are the same: stores divide [0, 1) in floating point."""
@@ -211,10 +216,12 @@ class StoreAddress(Frozen):
 
     backend: Literal["pravega", "s3", "volume"] = "pravega"
     uri: str
-    secret: str | None = None
+    secret: ObjectName | None = None
     endpoint: str | None = Field(default=None, exclude_if=is_none)
     region: str | None = Field(default=None, exclude_if=is_none)
-    ca: str | None = Field(default=None, exclude_if=is_none)
+    ca: Annotated[str, Field(max_length=512, pattern=_BUNDLE)] | None = Field(
+        default=None, exclude_if=is_none
+    )
     archive: ArchivedRun | None = Field(default=None, exclude_if=is_none)
 
     @property

@@ -13,6 +13,7 @@ from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
 from sluice.errors import ApiUnavailable
+from sluice.kube.kinds import path_of, root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -124,7 +125,7 @@ class Api:
             Refused: also with status 404 and no reason, when there is no such kind.
         """
         try:
-            return await self._call("GET", kind.path(namespace, name))
+            return await self._call("GET", kind.object(namespace, name))
         except Refused as error:
             if error.status == _NOT_FOUND and error.why == "NotFound":
                 return None
@@ -132,9 +133,9 @@ class Api:
 
     async def resources(self, api_version: str) -> list[Object]:
         """The kinds of an API version, as discovery has them; none when it is not served."""
-        root = "apis" if "/" in api_version else "api"
+        group, _, version = api_version.rpartition("/")
         try:
-            found = await self._call("GET", f"/{root}/{api_version}")
+            found = await self._call("GET", path_of(*root(group, version)))
         except Refused as error:
             if error.status == _NOT_FOUND:
                 return []
@@ -149,7 +150,7 @@ class Api:
             Refused: with status 410, if that other part is too long ago.
         """
         query = {"limit": str(PAGE), "continue": more}
-        found = await self._call("GET", kind.path(namespace), query=query)
+        found = await self._call("GET", kind.collection(namespace), query=query)
         meta = found.get("metadata") or {}
         return Page(
             found.get("items") or [],
@@ -174,7 +175,7 @@ class Api:
             ApiUnavailable: it cannot be opened, or broke.
             Refused: with status 410, if `since` is too long ago.
         """
-        path = kind.path(namespace)
+        path = kind.collection(namespace)
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -204,7 +205,7 @@ class Api:
     ) -> list[Object]:
         """Objects of a namespace, or of all of them for None."""
         query = {"labelSelector": labels, "fieldSelector": fields}
-        found = await self._call("GET", kind.path(namespace), query=query)
+        found = await self._call("GET", kind.collection(namespace), query=query)
         items: list[Object] = found.get("items") or []
         for item in items:  # a list leaves these out of its items
             item.setdefault("apiVersion", kind.api_version)
@@ -215,7 +216,7 @@ class Api:
         """Make an object; None when there is one of that name."""
         try:
             return await self._call(
-                "POST", kind.path(namespace), body=body, query={"fieldManager": FIELD_MANAGER}
+                "POST", kind.collection(namespace), body=body, query={"fieldManager": FIELD_MANAGER}
             )
         except Refused as error:
             if error.why == "AlreadyExists":
@@ -229,7 +230,7 @@ class Api:
 
         With `metadata.resourceVersion` in the body, only that version is changed.
         """
-        path = kind.path(namespace, body["metadata"]["name"], subresource)
+        path = kind.object(namespace, body["metadata"]["name"], subresource)
         try:
             return await self._call(
                 "PATCH",
@@ -248,7 +249,7 @@ class Api:
         try:
             return await self._call(
                 "PATCH",
-                kind.path(namespace, name),
+                kind.object(namespace, name),
                 body=body,
                 query={"fieldManager": FIELD_MANAGER},
                 content="application/merge-patch+json",
@@ -273,7 +274,7 @@ class Api:
         if uid is not None:
             body["preconditions"] = {"uid": uid}
         try:
-            await self._call("DELETE", kind.path(namespace, name), body=body)
+            await self._call("DELETE", kind.object(namespace, name), body=body)
         except Refused as error:
             if error.status in {_NOT_FOUND, _CONFLICT}:
                 return False

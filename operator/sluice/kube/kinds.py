@@ -6,9 +6,14 @@ kinds, and the models of its own kinds are in `sluice.api`.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from sluice.api.common import GROUP, VERSION
+from sluice.errors import InvalidSpec
+
+_SEGMENT: Final = re.compile(r"[a-z0-9](?:[a-z0-9.:-]{0,251}[a-z0-9])?")
+"""A part of a path: a name by DNS-1123, or one with colons, as some kinds have."""
 
 Object = dict[str, Any]
 """An object of the API, as JSON has it."""
@@ -27,12 +32,47 @@ class Kind(NamedTuple):
         """As `apiVersion` has it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str | None, name: str = "", subresource: str = "") -> str:
-        """The path of a collection, an object or a subresource."""
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        inside = f"/namespaces/{namespace}" if namespace else ""
-        rest = "/".join(part for part in (self.plural, name, subresource) if part)
-        return f"{root}{inside}/{rest}"
+    def collection(self, namespace: str | None) -> str:
+        """Give the path of the objects of a namespace, or of all of them for None or nothing.
+
+        Raises:
+            InvalidSpec: no namespace, or no kind, can be called so.
+        """
+        inside = ("namespaces", namespace) if namespace else ()
+        return path_of(*root(self.group, self.version), *inside, self.plural)
+
+    def object(self, namespace: str | None, name: str, subresource: str = "") -> str:
+        """Give the path of an object, or of a subresource of it.
+
+        Raises:
+            InvalidSpec: no object can be called so.
+        """
+        inside = ("namespaces", namespace) if namespace else ()
+        rest = (subresource,) if subresource else ()
+        return path_of(*root(self.group, self.version), *inside, self.plural, name, *rest)
+
+
+def path_of(*segments: str) -> str:
+    """Join the segments of a path of the API; the one place where names get into a URL.
+
+    Names come from what tenants write, and clients normalise: `..` would lead into another
+    namespace, `?` into a query. So a segment that is no name of Kubernetes' is refused.
+
+    Raises:
+        InvalidSpec: a segment is no such name.
+    """
+    for segment in segments:
+        if not _SEGMENT.fullmatch(segment):
+            raise InvalidSpec(
+                f"{segment[:80]!r} is no name of an object of Kubernetes",
+                remedy="Write a name: lower-case letters, digits, - and . between them.",
+            )
+    return "/" + "/".join(segments)
+
+
+def root(group: str, version: str) -> tuple[str, ...]:
+    """Give the segments of an API version's path; those of the core group for no group."""
+    return ("apis", group, version) if group else ("api", version)
 
 
 STREAM_COPY: Final = Kind(GROUP, VERSION, "streamcopies", "StreamCopy")

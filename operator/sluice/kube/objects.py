@@ -50,9 +50,6 @@ STAGING_FINALIZER: Final = f"{GROUP}/staging"
 STREAMS_FINALIZER: Final = f"{GROUP}/streams"
 IN_USE_FINALIZER: Final = f"{GROUP}/in-use"
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
-HELD_SECRET: Final = f"{GROUP}/held-secret"
-"""On a StreamStore in use: the Secret that is held with it."""
-
 FORCE_ORPHAN: Final = f"{GROUP}/force-orphan"
 
 

@@ -13,7 +13,6 @@ from sluice.errors import InvalidSpec
 from sluice.kube import finalizers
 from sluice.kube.kinds import SECRET, STREAM_STORE
 from sluice.kube.objects import (
-    HELD_SECRET,
     IN_USE_FINALIZER,
     has_finalizer,
     is_deleting,
@@ -91,10 +90,13 @@ class StoreKeeper:
             generation=meta.get("generation", 0),
             deleting=is_deleting(body),
         )
-        if not await self._statuses.write(STREAM_STORE, body, before, decision.status):
+        # Known from the status, which tenants cannot write, and written before anything is held.
+        secret = _secret(body) if decision.hold else None
+        status = _holding(decision.status, {*before.held_secrets, *_named(secret)})
+        if not await self._statuses.write(STREAM_STORE, body, before, status):
             return AWAY.first
         if decision.hold:
-            await self._hold(body)
+            await self._hold(body, secret, status)
         elif held:
             await self._release(body)
         ready = isinstance(probed.answer, Health)
@@ -115,29 +117,27 @@ class StoreKeeper:
         for kind, body in self._needing(key):
             self._queue.add(Key(kind.name, key.namespace, body["metadata"]["name"]))
 
-    async def _hold(self, body: Object) -> None:
-        """Let neither the store nor its Secret go; a Secret that it named before may go."""
+    async def _hold(self, body: Object, secret: str | None, status: StreamStoreStatus) -> None:
+        """Let neither the store nor its Secret go; Secrets that it named before may go."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        secret, before = _secret(body), _held_secret(body)
-        await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
+        await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER, known=body)
         if secret is not None:
             await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
-        if before != secret:
-            await self._free_secret(namespace, name, before)
-            note = {"metadata": {"annotations": {HELD_SECRET: secret}}}
-            await self._api.patch(STREAM_STORE, namespace, name, note)
+        before = set(status.held_secrets) - _named(secret)
+        for one in sorted(before):
+            await self._free_secret(namespace, name, one)
+        if before:  # if the store was changed meanwhile, the next look comes here again
+            now = _holding(status, _named(secret))
+            await self._statuses.write(STREAM_STORE, body, status, now)
 
     async def _release(self, body: Object) -> None:
         """Let the store go, and its Secret if no other store in use needs it."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        for secret in secrets_of(body):
+        for secret in sorted(secrets_of(body)):
             await self._free_secret(namespace, name, secret)
-        if _held_secret(body) is not None:
-            note = {"metadata": {"annotations": {HELD_SECRET: None}}}
-            await self._api.patch(STREAM_STORE, namespace, name, note)
         await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
 
-    async def _free_secret(self, namespace: str, store: str, secret: str | None) -> None:
+    async def _free_secret(self, namespace: str, store: str, secret: str) -> None:
         """Let a Secret go that a store needs no more, unless another store in use needs it."""
         others = [
             other
@@ -146,19 +146,23 @@ class StoreKeeper:
             and has_finalizer(other, IN_USE_FINALIZER)
             and secret in secrets_of(other)
         ]
-        if secret is not None and not others:
+        if not others:
             await finalizers.remove(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
 
 
 def secrets_of(body: Object) -> set[str]:
-    """The Secrets that are held with a store: the one that it names, and one that it named."""
-    return {name for name in (_secret(body), _held_secret(body)) if name}
+    """Name the Secrets that are held with a store: the one of its spec, and those of its status."""
+    held = StreamStoreStatus.read(body.get("status")).held_secrets
+    return {*held, *_named(_secret(body))}
 
 
-def _held_secret(body: Object) -> str | None:
-    """The Secret that was held with a store."""
-    found: str | None = (body["metadata"].get("annotations") or {}).get(HELD_SECRET)
-    return found
+def _holding(status: StreamStoreStatus, secrets: set[str]) -> StreamStoreStatus:
+    """Say which Secrets are held."""
+    return status.model_copy(update={"held_secrets": tuple(sorted(secrets))})
+
+
+def _named(secret: str | None) -> set[str]:
+    return set() if secret is None else {secret}
 
 
 def _secret(body: Object) -> str | None:

@@ -21,7 +21,6 @@ from sluice.kube.kinds import (
 )
 from sluice.kube.objects import (
     FORCE_ORPHAN,
-    HELD_SECRET,
     IN_USE_FINALIZER,
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
@@ -62,7 +61,7 @@ def server() -> FinalizingServer:
     put(made, SECRET, "old-login", IN_USE_FINALIZER)
     put(made, SECRET, "unrelated", IN_USE_FINALIZER)
     store = put(made, STREAM_STORE, "local", IN_USE_FINALIZER)
-    store["metadata"]["annotations"] = {HELD_SECRET: "old-login"}
+    store["status"] = {"heldSecrets": ["login", "old-login"]}
     store["spec"]["pravega"]["auth"] = {"basic": {"secretRef": {"name": "login"}}}
     return made
 
@@ -282,7 +281,6 @@ def test_orphaning_needs_no_operator(
     assert server.body(EPHEMERAL_STREAM, "helper") is None
     assert server.body(STREAM_COPY, "running") is None
     assert server.finalizers(STREAM_STORE, "local") == []
-    assert (server.body(STREAM_STORE, "local") or {})["metadata"]["annotations"] == {}
     assert server.finalizers(SECRET, "login") == ["other.example/kept"]
     assert server.finalizers(SECRET, "old-login") == []
     assert server.finalizers(SECRET, "unrelated") == [IN_USE_FINALIZER], "no store names it"

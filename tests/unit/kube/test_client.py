@@ -1,25 +1,32 @@
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
 import pytest
 
-from sluice.kube.client import asked
+from sluice.errors import InvalidSpec
+from sluice.kube.client import Api, asked
 from sluice.kube.kinds import EPHEMERAL_STREAM, EVENT, NAMESPACE, SECRET
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 @pytest.mark.parametrize(
     ("method", "path", "told"),
     [
-        ("GET", EPHEMERAL_STREAM.path("team", "one"), ("get", "ephemeralstreams")),
-        ("GET", EPHEMERAL_STREAM.path("team"), ("list", "ephemeralstreams")),
-        ("GET", EPHEMERAL_STREAM.path(None), ("list", "ephemeralstreams")),
+        ("GET", EPHEMERAL_STREAM.object("team", "one"), ("get", "ephemeralstreams")),
+        ("GET", EPHEMERAL_STREAM.collection("team"), ("list", "ephemeralstreams")),
+        ("GET", EPHEMERAL_STREAM.collection(None), ("list", "ephemeralstreams")),
         (
             "PATCH",
-            EPHEMERAL_STREAM.path("team", "one", "status"),
+            EPHEMERAL_STREAM.object("team", "one", "status"),
             ("patch", "ephemeralstreams/status"),
         ),
-        ("POST", EVENT.path("team"), ("create", "events")),
-        ("DELETE", SECRET.path("team", "login"), ("delete", "secrets")),
-        ("GET", NAMESPACE.path(None, "team"), ("get", "namespaces")),
+        ("POST", EVENT.collection("team"), ("create", "events")),
+        ("DELETE", SECRET.object("team", "login"), ("delete", "secrets")),
+        ("GET", NAMESPACE.object(None, "team"), ("get", "namespaces")),
         ("GET", "/apis/apps/v1", ("get", "discovery")),
     ],
 )
@@ -30,4 +37,85 @@ def test_a_call_is_told_by_verb_and_resource(method: str, path: str, told: tuple
 
 def test_a_watch_is_no_list() -> None:
     """It is one call, however long it lasts."""
-    assert asked("GET", SECRET.path("team"), watch=True) == ("watch", "secrets")
+    assert asked("GET", SECRET.collection("team"), watch=True) == ("watch", "secrets")
+
+
+class Unasked:
+    """A connection over which nothing may be asked."""
+
+    async def param_serialize(self, *asked: object, **_: object) -> None:
+        """Fail: the name got into a URL."""
+        raise AssertionError(asked)
+
+
+HOSTILE = {
+    "nothing": "",
+    "here": ".",
+    "up": "..",
+    "another namespace": "../../victim/secrets/login",
+    "another namespace, escaped": "%2e%2e%2f%2e%2e%2fvictim%2fsecrets%2flogin",
+    "escaped twice": "%252e%252e",
+    "half escaped": ".%2e",
+    "a subresource": "login/status",
+    "a subresource, escaped": "login%2fstatus",
+    "back": "login\\..\\other",
+    "a query": "login?force=true",
+    "a fragment": "login#",
+    "parameters": "login;a=b",
+    "a host": "@evil.example",
+    "upper case": "Login",
+    "a line": "login\n",
+    "a header": "login\r\nX-Remote-User: admin",
+    "a zero": "login\x00",
+    "a blank": "log in",
+    "a full stop that is none": "\uff0e\uff0e",
+    "a slash that is none": "a\u2215b",
+    "letters that are none": "l\u03bfgin",
+    "too long": "a" * 300,
+    "a dot in front": ".login",
+    "a dash at the end": "login-",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("where", ["name", "namespace", "group"])
+def test_no_name_that_is_none_gets_into_a_url(name: str, where: str) -> None:
+    """Whatever is asked for: it is refused before anything is sent, and the name is told."""
+    api = Api(cast("Any", Unasked()))
+    kind = SECRET._replace(group=name or "/") if where == "group" else SECRET
+    namespace = name if where == "namespace" else "team"
+    own = name if where == "name" else "login"
+    body = {"metadata": {"name": own}}
+
+    async def opened() -> None:
+        async with api.watch(kind, namespace, "1", seconds=1, silence=1):
+            pass
+
+    acts: dict[str, Callable[[], Awaitable[object]]] = {
+        "get": lambda: api.get(kind, namespace, own),
+        "apply": lambda: api.apply(kind, namespace, body),
+        "apply status": lambda: api.apply(kind, namespace, body, subresource="status"),
+        "patch": lambda: api.patch(kind, namespace, own, {}),
+        "delete": lambda: api.delete(kind, namespace, own),
+    }
+    if where != "name":
+        acts |= {
+            "list": lambda: api.list(kind, namespace),
+            "page": lambda: api.page(kind, namespace),
+            "watch": opened,
+            "create": lambda: api.create(kind, namespace, {}),
+        }
+    if where == "namespace" and not name:
+        return  # all namespaces are meant
+    if where == "group" and name:
+        acts = {"resources": lambda: api.resources(f"{name}/v1"), **acts}
+    for act in acts.values():
+        with pytest.raises(InvalidSpec) as caught:
+            asyncio.run(cast("Any", act()))
+        assert caught.value.remedy is not None
+
+
+@pytest.mark.parametrize("name", ["login", "a.b", "a--b", "0", "system:node", "a" * 253])
+def test_names_of_kubernetes_get_into_a_url(name: str) -> None:
+    """As they are: none of their characters means anything there."""
+    assert SECRET.object("team", name) == f"/api/v1/namespaces/team/secrets/{name}"
