@@ -5,9 +5,11 @@ such as the event count and the creation time, are always there. All others are 
 in long-term storage and leave the memory some minutes after the segment was last used; from then
 on the store answers that they are not set (`PravegaRequestProcessor.getSegmentAttribute`).
 
-SetupAppend asks the index (`AppendProcessor.setupAppend`): to the store a writer's last event
-number is the attribute whose id is the writer's. So a mark is read by setting up an append of the
-writer that is called like the mark, and appending nothing. That serves sealed segments as well.
+A compare-and-set loads the value that it is to compare, so one that changes nothing makes the next
+GetSegmentAttribute right. A sealed segment takes none. There SetupAppend asks the index
+(`AppendProcessor.setupAppend`): to the store a writer's last event number is the attribute whose id
+is the writer's. So a mark is read by setting up an append of the writer that is called like the
+mark, and appending nothing.
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ class Attributes:
     def read(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
         """Read stored values, None where the segment or the value does not exist.
 
-        Only what the memory lacks is asked of the index: the memory is never behind it, and a store
-        may hang up when an append to a segment is set up that was merged into another one.
+        Only what the memory lacks is loaded: the memory is never behind the index, and a store may
+        hang up when an attribute is loaded of a segment that was merged into another one.
 
         Raises:
             PermissionDenied: the user may only read, and the segment is sealed.
@@ -67,7 +69,7 @@ class Attributes:
             for pair, value in zip(asked, values, strict=True)
             if value == NOT_SET and not is_core(pair[1])
         ]
-        stored = dict(zip(unknown, self._from_index(unknown), strict=True)) if unknown else {}
+        stored = self._loaded(unknown) if unknown else {}
         found = [stored.get(pair, value) for pair, value in zip(asked, values, strict=True)]
         return [None if value == NOT_SET else value for value in found]
 
@@ -79,38 +81,41 @@ class Attributes:
             [Ask(name, Access.READ, partial(_get, name, attribute)) for name, attribute in asked],
         )
 
+    def _loaded(self, asked: Sequence[tuple[str, UUID]]) -> dict[tuple[str, UUID], int | None]:
+        """Have values loaded by updates that change nothing, and ask for them again.
+
+        The store loads what it has not got in memory before it compares, and wants no more than
+        the right to read. Of two that have it load a value at once, it refuses one, which is all
+        the same here; to a second SetupAppend it would say that another writer was faster, and
+        hang up.
+        """
+        answers = self._transport.ask(
+            [Ask(name, Access.READ, partial(_touch, name, attribute)) for name, attribute in asked]
+        )
+        sealed, others = [], []
+        for pair, answer in zip(asked, answers, strict=True):
+            if isinstance(answer.reply, SegmentSealed):
+                sealed.append(pair)
+                continue
+            unless(NoSuchSegment, answer, m.AttributeUpdated)
+            others.append(pair)
+        found = dict(zip(others, self._from_memory(others), strict=True)) if others else {}
+        return found | (dict(zip(sealed, self._from_index(sealed), strict=True)) if sealed else {})
+
     def _from_index(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Ask for stored values: NOT_SET where there is none, None without a segment."""
+        """Ask for stored values of sealed segments, which load nothing into the memory."""
         setups = [
             Ask(name, Access.READ_WRITE, partial(_set_up, name, attribute))
             for name, attribute in asked
         ]
         try:
             return self._values(self._setups, m.AppendSetup, setups)
-        except PermissionDenied:
-            return self._loaded(asked)
-
-    def _loaded(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Ask as a user who may not append: have values loaded by updates that change nothing.
-
-        The store wants no more than the right to read there. It loads what it has not got in
-        memory before it compares.
-        """
-        answers = self._transport.ask(
-            [Ask(name, Access.READ, partial(_touch, name, attribute)) for name, attribute in asked]
-        )
-        values = self._from_memory(asked)
-        for (name, _), answer, value in zip(asked, answers, values, strict=True):
-            if isinstance(answer.reply, SegmentSealed) and value == NOT_SET:
-                raise PermissionDenied(
-                    f"what is noted of {name}, which is sealed, is told to users with READ_UPDATE",
-                    remedy="Grant the user READ_UPDATE on the stream.",
-                )
-            if isinstance(answer.reply, BackendError) and not isinstance(
-                answer.reply, SegmentSealed | NoSuchSegment
-            ):
-                raise answer.reply
-        return values
+        except PermissionDenied as error:
+            raise PermissionDenied(
+                f"what is noted of {asked[0][0]}, which is sealed, is told to users with "
+                "READ_UPDATE",
+                remedy="Grant the user READ_UPDATE on the stream.",
+            ) from error
 
     @staticmethod
     def _values(

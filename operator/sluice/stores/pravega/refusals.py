@@ -164,7 +164,7 @@ REFUSALS: Final[dict[FrameType, _Meaning]] = {
         _Meaning(
             SegmentIsSealed,
             lambda _, name: SegmentSealed(f"{name} is sealed", segment=name),
-            closes=True,
+            closes=False,  # but where it refuses an append, which has a connection of its own
         ),
         _Meaning(
             SegmentAlreadyExists,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.model import SegmentInfo
 from sluice.errors import (
@@ -12,6 +12,7 @@ from sluice.errors import (
     NoSuchSegment,
     SegmentExists,
     SegmentSealed,
+    StoreBusy,
     StoreTimeout,
     StoreUnavailable,
     TokenExpired,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
     from sluice.stores.base import Block, Condition
     from sluice.stores.pravega.transport import Answer, Transport
+
+_TRIES: Final = 5
+"""How often a compare-and-set is tried that the store refuses though the value is as expected."""
 
 
 class PravegaSegments:
@@ -98,21 +102,22 @@ class PravegaSegments:
         """
         attribute, expected, new = condition
         before = NOT_SET if expected is None else expected
-        try:
+
+        def change() -> tuple[Answer, bool]:
             answer = self._change(
                 name,
                 lambda request, token: m.UpdateAttribute(
                     request, name, attribute, new, before, token
                 ),
             )
-            done = expect(answer, m.AttributeUpdated).success
+            return answer, expect(answer, m.AttributeUpdated).success
+
+        try:
+            return self._conditionally(name, condition, change)
         except StoreUnavailable:
             if self.infos([name]) == [None]:
                 raise NoSuchSegment(f"there is no segment {name}", segment=name) from None
             raise
-        if done:
-            return True
-        return answer.repeated and self.attributes([(name, attribute)]) == [new]
 
     def create(self, name: str) -> bool:
         """Make a segment; False when it is there already."""
@@ -163,26 +168,31 @@ class PravegaSegments:
         updates += [
             m.attribute_update(note, m.UpdateKind.REPLACE, value, NOT_SET) for note, value in notes
         ]
-        answer = self._change(
-            target,
-            lambda request, token: m.MergeSegments(
-                request, target, source, token, len(updates), b"".join(updates)
-            ),
-        )
-        reply = answer.reply
-        refused = isinstance(reply, m.AttributeUpdated) and not reply.success
-        if not refused and not isinstance(reply, NoSuchSegment):
-            expect(answer, m.SegmentsMerged)
-            return
-        if answer.repeated and self.attributes([(target, attribute)]) == [new]:
-            return
-        if isinstance(reply, NoSuchSegment):
-            raise NoSuchSegment(
-                f"cannot merge {source} into {target}: one of them does not exist", segment=target
+
+        def change() -> tuple[Answer, bool]:
+            answer = self._change(
+                target,
+                lambda request, token: m.MergeSegments(
+                    request, target, source, token, len(updates), b"".join(updates)
+                ),
             )
-        raise ConditionFailed(
-            f"{target} has another value of attribute {attribute} than {expected}", segment=target
-        )
+            if isinstance(answer.reply, m.AttributeUpdated) and not answer.reply.success:
+                return answer, False
+            if isinstance(answer.reply, NoSuchSegment):
+                if answer.repeated and self.attributes([(target, attribute)]) == [new]:
+                    return answer, True
+                raise NoSuchSegment(
+                    f"cannot merge {source} into {target}: one of them does not exist",
+                    segment=target,
+                )
+            expect(answer, m.SegmentsMerged)
+            return answer, True
+
+        if not self._conditionally(target, condition, change):
+            raise ConditionFailed(
+                f"{target} has another value of attribute {attribute} than {expected}",
+                segment=target,
+            )
 
     def read(self, name: str, start: int, end: int) -> Iterator[Block]:
         """The bytes [start, end) in order, read ahead; see `sluice.stores.base.Segments`.
@@ -240,6 +250,34 @@ class PravegaSegments:
             StoreUnavailable: the connection broke; whether the store has the data is unknown.
         """
         return append_at(self._transport, name, offset, data)
+
+    def _conditionally(
+        self, name: str, condition: Condition, change: Callable[[], tuple[Answer, bool]]
+    ) -> bool:
+        """Compare and set; False when the attribute had another value.
+
+        The store (0.13.0) also refuses it where somebody else has it load the attribute at the same
+        moment, by a look even: it takes the other's loading for a change. So a refusal is not
+        believed before the value was seen.
+
+        Args:
+            name: the segment.
+            condition: what is compared and set.
+            change: asks the store once; the answer, and whether it did it.
+
+        Raises:
+            StoreBusy: the attribute has the value, and the store refuses all the same.
+        """
+        repeated = False
+        for _ in range(_TRIES):
+            answer, done = change()
+            if done:
+                return True
+            repeated = repeated or answer.repeated
+            (value,) = self.attributes([(name, condition.attribute)])
+            if value != condition.expected:
+                return repeated and value == condition.new
+        raise StoreBusy(f"{name} refuses what it should take: too many look at it at once")
 
     def _change(self, name: str, message: Callable[[int, str], Message]) -> Answer:
         return self._transport.ask_one(Ask(name, Access.READ_WRITE, message))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.config import StoreTimeouts
-from sluice.errors import NoSuchSegment, PermissionDenied
+from sluice.errors import NoSuchSegment, PermissionDenied, StoreBusy
 from sluice.stores.base import Condition
 from sluice.stores.pravega import store as store_module
 from sluice.stores.pravega.directory import Token
@@ -101,6 +101,29 @@ def test_a_store_that_forgets_tells_what_is_stored(
             stored[place] = new
 
 
+@pytest.mark.parametrize("stored", [None, 7])
+def test_a_compare_and_set_that_is_refused_for_a_look_at_it_is_tried_again(
+    stored: int | None,
+) -> None:
+    """The store refuses one of two that have it load an attribute, be the other but a look."""
+    with Forgetful({NAMES[0]: {}}) as server, closing(client(server)) as store:
+        if stored is not None:
+            server.set(NAMES[0], MARKS[0], stored)
+        server.contested = 3
+        assert store.set_attribute(NAMES[0], Condition(MARKS[0], stored, 8))
+        assert server.contested == 0
+        assert store.attributes([(NAMES[0], MARKS[0])]) == [8]
+        assert not store.set_attribute(NAMES[0], Condition(MARKS[0], stored, 9))
+
+
+def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> None:
+    """It is not said then that the attribute had another value."""
+    with Forgetful({NAMES[0]: {}}, contested=1000) as server, closing(client(server)) as store:
+        with pytest.raises(StoreBusy):
+            store.set_attribute(NAMES[0], Condition(MARKS[0], None, 8))
+        assert store.attributes([(NAMES[0], MARKS[0])]) == [None]
+
+
 def test_a_sealed_segment_tells_what_is_stored() -> None:
     """It takes no update that would load a value; an append can be set up all the same."""
     with Forgetful(guarded=True) as server:
@@ -139,6 +162,7 @@ def test_no_connection_of_the_store_remembers_without_end(monkeypatch: pytest.Mo
     monkeypatch.setattr(store_module, "_MOST_SETUPS", 10)
     with Forgetful() as server:
         server.index[NAMES[0]] = {}
+        server.sealed.add(NAMES[0])
         with closing(client(server)) as store:
             for number in range(100):
                 assert store.attributes([(NAMES[0], UUID(int=number))]) == [None]

@@ -122,12 +122,11 @@ def test_a_repeated_compare_and_set_looks_at_the_value(
         peer.say(m.AttributeUpdated(peer.expect(m.UpdateAttribute).request, success=False))
         peer.say(m.Attribute(peer.expect(m.GetAttribute).request, value))
 
-    def tell_index(peer: Peer) -> None:
-        asked = peer.expect(m.SetupAppend)
-        peer.say(m.AppendSetup(asked.request, NAME, asked.writer, value))
+        if value == NOT_SET:
+            peer.say(m.AttributeUpdated(peer.expect(m.UpdateAttribute).request, success=False))
+            peer.say(m.Attribute(peer.expect(m.GetAttribute).request, value))
 
-    scripts = [lose, refuse, *([tell_index] if value == NOT_SET else [])]
-    with ScriptedStore(scripts) as peer:
+    with ScriptedStore([lose, refuse]) as peer:
         assert served(peer.endpoint).set_attribute(NAME, Condition(ATTRIBUTE, 4, 5)) is done
 
 
@@ -142,6 +141,20 @@ def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
         peer.say(m.Attribute(peer.expect(m.GetAttribute).request, 5))
 
     with ScriptedStore([lose, refuse]) as peer:
+        served(peer.endpoint).merge(NAME, NAME, Condition(ATTRIBUTE, 4, 5))
+
+
+def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
+    served: Served,
+) -> None:
+    """The store refuses it where somebody has it load the attribute just then."""
+
+    def refuse(peer: Peer) -> None:
+        peer.say(m.AttributeUpdated(peer.expect(m.MergeSegments).request, success=False))
+        peer.say(m.Attribute(peer.expect(m.GetAttribute).request, 4))
+        peer.say(m.SegmentsMerged(peer.expect(m.MergeSegments).request, NAME, NAME, 8))
+
+    with ScriptedStore([refuse]) as peer:
         served(peer.endpoint).merge(NAME, NAME, Condition(ATTRIBUTE, 4, 5))
 
 
