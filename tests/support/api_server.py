@@ -49,13 +49,15 @@ class ApiServer:
         self, kind: Kind, namespace: str, *, labels: str | None = None, fields: str | None = None
     ) -> list[Object]:
         """As Api.list; no events are ever found."""
-        if fields:
+        if fields and not fields.startswith("metadata.name="):
             return []
+        named = (fields or "").removeprefix("metadata.name=")
         wanted = dict(one.split("=") for one in (labels or "").split(",") if one)
         return [
             copy.deepcopy(body)
-            for (own, place, _), body in self.objects.items()
+            for (own, place, name), body in self.objects.items()
             if (own, place) == (kind.name, namespace)
+            and named in {"", name}
             and wanted.items() <= body["metadata"].get("labels", {}).items()
         ]
 
@@ -71,7 +73,13 @@ class ApiServer:
         self.changes.append(("apply", kind.name, body["metadata"]["name"]))
         return self.put(kind, copy.deepcopy(body))
 
-    async def delete(self, kind: Kind, namespace: str, name: str) -> bool:
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str | None = None
+    ) -> bool:
         """As Api.delete."""
+        found = self.objects.get((kind.name, namespace, name))
+        if found is None or uid not in {None, found["metadata"]["uid"]}:
+            return False
         self.changes.append(("delete", kind.name, name))
-        return self.objects.pop((kind.name, namespace, name), None) is not None
+        del self.objects[kind.name, namespace, name]
+        return True

@@ -311,6 +311,11 @@ class CopyingStatus(ResourceStatus):
         default=None, description="The ConfigMap that holds the plan."
     )
     plan_hash: ShortText | None = Field(default=None, description="The SHA-256 of the plan.")
+    plan_digest: ShortText | None = Field(
+        default=None,
+        description="The SHA-256 of the plan and of where its stores are; a ConfigMap with another "
+        "plan is not believed.",
+    )
     job_ref: ObjectRef | None = Field(
         default=None, description="The Job of the attempt that runs, or ran last."
     )

@@ -20,6 +20,7 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--plan", "plan_file", required=True, type=_PATH, help="The plan's JSON.")
+@click.option("--plan-sha256", help="The SHA-256 that the plan's file has to have, in hex.")
 @click.option("--controls", type=_PATH, help="JSON with the limits; read before every round.")
 @click.option(
     "--slots",
@@ -36,6 +37,7 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
     help="Pods that run the tasks instead of this one.",
 )
 @click.option("--executor-template", type=_PATH, help="YAML of a Pod: what executors are.")
+@click.option("--executor-template-sha256", help="The SHA-256 that this file has to have, in hex.")
 @click.option(
     "--executor-memory",
     "executor_heap",

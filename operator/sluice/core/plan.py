@@ -309,6 +309,11 @@ class Plan(Frozen):
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of all of it, where the stores are included, in hexadecimal digits."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    @property
     def hash(self) -> str:
         """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
         if self.archive is not None:

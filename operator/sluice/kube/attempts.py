@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.kinds import EVENT, JOB, POD
-from sluice.kube.names import UID_LABEL
+from sluice.kube.names import UID_LABEL, is_child, is_pod_of
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
@@ -40,7 +40,8 @@ class Attempts:
         """
         if seen.done and seen.deleted is None:
             return ()
-        found = self._mirror.labelled(JOB, namespace, UID_LABEL, seen.uid)
+        labelled = self._mirror.labelled(JOB, namespace, UID_LABEL, seen.uid)
+        found = [job for job in labelled if is_child(job, seen.uid)]
         pods = self._mirror.labelled(POD, namespace, UID_LABEL, seen.uid)
         latest = max(found, key=attempt_of, default=None)
         running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
@@ -49,7 +50,7 @@ class Attempts:
             found = await self._api.list(JOB, namespace, labels=label)
             pods = await self._api.list(POD, namespace, labels=label)
         jobs = []
-        for job in sorted(found, key=attempt_of):
+        for job in sorted((one for one in found if is_child(one, seen.uid)), key=attempt_of):
             own = drivers_of(job, pods)
             state = job_seen(job, own, (), runtime=runtime)
             if state.active and state.trouble is None and not _any_started(own):
@@ -63,7 +64,7 @@ class Attempts:
         if seen.deleted is None and (seen.done or not seen.spec.suspend):
             return 0
         pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
-        return sum(not is_gone(pod) for pod in pods)
+        return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
 
     async def _events(self, namespace: str, about: list[Object]) -> list[Object]:
         """What was said of objects, the latest last."""

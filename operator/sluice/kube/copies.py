@@ -37,7 +37,7 @@ from sluice.kube import results
 from sluice.kube.attempts import Attempts
 from sluice.kube.errands import errand_of, identity_of, made_by_driver
 from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
-from sluice.kube.manifests import controls_data, plan_of, positions_of, runtime_hash
+from sluice.kube.manifests import believed_plan, controls_data, positions_of, runtime_hash
 from sluice.kube.memory import Blocking, Memories
 from sluice.kube.names import Child
 from sluice.kube.objects import copy_seen, goal_of, origins_of, parse_either
@@ -300,7 +300,7 @@ class CopyObserver:
         name = plan_name(seen.name, seen.uid)
         found = await self._api.get(CONFIG_MAP, namespace, name)
         if found is not None:
-            plan = plan_of(found)
+            plan = believed_plan(found, seen.uid, seen.status.plan_digest)
             if plan is None:
                 return None, True
             memory.plan = PlanSeen(plan=plan, name=name)

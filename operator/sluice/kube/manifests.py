@@ -6,6 +6,7 @@ Pure: from the copy, its plan and the administrator's profile to objects.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +27,10 @@ from sluice.kube.names import (
     RUNTIME_ANNOTATION,
     child_labels,
     controls_name,
+    is_child,
     run_name,
 )
-from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE, driver_pod, executor_template
+from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE, Given, driver_pod, executor_template
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
@@ -66,6 +68,24 @@ def _plan_data(plan: Plan) -> Object:
     if plan.scope is None:
         return {"data": {PLAN_FILE: plan.model_dump_json()}}
     return {"binaryData": {SCOPE_PLAN_FILE: base64.b64encode(compressed(plan)).decode()}}
+
+
+def believed_plan(config_map: Object, uid: str, digest: str | None) -> Plan | None:
+    """Read the plan of a ConfigMap, if it is the one that the operator wrote; None otherwise.
+
+    Whoever may write ConfigMaps could make this one, and it says to which stores the operator
+    connects and which Secret it sends there. So it has to be the plan that the status names, which
+    only the operator writes, in an object that is the copy's and cannot be changed.
+
+    Args:
+        config_map: as it was found.
+        uid: the copy's.
+        digest: of the plan, as the copy's status has it.
+    """
+    if not config_map.get("immutable") or not is_child(config_map, uid):
+        return None
+    plan = plan_of(config_map)
+    return plan if plan is not None and plan.digest == digest else None
 
 
 def plan_of(config_map: Object) -> Plan | None:
@@ -162,7 +182,7 @@ def job(request: JobRequest) -> Object:
                     "labels": profile.labels | child_labels(child.uid, "driver") | attempt,
                     "annotations": dict(profile.annotations),
                 },
-                "spec": driver_pod(request),
+                "spec": driver_pod(request, _given(request)),
             },
         },
     }
@@ -177,12 +197,25 @@ def run_config_map(request: JobRequest) -> Object:
     """
     child = request.child
     name = run_name(job_name(child.uid, request.attempt))
-    template = yaml.safe_dump(executor_template(request), sort_keys=False)
     plan = _plan_data(request.plan)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": child.metadata(name, "run", **{ATTEMPT_LABEL: str(request.attempt)}),
+        "immutable": True,
         **plan,
-        "data": {**plan.get("data", {}), "executor.yaml": template},
+        "data": {**plan.get("data", {}), "executor.yaml": _template(request)},
     }
+
+
+def _template(request: JobRequest) -> str:
+    return yaml.safe_dump(executor_template(request), sort_keys=False)
+
+
+def _given(request: JobRequest) -> Given:
+    """Tell what an attempt's driver may run from."""
+    plan = _plan_data(request.plan)
+    packed = plan.get("binaryData", {}).get(SCOPE_PLAN_FILE)
+    data = plan["data"][PLAN_FILE].encode() if packed is None else base64.b64decode(packed)
+    template = _template(request).encode()
+    return Given(*(hashlib.sha256(one).hexdigest() for one in (data, template)))

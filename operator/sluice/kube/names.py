@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.common import GROUP
 from sluice.core import text
+from sluice.core.reconcile.copy_status import job_name
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object
@@ -58,6 +59,29 @@ class Child:
                 }
             ],
         }
+
+
+def is_child(body: Object, uid: str) -> bool:
+    """Tell whether the copy with this uid controls an object. A label may be anybody's."""
+    return any(one.get("controller") and one["uid"] == uid for one in _owners(body))
+
+
+def is_pod_of(pod: Object, uid: str) -> bool:
+    """Tell whether a copy's Job has made a pod, or a driver of it an executor.
+
+    Pods may outlive their Job, so its name has to do. Kubernetes deletes a pod whose owner there is
+    none of, so nobody can keep one that only says so.
+    """
+    begin = f"{job_name(uid, 0).removesuffix('0')}"
+    return any(
+        one["kind"] in {"Job", "Pod"} and str(one["name"]).startswith(begin)
+        for one in _owners(pod)
+        if one.get("controller")
+    )
+
+
+def _owners(body: Object) -> list[Object]:
+    return body["metadata"].get("ownerReferences") or []
 
 
 def run_name(job: str) -> str:

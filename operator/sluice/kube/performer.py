@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sluice.kube.client import Api
     from sluice.kube.copies import CopyObserver, Situation
     from sluice.kube.events import Recorder
+    from sluice.kube.kinds import Object
     from sluice.kube.settings import OperatorSettings
     from sluice.metrics import Metrics
 
@@ -109,8 +110,7 @@ class Performer:
             case StartJob(attempt, plan):
                 await self._start_job(situation, attempt, plan)
             case DeleteJob(job):
-                await self._api.delete(JOB, namespace, job)
-                await self._api.delete(CONFIG_MAP, namespace, names.run_name(job))
+                await self._delete_job(situation, job)
             case Abandon():
                 sources, target = await self._observer.stores(situation)
                 errand, seen = situation.errand, situation.world.plan
@@ -165,7 +165,8 @@ class Performer:
         await self._api.apply(CONFIG_MAP, namespace, request)
         situation.memory.controls = manifests.controls_data(spec)
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
-        for pod in await self._api.list(POD, namespace, labels=label):
+        pods = await self._api.list(POD, namespace, labels=label)
+        for pod in (one for one in pods if names.is_pod_of(one, situation.seen.uid)):
             version = str(situation.seen.generation)
             note = {"metadata": {"annotations": {names.CONTROLS_ANNOTATION: version}}}
             await self._api.patch(POD, namespace, pod["metadata"]["name"], note)
@@ -174,16 +175,56 @@ class Performer:
         """Make the Job, unless it is there: then it is the one that was meant."""
         request = self._request(situation, plan, attempt)
         namespace = situation.namespace
-        await self._api.apply(CONFIG_MAP, namespace, manifests.run_config_map(request))
+        job = manifests.job(request)
+        run = manifests.run_config_map(request)
+        if await self._api.create(CONFIG_MAP, namespace, run) is None:
+            await self._take_run(namespace, run)
         try:
-            made = await self._api.create(JOB, namespace, manifests.job(request))
+            made = await self._api.create(JOB, namespace, job)
         except Refused as error:
             if "exceeded quota" in error.message:
                 raise QuotaExceeded(error.message) from error
             if error.status in _REFUSALS:
                 raise PodRefused(error.message) from error
             raise
+        if made is None and await self._job(situation, job["metadata"]["name"]) is None:
+            raise PodRefused(
+                f"there is a Job {job['metadata']['name']!r} already that is not this copy's",
+                remedy="Delete it: the driver's Job has to have this name.",
+            )
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
+
+    async def _take_run(self, namespace: str, run: Object) -> None:
+        """Use the ConfigMap that is there if it is what is wanted; replace it otherwise.
+
+        Another operator made it a moment ago, or somebody else did. The name is this copy's.
+        """
+        name = run["metadata"]["name"]
+        found = await self._api.get(CONFIG_MAP, namespace, name) or {}
+        wanted = ("immutable", "data", "binaryData")
+        if all(found.get(part) == run.get(part) for part in wanted):
+            return
+        await self._api.delete(CONFIG_MAP, namespace, name)
+        if await self._api.create(CONFIG_MAP, namespace, run) is None:
+            raise PodRefused(
+                f"somebody keeps making a ConfigMap {name!r} that is not this copy's",
+                remedy="Find out who makes it: the driver's ConfigMap has to have this name.",
+            )
+
+    async def _job(self, situation: Situation, name: str) -> Object | None:
+        """Look for a Job of the copy by its name."""
+        found = await self._api.list(JOB, situation.namespace, fields=f"metadata.name={name}")
+        return next((job for job in found if names.is_child(job, situation.seen.uid)), None)
+
+    async def _delete_job(self, situation: Situation, name: str) -> None:
+        """Delete a Job of the copy, and what its driver runs from; not another's of that name."""
+        namespace, job = situation.namespace, await self._job(situation, name)
+        if job is not None:
+            await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
+        run = names.run_name(name)
+        found = await self._api.get(CONFIG_MAP, namespace, run)
+        if found is not None and names.is_child(found, situation.seen.uid):
+            await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
 
     async def _erase(self, situation: Situation) -> None:
         """Delete the archive of a resource; where it must not, or has others' runs, that is said.

@@ -7,7 +7,7 @@ executors gets an API token.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.core.reconcile.copy_status import job_name
 from sluice.kube.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
@@ -83,7 +83,14 @@ def tasks_for(spec: CopySpec, profile: Profile) -> int:
     return executors * profile.executor.cores or profile.slots
 
 
-def driver_pod(request: JobRequest) -> Object:
+class Given(NamedTuple):
+    """What a driver may run from, by the SHA-256 of the files in hexadecimal digits."""
+
+    plan: str
+    template: str
+
+
+def driver_pod(request: JobRequest, given: Given) -> Object:
     """The driver's pod."""
     profile, spec = request.profile, request.spec
     executors = executors_for(request)
@@ -100,7 +107,7 @@ def driver_pod(request: JobRequest) -> Object:
             _container(request.settings, profile)
             | {
                 "name": "driver",
-                "args": _arguments(request, executors),
+                "args": _arguments(request, given, executors),
                 "env": _environment(request),
                 "resources": _resources(profile.driver, spec.runtime.driver.resources),
                 "terminationMessagePolicy": "File",
@@ -110,7 +117,7 @@ def driver_pod(request: JobRequest) -> Object:
     }
 
 
-def _arguments(request: JobRequest, executors: int) -> list[str]:
+def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
     """The driver's command line."""
     profile = request.profile
     plan = PLAN_FILE if request.plan.scope is None else SCOPE_PLAN_FILE
@@ -120,6 +127,7 @@ def _arguments(request: JobRequest, executors: int) -> list[str]:
         "--log-level=info",
         "driver",
         f"--plan={RUN_DIR}/{plan}",
+        f"--plan-sha256={given.plan}",
         f"--controls={CONTROLS_DIR}/controls.json",
         f"--slots={profile.slots}",
     ]
@@ -127,6 +135,7 @@ def _arguments(request: JobRequest, executors: int) -> list[str]:
         found += [
             f"--executors={executors}",
             f"--executor-template={RUN_DIR}/executor.yaml",
+            f"--executor-template-sha256={given.template}",
             f"--executor-memory={EXECUTOR_HEAP}",
             f"--executor-cores={profile.executor.cores}",
         ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Self
 
 import structlog
@@ -26,6 +28,7 @@ from sluice.pipelines.application import Application
 from sluice.pipelines.archives import is_small as is_small_run
 from sluice.pipelines.archives import run_archive
 from sluice.pipelines.controls import Controls, read_retention
+from sluice.pipelines.given import read_given
 from sluice.pipelines.kubernetes import Crew, own_pod, read_template
 from sluice.pipelines.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.program import Stores, run_plan
@@ -36,7 +39,6 @@ from sluice.pipelines.unplanned import planned, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
     from types import TracebackType
 
     from pyspark import SparkContext
@@ -69,10 +71,12 @@ class DriverOptions:
 
     Attributes:
         plan: file with the plan's JSON.
+        plan_sha256: of that file, in hexadecimal digits; any plan is taken when left out.
         controls: file with the limits, see Controls.
         slots: tasks at once in this process, without executors.
         executors: how many pods the tasks run in; 0 to run them in this process.
         executor_template: the template of their pods.
+        executor_template_sha256: of that file.
         executor_heap: bytes of each one's JVM.
         executor_cores: tasks at once in each.
         spark: settings that the administrator adds.
@@ -81,10 +85,12 @@ class DriverOptions:
     """
 
     plan: Path
+    plan_sha256: str | None = None
     controls: Path | None = None
     slots: int = 2
     executors: int = 0
     executor_template: Path | None = None
+    executor_template_sha256: str | None = None
     executor_heap: int = 512 << 20
     executor_cores: int = 1
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +127,7 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
     """Why it failed, if it did; and what there is to say of an archive that only pods see."""
     trouble, told = None, None
     try:
-        wanted = read_plan(options.plan)
+        wanted = read_plan(options.plan, options.plan_sha256)
         plan = planned(wanted, settings) if isinstance(wanted, Unplanned) else wanted
         if plan is not None:
             trouble = _carry_out(plan, options, settings)
@@ -236,7 +242,7 @@ class _Tasks:
         self._settings = settings
         self._stop = stop
         self._stack = ExitStack()
-        self._configuration, self._executors = _configuration(options)
+        self._configuration, self._executors = _configuration(options, self._stack)
         self._application: Application | None = None
         self._context: SparkContext | None = None
         self._crew: Crew | None = None
@@ -289,7 +295,9 @@ class _Tasks:
             yield
 
 
-def _configuration(options: DriverOptions) -> tuple[dict[str, str], Executors | None]:
+def _configuration(
+    options: DriverOptions, stack: ExitStack
+) -> tuple[dict[str, str], Executors | None]:
     """Spark's configuration, and the executors if tasks run in pods of their own."""
     if not options.executors:
         return sparkconf.local(options.slots, options.spark), None
@@ -297,24 +305,30 @@ def _configuration(options: DriverOptions) -> tuple[dict[str, str], Executors | 
         raise InvalidSpec(
             "executors need a template for their pods", remedy="Give --executor-template."
         )
+    given = read_given(options.executor_template, options.executor_template_sha256)
+    # Spark reads it whenever it makes a pod: a copy that nobody else can change meanwhile.
+    template = Path(stack.enter_context(TemporaryDirectory(prefix="sluice-template-")))
+    template /= options.executor_template.name
+    template.write_bytes(given)
     executors = Executors(
         count=options.executors,
         cores=options.executor_cores,
         heap=options.executor_heap,
-        template=read_template(options.executor_template),
+        template=read_template(template),
         pod=own_pod(),
     )
     return sparkconf.kubernetes(executors, options.spark), executors
 
 
-def read_plan(path: Path) -> Plan:
-    """The plan of a file, which may be compressed.
+def read_plan(path: Path, sha256: str | None = None) -> Plan:
+    """The plan of a file, which may be compressed; `sha256` is for `read_given`.
 
     Raises:
+        InfrastructureError: it is another file than the operator wrote.
         InvalidSpec: it cannot be read or is no plan that this version understands.
     """
     try:
-        data = path.read_bytes()
+        data = read_given(path, sha256)
         return expanded(data) if data.startswith(_GZIP) else unplanned.read_plan(data)
     except OSError as error:
         reason = error.strerror or type(error).__name__

@@ -152,13 +152,53 @@ def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> 
     assert (world.plan, world.damaged) == (None, True)
 
 
+def put_plan(*, digest: str | None = PLAN.digest) -> tuple[ApiServer, Object]:
+    """A copy with its plan, as the operator has written both; and the ConfigMap, to be forged."""
+    server = cluster()
+    server.objects[STREAM_COPY.name, "default", "orders"]["status"] = {"planDigest": digest}
+    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
+    return server, server.put(CONFIG_MAP, plan_config_map(child, PLAN))
+
+
 def test_a_config_map_with_a_plan_is_read() -> None:
     """As it was written."""
-    server = cluster()
-    child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)
-    server.put(CONFIG_MAP, plan_config_map(child, PLAN))
+    server, _ = put_plan()
     world = look(server).world
     assert (world.plan, world.damaged) == (plan_seen(), False)
+
+
+ELSEWHERE = PLAN.model_copy(
+    update={"target": PLAN.target.model_copy(update={"uri": "tcp://attacker:9090"})}
+)
+OTHER_LOGIN = PLAN.model_copy(
+    update={"target": PLAN.target.model_copy(update={"secret": "others-login"})}
+)
+FORGED: dict[str, dict[str, Any]] = {
+    "another address": {"data": {"plan.json": ELSEWHERE.model_dump_json()}},
+    "another Secret": {"data": {"plan.json": OTHER_LOGIN.model_dump_json()}},
+    "not immutable": {"immutable": False},
+    "without an owner": {"ownerReferences": []},
+    "another's": {"ownerReferences": [{"uid": "another", "controller": True}]},
+    "not controlled": {"ownerReferences": [{"uid": UID}]},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED.keys())
+def test_a_plan_that_the_operator_has_not_written_is_not_believed(forged: dict[str, Any]) -> None:
+    """It would say where we connect to, and whose login we send there."""
+    server, body = put_plan()
+    owners = forged.get("ownerReferences", body["metadata"]["ownerReferences"])
+    body |= {key: value for key, value in forged.items() if key != "ownerReferences"}
+    body["metadata"]["ownerReferences"] = owners
+    world = look(server).world
+    assert (world.plan, world.damaged) == (None, True)
+
+
+def test_a_plan_that_no_status_names_is_not_believed() -> None:
+    """Tenants make ConfigMaps, and no statuses."""
+    server, _ = put_plan(digest=None)
+    world = look(server).world
+    assert (world.plan, world.damaged) == (None, True)
 
 
 # -- the map of positions
@@ -198,15 +238,24 @@ def test_the_map_of_a_whole_target_is_looked_for() -> None:
 def test_pods_that_run_are_counted_where_that_is_waited_for(
     spec: dict[str, Any], meta: dict[str, Any], pods: int
 ) -> None:
-    """Drivers and executors of this copy, until their containers have ended."""
+    """Drivers and executors of this copy, until their containers have ended.
+
+    A pod that only has their label, as one that somebody cloned, holds nothing up.
+    """
     server = cluster(spec=spec, meta=meta)
-    for name, uid, phase in (
-        ("driver", UID, "Running"),
-        ("executor", UID, "Pending"),
-        ("ended", UID, "Succeeded"),
-        ("other", "another", "Running"),
+    job, driver = ("Job", job_name(UID, 1)), ("Pod", f"{job_name(UID, 1)}-x7k2p")
+    for name, uid, owner, phase in (
+        ("driver", UID, job, "Running"),
+        ("executor", UID, driver, "Pending"),
+        ("ended", UID, job, "Succeeded"),
+        ("other", "another", ("Job", job_name("another", 1)), "Running"),
+        ("cloned", UID, None, "Running"),
+        ("labelled", UID, ("Job", "mine"), "Running"),
     ):
         meta = {"name": name, "labels": child_labels(uid, "driver")}
+        if owner is not None:
+            reference = {"kind": owner[0], "name": owner[1], "uid": "u", "controller": True}
+            meta["ownerReferences"] = [reference]
         server.put(POD, {"metadata": meta, "status": {"phase": phase}})
     assert look(server).world.pods == pods
 
@@ -214,11 +263,24 @@ def test_pods_that_run_are_counted_where_that_is_waited_for(
 # -- Jobs
 
 
-def put_job(server: ApiServer, uid: str) -> None:
-    """The Job of the first attempt."""
-    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: "1"}
-    meta = {"name": job_name(UID, 1), "uid": uid, "labels": labels}
+def put_job(server: ApiServer, uid: str, *, copy: str = UID, attempt: int = 1) -> None:
+    """The Job of an attempt, the first one; of another `copy`, with our label all the same."""
+    labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: str(attempt)}
+    meta = {
+        "name": job_name(UID, attempt),
+        "uid": uid,
+        "labels": labels,
+        "ownerReferences": [{"kind": "StreamCopy", "uid": copy, "controller": True}],
+    }
     server.put(JOB, {"metadata": meta | {"creationTimestamp": "2026-01-02T03:04:05Z"}})
+
+
+def test_a_job_that_only_has_our_label_is_no_attempt() -> None:
+    """Somebody has cloned a driver's, or forged one."""
+    server = cluster()
+    put_job(server, "first")
+    put_job(server, "forged", copy="another", attempt=2)
+    assert [job.attempt for job in look(server).world.jobs] == [1]
 
 
 def put_driver(server: ApiServer, job: str, phase: str) -> None:

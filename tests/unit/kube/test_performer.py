@@ -6,10 +6,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
 from sluice.core.reconcile.world import DeleteJob, WritePositions
 from sluice.kube import manifests
 from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_COPY
-from sluice.kube.names import Child, run_name
+from sluice.kube.names import Child, child_labels, run_name
 from sluice.kube.performer import Performer
 from support.api_server import ApiServer
 from support.copies import MAPPED, UID, copy
@@ -29,15 +31,30 @@ def perform(server: ApiServer, action: Action) -> None:
     asyncio.run(performer.perform(cast("Situation", situation), action))
 
 
+OURS = [{"kind": "StreamCopy", "name": "orders", "uid": UID, "controller": True}]
+OTHERS = [{"kind": "StreamCopy", "name": "other", "uid": "another", "controller": True}]
+
+
 def test_what_a_driver_ran_from_goes_with_its_job() -> None:
     """Also where the Job has gone before."""
     server = ApiServer()
-    server.put(JOB, {"metadata": {"name": "sluice-1"}})
+    server.put(JOB, {"metadata": {"name": "sluice-1", "ownerReferences": OURS}})
     for job in ("sluice-1", "sluice-2", "sluice-3"):
-        server.put(CONFIG_MAP, {"metadata": {"name": run_name(job)}})
+        server.put(CONFIG_MAP, {"metadata": {"name": run_name(job), "ownerReferences": OURS}})
     perform(server, DeleteJob("sluice-1"))
     perform(server, DeleteJob("sluice-2"))
     assert [name for _, _, name in server.objects] == [run_name("sluice-3")]
+
+
+@pytest.mark.parametrize("owners", [OTHERS, []], ids=["others", "nobody's"])
+def test_what_is_called_like_a_job_of_ours_is_left_alone(owners: list[dict[str, Any]]) -> None:
+    """A name is not enough to delete by, nor is a label."""
+    server = ApiServer()
+    labels = child_labels(UID, "driver")
+    for kind, name in ((JOB, "sluice-1"), (CONFIG_MAP, run_name("sluice-1"))):
+        server.put(kind, {"metadata": {"name": name, "ownerReferences": owners, "labels": labels}})
+    perform(server, DeleteJob("sluice-1"))
+    assert len(server.objects) == 2
 
 
 def test_the_map_of_positions_takes_the_place_of_an_older_one() -> None:

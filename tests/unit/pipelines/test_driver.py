@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import signal
@@ -5,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -96,6 +98,39 @@ def test_a_damaged_plan_is_named(options: DriverOptions, text: str | None) -> No
     trouble = drive(options, Settings())
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "InvalidSpec"
+
+
+@pytest.mark.parametrize("changed", ["plan", "template"])
+def test_a_driver_runs_from_nothing_but_what_its_job_names(
+    options: DriverOptions, started: list[str], tmp_path: Path, changed: str
+) -> None:
+    """Whoever may change its ConfigMap gets nothing done, and nothing made; the next one may do."""
+    template = tmp_path / "executor.yaml"
+    template.write_text("kind: Pod")
+    given = replace(
+        options,
+        plan_sha256=hashlib.sha256(options.plan.read_bytes()).hexdigest(),
+        executors=1,
+        executor_template=template,
+        executor_template_sha256=hashlib.sha256(b"kind: Pod").hexdigest(),
+    )
+    file = options.plan if changed == "plan" else template
+    file.write_bytes(file.read_bytes() + b"\n")
+    trouble = drive(given, Settings())
+    assert trouble is not None
+    assert trouble.retryable
+    assert f"{file.name} is not what the operator wrote" in trouble.message
+    assert "spark" not in " ".join(started)
+
+
+def test_a_driver_runs_from_what_its_job_names(
+    options: DriverOptions, world: World, started: list[str]
+) -> None:
+    """With the plan that the operator wrote the copy is made."""
+    assert started == []
+    plan = hashlib.sha256(options.plan.read_bytes()).hexdigest()
+    assert drive(replace(options, plan_sha256=plan), Settings()) is None
+    assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
 
 
 def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started: list[str]) -> None:

@@ -140,6 +140,7 @@ class CopyStatus(ABC):
     def planned(self, planned: Planned) -> None:
         """There is a plan."""
         plan = planned.plan
+        self._set(plan_digest=plan.digest)
         if self.value.plan_hash == plan.hash:
             return
         self._set(
