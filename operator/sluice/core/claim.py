@@ -14,16 +14,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid5
 
-from sluice.core.identity import TAG_MANAGED
+from sluice.core.identity import OURS, TAG_MANAGED, is_copy, without_ours
 from sluice.core.model import StreamConfig, StreamName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.model import Frozen
-
-OURS: Final = "sluice.dev/"
-"""How every tag of Sluice begins."""
 
 _CLUSTER, _UID, _OWNER = f"{OURS}cluster=", f"{OURS}ephemeral=", f"{OURS}resource="
 _PREFIX, _MARKED = f"{OURS}prefix=", f"{OURS}marked="
@@ -69,8 +66,13 @@ class Claimant:
         )
 
     def owns(self, tags: Iterable[str]) -> bool:
-        """Whether tags are this resource's, and of this cluster."""
-        return {_CLUSTER + cluster_mark(self.cluster), _UID + self.uid} <= set(tags)
+        """Whether tags are this resource's, and of this cluster.
+
+        What a copy made is the copy's, even if it was made with all tags of its source.
+        """
+        tags = set(tags)
+        ours = {_CLUSTER + cluster_mark(self.cluster), _UID + self.uid}
+        return ours <= tags and not is_copy(tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +175,10 @@ def scope_tags(cluster: str) -> tuple[str, ...]:
 
 
 def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
-    """The `namespace/name` and uid of the EphemeralStream that tags name."""
+    """The `namespace/name` and uid of the EphemeralStream that tags name; None of a copy's."""
+    tags = tuple(tags)
     found = {tag.partition("=")[0] + "=": tag.partition("=")[2] for tag in tags}
-    if _UID not in found:
+    if _UID not in found or is_copy(tags):
         return None
     return found.get(_OWNER, "?/?"), found[_UID]
 
@@ -213,11 +216,6 @@ def holder(tags: Iterable[str], cluster: str) -> tuple[str, str | None]:
     if cluster_tag(cluster) not in tags:
         return f"EphemeralStream {resource[0]} of another cluster", None
     return f"EphemeralStream {resource[0]}", resource[1]
-
-
-def without_ours(tags: Iterable[str]) -> tuple[str, ...]:
-    """The tags that are not Sluice's."""
-    return tuple(tag for tag in tags if not tag.startswith(OURS))
 
 
 def is_new(created: int | None, claim: Claim, *, marker_tags: Iterable[str], marked: int) -> bool:

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-TAG_MANAGED = "sluice.dev/managed"
+OURS = "sluice.dev/"
+"""How every tag of Sluice begins."""
+
+TAG_MANAGED = OURS + "managed"
 """On every stream that Sluice made."""
 
-TAG_COPY = "sluice.dev/copy="
+TAG_COPY = OURS + "copy="
 """Followed by the copy id, on the copy's target."""
 
-TAG_COMPLETE = "sluice.dev/complete="
+TAG_COMPLETE = OURS + "complete="
 """Followed by the copy's digest, on a target that is published whole."""
 
-TAG_APPENDING = "sluice.dev/appending="
+TAG_APPENDING = OURS + "appending="
 """Followed by the copy id and the scaling policy that a stream has when nobody appends to it.
 
 It stands on the stream as long as the policy is another one, so whoever finds it can set it right.
@@ -184,6 +187,16 @@ def owner_tags(copy: str) -> tuple[str, str]:
     return (TAG_MANAGED, TAG_COPY + copy)
 
 
+def without_ours(tags: Iterable[str]) -> tuple[str, ...]:
+    """The tags that are not Sluice's."""
+    return tuple(tag for tag in tags if not tag.startswith(OURS))
+
+
+def is_copy(tags: Iterable[str]) -> bool:
+    """Whether some copy made a stream with these tags, or is making it."""
+    return any(tag.startswith(TAG_COPY) for tag in tags)
+
+
 def is_ours(tags: tuple[str, ...], copy: str) -> bool:
     """Whether a stream with these tags was made by this copy."""
     return TAG_COPY + copy in tags
@@ -200,5 +213,4 @@ def completed(tags: tuple[str, ...], copy: str) -> str | None:
 
 def is_unfinished(tags: tuple[str, ...]) -> bool:
     """Whether a stream with these tags is a target that some copy is still making."""
-    made = any(tag.startswith(TAG_COPY) for tag in tags)
-    return made and not any(tag.startswith(TAG_COMPLETE) for tag in tags)
+    return is_copy(tags) and not any(tag.startswith(TAG_COMPLETE) for tag in tags)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
+from sluice.core import marks
 from sluice.core.digest import CHUNK
 from sluice.core.model import ArchivedRun, Frozen, KeyRange, StreamConfig, StreamName, break_in
 from sluice.core.plan import OnTruncation, SegmentPlan, SourceStream, StreamPlan, origin
@@ -171,9 +172,18 @@ def plan_stream(
         append: whether the target is there.
 
     Raises:
-        SourceUnsupported: a generation does not take the keys of those that it follows on, so that
+        SourceUnsupported: the source has so many tags that the target could not be marked, or
+            a generation does not take the keys of those that it follows on, so that
             the target could not be scaled in the same way.
     """
+    own = marks.plain(config)
+    if len(own.tags) > marks.MOST_TAGS and not append:
+        raise SourceUnsupported(
+            f"{request.origin} has {len(own.tags)} tags, and with those that Sluice marks a target "
+            f"with, a store takes no more than {marks.MOST_TAGS}",
+            field="spec.source.stream",
+            remedy="Take tags off the source; nothing was made.",
+        )
     segments = sorted(seen, key=lambda segment: segment.keys.low)
     segments.sort(key=lambda segment: (segment.generation, segment.generation and segment.id))
     total = sum(segment.end - segment.start for segment in segments)
@@ -189,7 +199,7 @@ def plan_stream(
             SegmentPlan(**segment._asdict(), cuts=cuts(segment.start, segment.end, part_bytes))
             for segment in segments
         ),
-        config=config,
+        config=own,
         verify=request.verify,
         on_truncation=request.on_truncation,
         move=request.move,

@@ -20,7 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sluice.core import claim as marks
-from sluice.core.claim import Holding, Ownership, without_ours
+from sluice.core.claim import Holding, Ownership
+from sluice.core.identity import without_ours
 from sluice.core.model import ScaleType, StreamConfig, StreamName
 from sluice.engine import scopes, whose
 from sluice.errors import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import identity, rolling
+from sluice.core import identity, marks, rolling
 from sluice.core.appending import has_layout, layout_of
-from sluice.core.model import ScaleType, Scaling
+from sluice.core.model import ScaleType
 from sluice.core.rolling import Opened
 from sluice.errors import (
     NoSuchSegment,
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 LEASE: Final = 300.0
 """Seconds for which a transaction stays open while nobody looks. Stores allow 600."""
-
-_NEVER: Final = 2_000_000_000
-"""Events per second that no segment reaches: a store does not split one that is to take so many."""
 
 
 def transaction_segment(plan: StreamPlan, roll: Roll, index: int) -> tuple[int, str] | None:
@@ -73,18 +70,19 @@ def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     """Give the target a policy under which it can have one segment, and note its own on it.
 
     A number of segments that is fixed is noted as the true one, since a store would scale to it.
+    It is our turn, so the note of any other copy was left behind, or inherited by a copy of before.
     """
     config, layout = target_of(plan, store).config, roll_of(ledger).layout
-    if any(tag.startswith(identity.TAG_APPENDING) for tag in config.tags):
+    mine = f"{identity.TAG_APPENDING}{plan.copy_id}/"
+    if config.scaling == marks.LOOSE and any(tag.startswith(mine) for tag in config.tags):
         return
-    own = config.scaling
-    least = len(layout or ()) if own.type is ScaleType.FIXED else own.min_segments
-    noted = f"/{own.type}/{own.target_rate}/{own.scale_factor}/{least}"
-    tag = f"{identity.TAG_APPENDING}{plan.copy_id}{noted}"
-    loose = Scaling(type=ScaleType.BY_EVENTS, target_rate=_NEVER, scale_factor=2, min_segments=1)
-    store.update_stream(
-        plan.target, config.model_copy(update={"scaling": loose, "tags": (*config.tags, tag)})
-    )
+    own = marks.own_policy(config)
+    if own.type is ScaleType.FIXED:
+        own = own.model_copy(update={"min_segments": len(layout or ())})
+    kept = [tag for tag in config.tags if not tag.startswith(identity.TAG_APPENDING)]
+    tags = (*kept, marks.policy_note(plan.copy_id, own))
+    changed = {"scaling": marks.LOOSE, "tags": tags}
+    store.update_stream(plan.target, config.model_copy(update=changed))
 
 
 def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = False) -> bool:
@@ -103,14 +101,9 @@ def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = Fal
     noted = next((tag for tag in stream.config.tags if tag.startswith(prefix)), None)
     if noted is None:
         return False
-    kind, rate, factor, least = noted.removeprefix(prefix).split("/")
-    type_ = ScaleType(kind)
-    scaling = Scaling(
-        type=type_,
-        target_rate=int(rate),
-        scale_factor=int(factor),
-        min_segments=len(stream.tail) if settled and type_ is ScaleType.FIXED else int(least),
-    )
+    scaling = marks.noted_policy(noted) or stream.config.scaling
+    if settled and scaling.type is ScaleType.FIXED:
+        scaling = scaling.model_copy(update={"min_segments": len(stream.tail)})
     tags = tuple(tag for tag in stream.config.tags if tag != noted)
     store.update_stream(name, stream.config.model_copy(update={"scaling": scaling, "tags": tags}))
     return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import identity
+from sluice.core import identity, marks
 from sluice.core.copying import has_shape
 from sluice.core.model import (
     ROUNDING,
@@ -125,14 +125,14 @@ def configure(plan: StreamPlan, digest: str, store: Store) -> None:
     A number of segments that is fixed is the true one, since a store would scale to it: somebody
     may have scaled the source by hand.
     """
-    ours = (identity.TAG_MANAGED, identity.TAG_COPY, identity.TAG_COMPLETE)
-    kept = [tag for tag in plan.config.tags if not tag.startswith(ours)]
-    tags = (*kept, *identity.owner_tags(plan.copy_id), identity.TAG_COMPLETE + digest)
-    scaling, count = plan.config.scaling, len(plan.active[-1])
+    # Plans that were recorded before have the source's marks, and keep them with their hash.
+    config = marks.plain(plan.config)
+    tags = (*config.tags, *identity.owner_tags(plan.copy_id), identity.TAG_COMPLETE + digest)
+    scaling, count = config.scaling, len(plan.active[-1])
     fixed = scaling.type is ScaleType.FIXED
     least = count if fixed else min(scaling.min_segments, count)
     changed = {"scaling": scaling.model_copy(update={"min_segments": least}), "tags": tags}
-    _update(plan, plan.config.model_copy(update=changed), store)
+    _update(plan, config.model_copy(update=changed), store)
 
 
 def _update(plan: StreamPlan, config: StreamConfig, store: Store) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from sluice.core.claim import (
     MARKER,
-    OURS,
     SCOPE_MARKER,
     Ownership,
     is_new,
@@ -16,6 +15,7 @@ from sluice.core.claim import (
     prefix_of,
     resource_of,
 )
+from sluice.core.identity import OURS
 from sluice.core.model import StreamName
 from sluice.errors import ScopeNotFound
 from sluice.stores.deadline import carried

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sluice.core import marks
 from sluice.core.archive.events import Following
 from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import ArchivedSegment, ArchiveSource, Manifest, StoredObject
@@ -306,7 +307,7 @@ class Standing:
             maker=plan.maker,
             begin=plan.begin,
             end=plan.end,
-            config=plan.config,
+            config=marks.plain(plan.config),
             sealed=plan.sealed,
             segments=tuple(sorted(segments, key=lambda one: (one.epoch, one.id))),
         )

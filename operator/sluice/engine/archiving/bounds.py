@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sluice.core import marks
 from sluice.core.archive.manifest import CutOffset, RecordedCut
 from sluice.core.archive.plan import SegmentRun
 from sluice.core.model import Segment
@@ -130,7 +131,7 @@ def _look(
         begin=parent.begin if parent else _begin(name, generations[0], runs, store, now),
         end=end,
         segments=tuple(runs),
-        config=stream.config,
+        config=marks.plain(stream.config),
         sealed=stream.sealed,
     )
 
