@@ -72,8 +72,8 @@ class Archive:
 
     def _last(self) -> int | None:
         """The number of the head that counts."""
-        numbers = [head_number(one.name) for one in self.objects.list(HEADS)]
-        return next((one for one in reversed(numbers) if one is not None), None)
+        numbers = (head_number(one.name) for one in self.objects.list(HEADS))
+        return max((one for one in numbers if one is not None), default=None)
 
     def manifest(self, entry: RunEntry) -> Manifest:
         """A run's manifest, if it is the one that the head lists.

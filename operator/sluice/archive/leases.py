@@ -11,8 +11,14 @@ from uuid import uuid4
 from sluice.archive.archive import let_go
 from sluice.core.archive.documents import decode, encode
 from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, Work
-from sluice.core.archive.names import LEASES
-from sluice.errors import ArchiveDamaged, SluiceError, StoreBusy, StoreUnavailable
+from sluice.core.archive.names import LEASES, is_lease
+from sluice.errors import (
+    ArchiveDamaged,
+    ArchiveUnsupported,
+    SluiceError,
+    StoreBusy,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -198,7 +204,7 @@ def _drivers(owner: str) -> str:
 
 def forget(objects: Objects, owner: str) -> None:
     """Delete the leases of an owner's drivers, none of which may be at work any more."""
-    names = [one.name for one in objects.list(LEASES) if one.name.startswith(_drivers(owner))]
+    names = [one.name for one in _all(objects) if one.name.startswith(_drivers(owner))]
     objects.delete(names)
 
 
@@ -208,10 +214,12 @@ def forget_all(objects: Objects, maker: str) -> None:
     Whoever lives on though nobody knows of it finds that its lease is gone, before it records.
     """
     names = []
-    for found in objects.list(LEASES):
-        data = _data(objects, found.name)
-        if data is not None and decode(LeaseNote, data, name=found.name).maker == maker:
-            names.append(found.name)
+    for found in _all(objects):
+        # What cannot be read is not known to be this one's.
+        with suppress(ArchiveDamaged, ArchiveUnsupported):
+            data = _data(objects, found.name)
+            if data is not None and decode(LeaseNote, data, name=found.name).maker == maker:
+                names.append(found.name)
     if names:
         objects.delete(names)
 
@@ -220,19 +228,24 @@ def look(objects: Objects, now: int, grace: float) -> Leases:
     """All leases of an archive at this time of the store's clock, in ms."""
     held: list[HeldLease] = []
     over: list[Found] = []
-    for found in objects.list(LEASES):
-        data = _data(objects, found.name)
-        if data is None:
-            continue  # given back meanwhile
+    for found in _all(objects):
         if found.modified + grace * 1000 <= now:
             over.append(found)
             continue
+        data = _data(objects, found.name)
+        if data is None:
+            continue  # given back meanwhile
         note = decode(LeaseNote, data, name=found.name)
         if found.modified + note.work.counts(grace) * 1000 <= now:
             over.append(found)
             continue
         held.append(HeldLease(found.name, note.work, note.run))
     return Leases(now, tuple(held), tuple(over))
+
+
+def _all(objects: Objects) -> Iterator[Found]:
+    """All leases. What has no name of one is somebody else's, and says nothing."""
+    return (found for found in objects.list(LEASES) if is_lease(found.name))
 
 
 def _data(objects: Objects, name: str) -> bytes | None:

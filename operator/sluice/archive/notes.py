@@ -133,7 +133,8 @@ class Notes:
             self._delete(names)
 
     def _names(self) -> list[str]:
-        return [found.name for found in self._objects.list(notes_prefix(self._owner))]
+        found = (one.name for one in self._objects.list(notes_prefix(self._owner)))
+        return [name for name in found if read_note(name) is not None]
 
     def _delete(self, names: list[str]) -> None:
         for batch in (names[1:], names[:1]):

@@ -24,11 +24,8 @@ from sluice.core.archive.names import (
     WORK,
     Format,
     head_name,
-    head_number,
-    is_partial,
-    read_data,
+    is_known,
     read_event,
-    read_note,
     read_run,
 )
 from sluice.errors import ArchiveNotFound, InvalidSpec
@@ -181,8 +178,7 @@ class _Needed:
             indices = self._indices.get((event.epoch, event.segment), [])
             at = bisect_right(indices, (event.offset, 1 << 63)) - 1
             return at >= 0 and event.offset < indices[at][1]
-        known = (read_data(name), read_run(name), read_note(name), head_number(name))
-        return not any(one is not None for one in known) and not is_partial(name)
+        return not is_known(name)
 
     def _add(self, archive: Archive, entry: RunEntry) -> None:
         self._names.add(entry.name)

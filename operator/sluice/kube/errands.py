@@ -19,12 +19,8 @@ from sluice.core.reconcile.world import Planned
 from sluice.core.request import archive_id, archive_request, copy_request, scope_request
 from sluice.core.unplanned import Unplanned
 from sluice.engine.archived import live, shelf
-from sluice.engine.archiving.settle import (
-    ArchiveWatch,
-    abandon_archive,
-    ask_archive,
-    erase_archive,
-)
+from sluice.engine.archiving.erase import Erased, erase_archive
+from sluice.engine.archiving.settle import ArchiveWatch, abandon_archive, ask_archive
 from sluice.engine.planning import begun
 from sluice.engine.progress import Watch
 from sluice.engine.scope_settle import abandon_scope, ask_scope
@@ -97,12 +93,8 @@ class Errand(Protocol):
         """
         ...
 
-    def erase(self, target: Place) -> bool:
-        """Delete what stays otherwise: of an archive, all of it. StoreBusy: there is more.
-
-        Returns:
-            False where it stays, since somebody else has put something there.
-        """
+    def erase(self, target: Place) -> Erased:
+        """Delete what stays otherwise: of an archive, all of it. StoreBusy: there is more."""
         ...
 
 
@@ -151,9 +143,9 @@ class StreamErrand:
         seen = None if any(map(_is_unseen, sources or ())) else sources
         return abandon(self.request, sources=seen, target=live(target))
 
-    def erase(self, target: Place) -> bool:  # noqa: ARG002 - nothing is deleted
+    def erase(self, target: Place) -> Erased:  # noqa: ARG002 - nothing is deleted
         """See Errand: a copy's target is no part of the resource."""
-        return True
+        return Erased()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +191,9 @@ class ScopeErrand:
         source = self._source(sources[0]) if sources is not None and seen else None
         return abandon_scope(self.request, source=source, target=self._target(target), known=known)
 
-    def erase(self, target: Place) -> bool:  # noqa: ARG002 - nothing is deleted
+    def erase(self, target: Place) -> Erased:  # noqa: ARG002 - nothing is deleted
         """See Errand: what was copied is no part of the resource, and neither are archives."""
-        return True
+        return Erased()
 
     def _source(self, place: Place) -> Place:
         return live(place) if self.request.restore is None else shelf(place)
@@ -254,7 +246,7 @@ class ArchiveErrand:
         """See Errand. What a run has noted in a volume, the sweep of a later one deletes."""
         return "nothing" if _is_unseen(target) else abandon_archive(self.request, shelf(target))
 
-    def erase(self, target: Place) -> bool:
+    def erase(self, target: Place) -> Erased:
         """See Errand."""
         return erase_archive(self.request, shelf(target))
 

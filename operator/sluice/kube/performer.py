@@ -227,21 +227,21 @@ class Performer:
             await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
 
     async def _erase(self, situation: Situation) -> None:
-        """Delete the archive of a resource; where it must not, or has others' runs, that is said.
+        """Delete the archive of a resource; what stays of it, and why, is said.
 
-        What others have put there nobody has asked to delete.
+        What others have put there nobody has asked to delete, and nothing waits for.
         """
         seen = situation.world.target
         refused = seen.refused if isinstance(seen, StoreSeen) else None
-        why = "it has runs that this resource has not made"
         if refused is None:
             _, target = await self._observer.stores(situation)
-            if await self._observer.blocking(lambda: situation.errand.erase(target)):
-                return
+            said = (await self._observer.blocking(lambda: situation.errand.erase(target))).said
         else:
-            why = refused.message
+            said = f"stays: {refused.message}"
+        if not said:
+            return
         store = f"StreamStore {goal_of(situation.resource)[1].store!r}"
-        message = f"The archive in {store} stays: {why}."
+        message = f"The archive in {store} {said}."
         await self._recorder.say(situation.body, Saying("ArchiveKept", message), action="Delete")
 
     async def _orphan(self, situation: Situation, why: str) -> None:

@@ -33,7 +33,10 @@ WORK: Final = "work/"
 PARTIAL: Final = ".partial/"
 """Before the names of files that are being written, or were when somebody was killed."""
 
-FOLDERS: Final = (DATA, EVENTS, RUNS, HEADS, LEASES, WORK, PARTIAL)
+ARCHIVED: Final = (DATA, EVENTS, RUNS, HEADS, LEASES, WORK)
+"""The folders of an archive, wherever it is."""
+
+FOLDERS: Final = (*ARCHIVED, PARTIAL)
 """All that an archive has; so no part of an archive's path is called like one of them."""
 
 _RUN: Final = re.compile(r"runs/([0-9a-f]{16})-([0-9a-f]{64})\.json\.zst")
@@ -44,6 +47,7 @@ _DATA: Final = re.compile(
 )
 _EVENT: Final = re.compile(r"events/([0-9a-f]{8})/([0-9a-f]{16})/([0-9a-f]{16})-([0-9a-f]{8})")
 _NOTE: Final = re.compile(r"work/([0-9a-f]{32})/([0-9a-f]{16})")
+_LEASE: Final = re.compile(r"leases/[0-9a-f]{32}(-[0-9a-f]{32})?")
 _PARTIAL: Final = re.compile(r"\.partial/[0-9a-f]{32}")
 _PATH: Final = re.compile(r"[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*")
 _LONGEST_PATH: Final = 512
@@ -164,6 +168,17 @@ def read_note(name: str) -> NoteName | None:
     """What the name of a note says; None where it is none."""
     found = _NOTE.fullmatch(name)
     return NoteName(found[1], int(found[2], 16)) if found else None
+
+
+def is_lease(name: str) -> bool:
+    """Whether an object is a lease."""
+    return _LEASE.fullmatch(name) is not None
+
+
+def is_known(name: str) -> bool:
+    """Whether an object is one of an archive's. Any other one is somebody else's, and stays."""
+    known = (read_data(name), read_event(name), read_run(name), read_note(name), head_number(name))
+    return any(one is not None for one in known) or is_lease(name) or is_partial(name)
 
 
 def is_partial(name: str) -> bool:

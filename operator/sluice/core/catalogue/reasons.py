@@ -159,8 +159,9 @@ NORMAL: Final = (
         "ArchiveKept",
         ARCHIVE,
         "It was deleted with `onDelete: Delete`, and its archive stays: somebody else has put runs "
-        "there, or it is not known who has; or nothing may be deleted there.",
-        "`sluice archive inspect` tells who has made a run; delete the archive by its path if "
+        "there, or it is not known who has; or nothing may be deleted there. Or the archive is "
+        "deleted, and objects that are not of it stay in its folders.",
+        "`sluice archive inspect` tells who has made a run; delete what stays by its path if "
         "nobody needs it.",
         place=Place.EVENT,
     ),

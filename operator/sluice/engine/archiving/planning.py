@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.archive.archive import place
 from sluice.archive.notes import Notes
 from sluice.core.archive.archiving import refuse_loss
+from sluice.core.archive.names import ARCHIVED, is_known
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archiving.bounds import take_bounds
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
     from sluice.core.archive.notes import Note
     from sluice.engine.archiving.bounds import Bounds
     from sluice.stores.base import Store
+
+
+PATH_FIELD: Final = "spec.destination.path"
+
+_LOOKED_AT: Final = 1000
+"""Objects of each folder that are looked at before a first run: what a listing gives at once."""
 
 
 class ResolvedArchive(NamedTuple):
@@ -98,7 +106,8 @@ def make_archive_plan(
 
     Raises:
         TargetExists: there is an archive, and it is somebody else's.
-        InvalidSpec: it is of another stream, or has another format.
+        InvalidSpec: it is of another stream, or has another format; or there is none, and its
+            folders hold what is no archive's.
         SourceNotFound: there is no such stream.
         SourceReplaced: it was deleted since the last run, and made again.
         SourceTruncated: it has lost bytes that are not archived, and that is not wanted.
@@ -106,6 +115,8 @@ def make_archive_plan(
     """
     head = archive.head()
     _check_whose(request, head)
+    if head is None:
+        _refuse_strangers(request, archive)
     parent = archive.manifest(head.runs[-1]) if head else None
     if parent is not None:
         _check_parent(request, parent)
@@ -176,6 +187,21 @@ def _check_whose(request: ArchiveRequest, head: Head | None) -> None:
             field="spec.onExists",
             remedy="Take onExists: Append to add a run to it, or rename.",
         )
+
+
+def _refuse_strangers(request: ArchiveRequest, archive: Archive) -> None:
+    """Refuse to make an archive where somebody keeps other things in its folders. InvalidSpec."""
+    if next(archive.objects.list(), None) is None:
+        return  # as it mostly is
+    for folder in ARCHIVED:
+        for found in islice(archive.objects.list(folder), _LOOKED_AT):
+            if len(found.name) > len(folder) and not is_known(found.name):
+                raise InvalidSpec(
+                    f"{request.path or 'the place'} is in use: an archive has a folder "
+                    f"{folder} there, and {found.name[:200]!r} is none of an archive's",
+                    field=PATH_FIELD,
+                    remedy="Archive the stream at a path where nothing else is; nothing was made.",
+                )
 
 
 def _check_parent(request: ArchiveRequest, parent: Manifest) -> None:

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sluice.api.status import MOST_GAPS
-from sluice.archive.leases import Lease, forget, forget_all
+from sluice.archive.leases import forget
 from sluice.archive.notes import Notes
-from sluice.core.archive.lease import Work
-from sluice.core.archive.names import DATA, EVENTS, HEADS, LEASES, RUNS, WORK, read_note
 from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
 from sluice.core.plan import Plan
 from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Planned
-from sluice.engine.archiving.planning import noted_plan, resolve_archive
-from sluice.errors import ArchiveNotFound, StoreBusy
+from sluice.engine.archiving.planning import PATH_FIELD, resolve_archive
+from sluice.errors import ArchiveNotFound
 
 if TYPE_CHECKING:
     from sluice.archive.archive import Archive
     from sluice.archive.objects import Objects
     from sluice.archive.shelf import Shelf
     from sluice.core.archive.head import RunEntry
-    from sluice.core.archive.manifest import Maker
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.model import StoreAddress
     from sluice.stores.base import Store
-
-ERASE_SECONDS: Final = 20.0
-"""For which an archive is deleted at a time: whoever has it done looks at other things as well."""
-
-_PATH_FIELD: Final = "spec.destination.path"
-_BATCH: Final = 500
 
 
 def ask_archive(
@@ -60,7 +49,7 @@ def ask_archive(
         plan = Plan(sources=(source[0],), target=target[0], streams=(), archive=found.plan)
         return Planned(plan=plan, recorded=found.noted)
     if found.entry is None:
-        raise ArchiveNotFound(f"the archive at {request.path} is gone", field=_PATH_FIELD)
+        raise ArchiveNotFound(f"the archive at {request.path} is gone", field=PATH_FIELD)
     return told_of(archive, found.entry)
 
 
@@ -74,7 +63,7 @@ class ArchiveWatch:
 
     def __init__(self, plan: ArchivePlan, shelf: Shelf) -> None:
         self._plan = plan
-        self._archive = shelf.archive(plan.path, field=_PATH_FIELD)
+        self._archive = shelf.archive(plan.path, field=PATH_FIELD)
         self._notes = Notes(self._archive.objects, plan.copy_id)
         self._reached: Reached | None = None
 
@@ -115,74 +104,8 @@ def forget_run(objects: Objects, copy_id: str) -> bool:
     return there
 
 
-def erase_archive(request: ArchiveRequest, shelf: Shelf, *, seconds: float = ERASE_SECONDS) -> bool:
-    """Delete an archive with all its runs, if whoever asks for it has made all of them.
-
-    None of its drivers may be at work any more; what those that were killed have left is in
-    nobody's way. Neither is whoever is killed here: who goes on has the same lease. The heads go
-    before what they list, so that nobody reads what is deleted.
-
-    Args:
-        request: a run of the archive.
-        shelf: the place that holds it.
-        seconds: after which no more is deleted in this call.
-
-    Returns:
-        False where there is something of somebody else's: then nothing is deleted.
-
-    Raises:
-        StoreBusy: there is more to delete, or somebody is at work in it.
-    """
-    archive = _archive(request, shelf)
-    if not _is_all_of(request.maker, archive):
-        return False
-    if request.maker is not None:
-        forget_all(archive.objects, request.maker.id)
-    end, count = time.monotonic() + seconds, 0
-    with Lease(archive.objects, _eraser(request), Work.SWEEP) as lease:
-        if any(one.name != lease.name for one in lease.look().held):
-            raise StoreBusy(f"somebody is at work in the archive at {request.path}")
-        # Notes tell whose an archive without a head is, so they go while it has one.
-        for folder in (WORK, HEADS, RUNS, DATA, EVENTS):
-            names = []
-            for found in archive.objects.list(folder):
-                names.append(found.name)
-                if len(names) < _BATCH:
-                    continue
-                lease.renew()
-                archive.objects.delete(names)
-                count, names = count + len(names), []
-                if time.monotonic() > end:
-                    raise StoreBusy(
-                        f"{count} objects of the archive are deleted, and more are left"
-                    )
-            # The last head after the others: one before it may list what was swept since.
-            for batch in (names[:-1], names[-1:]):
-                archive.objects.delete(batch)
-        # While ours is there nobody begins to write, so none of these is one that counts.
-        left = [found.name for found in archive.objects.list(LEASES) if found.name != lease.name]
-        archive.objects.delete(left)
-    return True
-
-
-def _is_all_of(maker: Maker | None, archive: Archive) -> bool:
-    """Whether all runs are this one's: those of the head, or those that are noted without one."""
-    head = archive.head()
-    if head is not None:
-        return maker is not None and {one.maker for one in head.runs} == {maker.id}
-    names = (read_note(found.name) for found in archive.objects.list(WORK))
-    owners = {name.owner for name in names if name is not None and name.number == 0}
-    plans = [noted_plan(Notes(archive.objects, owner).read_on()) for owner in owners]
-    return all(plan is None or (maker and plan.maker == maker) for plan in plans)
-
-
-def _eraser(request: ArchiveRequest) -> str:
-    """The owner of the lease under which an archive is deleted for a resource."""
-    return hashlib.sha256(f"erase {request.archive_id}".encode()).hexdigest()[:32]
-
-
 def _archive(request: ArchiveRequest, shelf: Shelf) -> Archive:
-    return shelf.archive(request.path, field=_PATH_FIELD)
+    return shelf.archive(request.path, field=PATH_FIELD)
 
 
 def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) -> Recorded:

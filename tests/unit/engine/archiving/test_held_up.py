@@ -13,9 +13,9 @@ from sluice.core.archive.names import LEASES, WORK
 from sluice.core.archive.retention import Retention
 from sluice.core.steps import Forget, Record, Step, Transfer, Verify
 from sluice.engine.archiving.copy import ArchiveCopy
+from sluice.engine.archiving.erase import Erased, erase_archive
 from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.retain import retain
-from sluice.engine.archiving.settle import erase_archive
 from sluice.engine.executor import InlineExecutor
 from sluice.errors import CopyAborted, StoreBusy
 from support.archive_runs import LIMITS, MAKER, PATH, REQUEST, archive_once, shelf_of
@@ -169,7 +169,7 @@ def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
     with Lease(place.objects, "ef" * 16, Work.READ), pytest.raises(StoreBusy, match="at work"):
         erase_archive(REQUEST, shelf_of(place.objects))
     assert place.runs() == (1,)
-    assert erase_archive(REQUEST, shelf_of(place.objects))
+    assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()
     assert list(place.objects.list()) == []
 
 
@@ -193,7 +193,7 @@ class _KilledError(BaseException):
 def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, driver: Driver) -> None:
     """It takes its lease again, and finds that what it was about to record is gone."""
     step = driver.reach(Record)
-    assert erase_archive(REQUEST, shelf_of(place.objects))
+    assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()
     driver.copy.perform(step)
     with pytest.raises(CopyAborted):
         driver.copy.look()

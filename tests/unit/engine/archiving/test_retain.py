@@ -14,9 +14,9 @@ from sluice.core.archive.names import HEADS, LEASES, RUNS, Format
 from sluice.core.archive.retention import Retention
 from sluice.core.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
 from sluice.engine.archiving.copy import ArchiveCopy
+from sluice.engine.archiving.erase import erase_archive
 from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.retain import retain
-from sluice.engine.archiving.settle import erase_archive
 from sluice.engine.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
 from support.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of

@@ -1,0 +1,111 @@
+"""What others keep at the path of an archive, in each kind of object store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from sluice.archive.leases import Lease
+from sluice.archive.sweep import sweep
+from sluice.archive.verify import verify_archive
+from sluice.core.archive.lease import Work
+from sluice.core.archive.names import ARCHIVED, LEASES
+from sluice.engine.archiving.erase import erase_archive
+from sluice.errors import ArchiveDamaged, InvalidSpec
+from support.archive_runs import REQUEST, archive_once, shelf_of
+from support.model import ModelStore, World
+from support.sources import put_source
+
+if TYPE_CHECKING:
+    from sluice.archive.objects import Objects
+
+# The first one to need the gateway compiles it.
+pytestmark = pytest.mark.timeout(1200)
+
+STRANGERS = {
+    "data/2024/01/users.parquet": b"precious",
+    "data/00000000/readme": b"precious",
+    "events/2024/clicks.json": b"{}",
+    "heads/1": b"mine",
+    f"leases/{'AB' * 16}": b"signed",
+    "leases/car/2024.pdf": b"x" * (1 << 20),
+    "runs/marathon.csv": b"42",
+    f"work/{'ab' * 16}/draft.txt": b"...",
+    "readme.md": b"hello",
+}
+
+
+@pytest.fixture
+def store() -> ModelStore:
+    """Gives a store with a stream."""
+    world = World()
+    put_source(world, [40, 40], [9])
+    return ModelStore(world)
+
+
+def put(objects: Objects) -> None:
+    """What a team keeps there."""
+    for name, data in STRANGERS.items():
+        objects.put(name, data)
+
+
+def held(objects: Objects) -> dict[str, bytes | None]:
+    """All that is there."""
+    return {one.name: objects.get(one.name) for one in objects.list()}
+
+
+def test_an_archive_that_is_deleted_leaves_what_is_not_of_it(
+    objects: Objects, store: ModelStore
+) -> None:
+    """What came beside it since stays, byte for byte, and is counted."""
+    assert archive_once(store, objects).error is None
+    put(objects)
+    erased = erase_archive(REQUEST, shelf_of(objects))
+    assert held(objects) == STRANGERS
+    assert (erased.kept, erased.strangers) == ("", len(STRANGERS) - 1)
+    assert set(erased.names) <= set(STRANGERS)
+
+
+def test_a_run_and_a_sweep_go_on_beside_what_is_not_of_them(
+    objects: Objects, store: ModelStore
+) -> None:
+    """A lease that is none keeps nobody, however long it is, and is not swept."""
+    assert archive_once(store, objects).error is None
+    put(objects)
+    assert archive_once(store, objects, REQUEST.model_copy(update={"run_key": "2"})).error is None
+    archive = shelf_of(objects).archive(REQUEST.path)
+    assert verify_archive(archive).problems == []
+    sweep(archive, grace=3600)
+    there = held(objects)
+    assert {name: there[name] for name in STRANGERS} == STRANGERS
+
+
+@pytest.mark.parametrize("name", sorted(STRANGERS))
+def test_a_first_run_begins_nowhere_where_its_folders_are_in_use(
+    objects: Objects, store: ModelStore, name: str
+) -> None:
+    """The error names the field, what is there, and what to do; nothing is put."""
+    objects.put(name, STRANGERS[name])
+    if not name.startswith(ARCHIVED):
+        assert archive_once(store, objects).error is None
+        return
+    with pytest.raises(InvalidSpec, match="is none of an archive's") as refused:
+        archive_once(store, objects)
+    assert refused.value.field == "spec.destination.path"
+    assert repr(name) in refused.value.message
+    assert held(objects) == {name: STRANGERS[name]}
+
+
+def test_a_lease_that_cannot_be_read_holds_up_its_last_day_only(
+    objects: Objects, store: ModelStore
+) -> None:
+    """Nobody knows whose it is, so it counts as long as any lease, and is forgotten by nobody."""
+    assert archive_once(store, objects).error is None
+    name = f"{LEASES}{uuid4().hex}"
+    objects.put(name, b"{}")
+    with pytest.raises(ArchiveDamaged, match=name):
+        erase_archive(REQUEST, shelf_of(objects))
+    with Lease(objects, uuid4().hex, Work.READ, grace=0) as lease:
+        assert name in {one.name for one in lease.look().over}
