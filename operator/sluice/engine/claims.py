@@ -16,6 +16,7 @@ before it is touched. Some gaps a store leaves open, since it changes and delete
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
     from sluice.core.claim import Claim
     from sluice.stores.base import Store, Stream
 
-_ROUNDS: Final = 3
+RELEASE_SECONDS: Final = 60.0
+"""For which streams are deleted in one call; thousands take longer, and the next call goes on."""
+
+_ROUNDS: Final = 4
 """How often it is looked for streams that come while those under a prefix are deleted."""
 
 _UNMARKED: Final = "the tags of Sluice are missing"
@@ -239,7 +243,14 @@ def configure(claim: Claim, store: Store) -> None:
         store.update_stream(whose.name_of(claim), wanted)
 
 
-def release(claim: Claim, store: Store, *, delete: bool, watch: bool = False) -> int:
+def release(
+    claim: Claim,
+    store: Store,
+    *,
+    delete: bool,
+    watch: bool = False,
+    seconds: float = RELEASE_SECONDS,
+) -> int:
     """Let the streams go, then what remembers them, then the scope if it is ours and empty.
 
     Args:
@@ -248,17 +259,18 @@ def release(claim: Claim, store: Store, *, delete: bool, watch: bool = False) ->
         delete: whether they are sealed and deleted; otherwise they only lose our tags. A sealed
             stream keeps even those, since a store changes nothing of it.
         watch: whether a prefix stays claimed, for streams that come late. Then this is repeated.
+        seconds: after which no more of the streams under a prefix are deleted in this call.
 
     Returns:
         How many streams were let go.
 
     Raises:
-        StoreBusy: streams are being made under the prefix while they are deleted.
+        StoreBusy: there are more to delete, or some are being made while others are deleted.
     """
     with scopes.left(claim.scope, store, cluster=claim.claimant.cluster):
         if claim.prefix is None:
             return _release_one(claim, store, delete=delete)
-        return _release_under(claim, store, delete=delete, watch=watch)
+        return _release_under(claim, store, delete=delete, watch=watch, seconds=seconds)
 
 
 def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
@@ -279,20 +291,14 @@ def _release_one(claim: Claim, store: Store, *, delete: bool) -> int:
     return 1
 
 
-def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool) -> int:
+def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, seconds: float) -> int:
     """Streams first: while one is left, the marker says whose it is."""
-    found = whose.under(claim, store)
-    if found.marker is None:
-        return 0
-    count = len(found.claimed)
-    for _ in range(_ROUNDS if delete else 0):
-        names = [StreamName(scope=claim.scope, stream=name) for name in found.claimed]
-        whose.each(partial(_drop, store), names)
+    if not delete:
         found = whose.under(claim, store)
-        if not found.claimed:
-            break
-        count += len(found.claimed)
-    if watch:
+        count = len(found.claimed)
+    else:
+        found, count = _drop_under(claim, store, seconds)
+    if watch or found.marker is None:
         return count
     if delete and found.claimed:
         raise StoreBusy(
@@ -302,6 +308,30 @@ def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool) -> 
         )
     _drop(store, claim.marker)
     return count
+
+
+def _drop_under(claim: Claim, store: Store, seconds: float) -> tuple[whose.Under, int]:
+    """Delete what is under a prefix, a part at a time, until nothing comes any more.
+
+    Returns:
+        What was there at the last look, all of it deleted since; and how many were deleted.
+    """
+    end, count = time.monotonic() + seconds, 0
+    for _ in range(_ROUNDS):
+        there = whose.Under(None)
+        for part in whose.parts_of(claim, store):
+            if part.claimed and count and time.monotonic() > end:
+                raise StoreBusy(
+                    f"{count} streams under {claim.prefix!r} are deleted, and more are left",
+                    remedy="Wait: it goes on.",
+                )
+            names = [StreamName(scope=claim.scope, stream=name) for name in part.claimed]
+            whose.each(partial(_drop, store), names)
+            there = whose.Under(part.marker, there.claimed + part.claimed)
+            count += len(names)
+        if not there.claimed:
+            break
+    return there, count
 
 
 def _drop(store: Store, name: StreamName) -> None:

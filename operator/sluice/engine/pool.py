@@ -5,10 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from sluice.engine import survey
 from sluice.stores.deadline import carried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
 AT_ONCE: Final = 16
 """Streams that are asked about at a time. A store answers more of them at once hardly faster."""
@@ -32,6 +33,26 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def each_once(
+    step: str, call: Callable[[_A], _T], these: Sequence[_A], *, key: Callable[[_A], Hashable]
+) -> list[_T]:
+    """The same, without those of which an earlier look knows the outcome that was cut off.
+
+    Args:
+        step: names the call, for whoever goes on.
+        call: the call.
+        these: what it is made for.
+        key: tells these apart.
+    """
+    known = survey.current()
+
+    def find(one: _A) -> None:
+        known[step, key(one)] = call(one)
+
+    each(find, [one for one in these if (step, key(one)) not in known])
+    return [known[step, key(one)] for one in these]
 
 
 def batches(these: Sequence[_A], most: int) -> Iterator[Sequence[_A]]:

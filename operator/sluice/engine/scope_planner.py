@@ -141,7 +141,9 @@ class ScopePlanner(ABC):
             Those that are to be bound, and those whose target is there, is somebody's, and is not
             to be added to.
         """
-        found = dict(zip(asked, pool.each(self._stand, [*asked]), strict=True))
+        found = dict(
+            zip(asked, pool.each_once("stand", self._stand, [*asked], key=tuple), strict=True)
+        )
         fresh: list[Fresh] = []
         exists: list[Chosen] = []
         for one in chosen:
@@ -168,7 +170,9 @@ class ScopePlanner(ABC):
         """
         known = {one.target for one in chosen}
         ours = [name for name in self._ours(there) if name not in known] if there else []
-        gone = [one for one in pool.each(self._origin, ours) if one is not None]
+        gone = [
+            one for one in pool.each_once("origin", self._origin, ours, key=str) if one is not None
+        ]
         self.stand(gone, gone)
         return bool(gone)
 
@@ -227,7 +231,8 @@ class LivePlanner(ScopePlanner):
 
     def look_at(self, streams: Sequence[str]) -> None:
         """See ScopePlanner."""
-        self._seen |= zip(streams, pool.each(self._describe, streams), strict=True)
+        found = pool.each_once("describe", self._describe, streams, key=str)
+        self._seen |= zip(streams, found, strict=True)
 
     def tables(self) -> list[str]:
         """See ScopePlanner."""

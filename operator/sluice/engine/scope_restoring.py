@@ -68,7 +68,7 @@ class RestorePlanner(ToScope):
 
     def look_at(self, streams: Sequence[str]) -> None:
         """See ScopePlanner."""
-        found = pool.each(self._look, streams)
+        found = pool.each_once("look", self._look, streams, key=str)
         gone = ArchiveNotFound("the archive is not there any more")
         self._found |= {
             name: gone if one is None else one for name, one in zip(streams, found, strict=True)

@@ -125,7 +125,8 @@ def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEn
     ]
     there = _there(request, target)
     check = partial(_check, request, source, target, there)
-    return ScopeEnded(plan=ended.plan, results=tuple(pool.each(check, said)))
+    checked = pool.each_once("check", check, said, key=lambda one: repr(one[0]))
+    return ScopeEnded(plan=ended.plan, results=tuple(checked))
 
 
 def _there(request: ScopeRequest, target: Place) -> frozenset[str]:
@@ -222,7 +223,7 @@ def _finished(
     # As a rule nothing is done, and the first one tells.
     found = [look(pair) for pair in pairs[:1]]
     if None not in found:
-        found += pool.each(look, pairs[1:])
+        found += pool.each_once("found", look, pairs[1:], key=lambda pair: pair[0].stream)
     ended = tuple(one for one in found if one is not None)
     if len(ended) < len(pairs):
         return None

@@ -17,17 +17,21 @@ from sluice.core.claim import (
 )
 from sluice.core.identity import OURS
 from sluice.core.model import StreamName
+from sluice.engine.pool import batches
 from sluice.errors import ScopeNotFound
 from sluice.stores.deadline import carried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sluice.core.claim import Claim
     from sluice.stores.base import Store, Stream
 
 AT_ONCE: Final = 8
 """Streams under a prefix that are looked at, or let go, at a time."""
+
+_PART: Final = 256
+"""Streams under a prefix that are looked at before those that are to go are let go."""
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -135,14 +139,31 @@ def under(claim: Claim, store: Store) -> Under:
 
     A stream with a tag of any Sluice has an owner of its own, whatever its name is.
     """
+    found, *parts = parts_of(claim, store)
+    return Under(
+        found.marker,
+        tuple(name for part in parts for name in part.claimed),
+        tuple(new for part in parts for new in part.news),
+        found.left_alone + sum(part.left_alone for part in parts),
+    )
+
+
+def parts_of(claim: Claim, store: Store) -> Iterator[Under]:
+    """The same in parts, each looked at when it is asked for; the first one has the marker only."""
     found = marker(claim, store)
     try:
         names = [name for name in store.list_streams(claim.scope) if _is_under(name, claim)]
     except ScopeNotFound:
         names = []
-    if found is None:
-        return Under(None, left_alone=len(names))
-    marks = store.attributes([(found.segment, claim.mark(name)) for name in names]) if names else []
+    yield Under(found, left_alone=0 if found else len(names))
+    if found is not None:
+        for part in batches(names, _PART):
+            yield _part(claim, store, found, part)
+
+
+def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str]) -> Under:
+    """What some of the streams under a prefix are."""
+    marks = store.attributes([(found.segment, claim.mark(name)) for name in names])
     known = {name for name, mark in zip(names, marks, strict=True) if mark is not None}
     claimed, news, left_alone = [], [], 0
     for name, stream in zip(names, each(partial(_look, claim, store, known), names), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +35,7 @@ from sluice.errors import (
 )
 from sluice.kube import results
 from sluice.kube.attempts import Attempts
+from sluice.kube.copy_memory import CopyMemory
 from sluice.kube.errands import errand_of, identity_of, made_by_driver
 from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.manifests import believed_plan, controls_data, positions_of, runtime_hash
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.engine.archived import Place
     from sluice.kube.client import Api
-    from sluice.kube.errands import Errand, Measures
+    from sluice.kube.errands import Errand
     from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.objects import Copy, Goal, Origin
@@ -67,22 +68,6 @@ _WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 _KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 _ERASES: Final[tuple[Operation, ...]] = ("Delete",)
 """What a copy does with its stores, as a StreamStore's `access` calls it."""
-
-
-@dataclass(slots=True)
-class CopyMemory:
-    """What is kept of a copy between two looks, only to spare calls.
-
-    Attributes:
-        plan: the plan ConfigMap, which never changes.
-        watch, meter: for its progress.
-        controls: what the driver was last told of the spec.
-    """
-
-    plan: PlanSeen | None = None
-    watch: tuple[str, Place, Measures] | None = None
-    meter: Meter = field(default_factory=Meter)
-    controls: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,8 +245,10 @@ class CopyObserver:
             errand, known = situation.errand, world.plan.plan if world.plan else None
             again = asks_again(situation.seen, world)
             told = _told(situation)
-            answer = await self.blocking(
-                lambda: errand.ask(from_, to, known=known, again=again, told=told)
+            answer = await memory.surveyed(
+                self.blocking,
+                (errand, addresses, world.target.address, again),
+                lambda: errand.ask(from_, to, known=known, again=again, told=told),
             )
             world = await self._published(situation.child, replace(world, answer=answer))
             return replace(situation, world=world)

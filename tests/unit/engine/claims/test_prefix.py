@@ -7,8 +7,9 @@ import pytest
 
 from sluice.core.claim import Holding, Ownership
 from sluice.core.identity import owner_tags
-from sluice.engine import claims
-from sluice.errors import StoreBusy, StreamExists
+from sluice.core.model import StreamName
+from sluice.engine import claims, whose
+from sluice.errors import StoreBusy, StoreTimeout, StreamExists
 from support.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
 from support.model import Fate, ModelStore, World
 
@@ -149,3 +150,45 @@ def test_a_marker_with_others_tags_is_nobodys_claim(world: World, store: ModelSt
     assert not claims.look(PREFIX, store).marked
     assert claims.release(PREFIX, store, delete=True) == 0
     assert names(world) == {PREFIX.marker.stream}
+
+
+def test_many_streams_are_deleted_in_several_calls(
+    world: World, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call gets on and ends, and the claim stays remembered until the last one."""
+    monkeypatch.setattr(whose, "_PART", 3)
+    claims.make(PREFIX, store, NOW)
+    for number in range(10):
+        put(world, f"app-{number}")
+    left = []
+    for _ in range(3):
+        with pytest.raises(StoreBusy, match=r"3 streams under .* are deleted, and more are left"):
+            claims.release(PREFIX, store, delete=True, seconds=0)
+        left.append(len(claims.look(PREFIX, store).streams))
+    assert left == [7, 4, 1]
+    assert claims.release(PREFIX, store, delete=True, seconds=0) == 1
+    assert claims.look(PREFIX, store).empty
+
+
+def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
+    world: World, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of the caller ends in the midst of a part: what is deleted by then is deleted."""
+    monkeypatch.setattr(whose, "_PART", 3)
+    claims.make(PREFIX, store, NOW)
+    for number in range(10):
+        put(world, f"app-{number}")
+    deleted = count(1)
+    drop = claims._drop
+
+    def slow(at: ModelStore, name: StreamName) -> None:
+        if next(deleted) > 4:
+            raise StoreTimeout("too late")
+        drop(at, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claims, "_drop", slow)
+        with pytest.raises(StoreTimeout):
+            claims.release(PREFIX, store, delete=True)
+    assert len(claims.look(PREFIX, store).streams) == 6
+    assert claims.release(PREFIX, store, delete=True) == 6

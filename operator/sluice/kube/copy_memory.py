@@ -1,0 +1,61 @@
+"""What is kept of a copy between two looks, and never relied on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sluice.core.progress import Meter
+from sluice.engine.survey import going_on
+from sluice.errors import StoreTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.core.reconcile.world import Answer, PlanSeen
+    from sluice.engine.archived import Place
+    from sluice.engine.survey import Survey
+    from sluice.kube.errands import Measures
+    from sluice.kube.memory import Blocking
+
+
+@dataclass(slots=True)
+class CopyMemory:
+    """What is kept of a copy between two looks, only to spare calls.
+
+    Attributes:
+        plan: the plan ConfigMap, which never changes.
+        watch, meter: for its progress.
+        controls: what the driver was last told of the spec.
+        survey: what was found by a look that was not done in time, and what that has asked.
+    """
+
+    plan: PlanSeen | None = None
+    watch: tuple[str, Place, Measures] | None = None
+    meter: Meter = field(default_factory=Meter)
+    controls: dict[str, str] | None = None
+    survey: tuple[object, Survey] | None = None
+
+    async def surveyed(
+        self, blocking: Blocking, asked: object, call: Callable[[], Answer]
+    ) -> Answer:
+        """What stores answer. Where time ends before that, the next look goes on with it.
+
+        Args:
+            blocking: makes the call.
+            asked: tells what is asked, and of whom.
+            call: asks.
+        """
+        survey = self.survey[1] if self.survey is not None and self.survey[0] == asked else {}
+        before, self.survey = len(survey), None
+
+        def ask() -> Answer:
+            with going_on(survey):
+                return call()
+
+        try:
+            return await blocking(ask)
+        except StoreTimeout:
+            if len(survey) > before:  # else it is the store that is away, and all of it gets old
+                self.survey = (asked, survey)
+            raise
