@@ -19,11 +19,13 @@ class StoreTimeouts:
         connect: to open a connection and shake hands.
         call: for one request and its answer.
         stall: for the next byte or acknowledgement of a transfer.
+        rest: for which nobody asks a store that says nothing, and then one at a time; 0 for none.
     """
 
     connect: float = 10.0
     call: float = 30.0
     stall: float = 30.0
+    rest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

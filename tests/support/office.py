@@ -41,7 +41,7 @@ def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[Office]:
     """
     name = folder.name
     with (
-        _nobody_else(kube),
+        nobody_else(kube),
         OperatorProcess(folder, kube.kubeconfig, name, PROFILES) as operator,
         rented(kube, None, print, name) as tenant,
     ):
@@ -50,7 +50,7 @@ def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[Office]:
 
 
 @contextmanager
-def _nobody_else(kube: Cluster) -> Iterator[None]:
+def nobody_else(kube: Cluster) -> Iterator[None]:
     """No operator that is installed in the cluster works meanwhile."""
     there = kube.kubectl("get", *_INSTALLED, "--output=name", "--ignore-not-found").strip()
     if not there:

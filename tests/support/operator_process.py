@@ -33,6 +33,7 @@ class OperatorProcess:
         profiles: what copies run on; without them nothing can run.
         others: namespaces that it watches besides.
         cluster: its identity; None for the namespace, empty for what the cluster has itself.
+        more: other settings.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class OperatorProcess:
         *,
         others: Sequence[str] = (),
         cluster: str | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         (self.port,) = free_ports(1)
         self._log = folder / "operator.log"
@@ -56,6 +58,7 @@ class OperatorProcess:
             "resyncSeconds": 1,
             "listen": {"host": "127.0.0.1", "port": self.port},
             "image": "localhost/sluice:none",
+            **(more or {}),
         }
         if profiles is not None:
             config["profiles"] = dict(profiles)

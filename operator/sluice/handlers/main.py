@@ -59,8 +59,9 @@ THREADS: Final = sum(WORKERS.values())
 _WAIT: Final = 5.0
 """Seconds between two tries to reach the API server at the start."""
 
-TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15)
-"""The operator only asks small questions, and must not hang on a store that is gone."""
+TIMEOUTS: Final = StoreTimeouts(connect=5, call=15, stall=15, rest=4)
+"""The operator only asks small questions, and must not hang on a store that is gone. The rest is
+over before a StreamStore is looked at again."""
 
 
 async def operate(settings: OperatorSettings) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from sluice.errors import StoreTimeout, StoreUnavailable
 from sluice.stores import deadline
+from sluice.stores.pravega.circuit import Circuit
 from sluice.stores.pravega.names import owner_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Directory:
         credentials: as whom; None where the store asks nobody.
         timeouts: `call` bounds each call.
         told: of each call.
+
+    Attributes:
+        authenticates: whether there are credentials.
+        circuit: whether the store is silent.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class Directory:
         self._credentials = credentials
         self._timeouts = timeouts
         self._told = told
+        self.circuit = Circuit(timeouts.rest, patience=timeouts.connect / 2)
         self._begin()
 
     def _begin(self) -> None:
@@ -101,8 +107,13 @@ class Directory:
 
         Raises:
             StoreUnavailable: another thread closed the directory meanwhile.
-            StoreTimeout: the time of whoever asks is over; the call is called off.
+            StoreTimeout: the time of whoever asks is over, and the call is called off; or the store
+                is silent, and left alone.
         """
+        with self.circuit.asked():
+            return self._run(call)
+
+    def _run(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
         deadline.left()
         client = self._connect()
         closed = StoreUnavailable(f"the connection to {self._endpoint} was closed")

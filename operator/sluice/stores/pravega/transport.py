@@ -124,7 +124,8 @@ class Transport:
     def connect(self, segment: str) -> Connection:
         """A new connection to a segment's owner, for the caller to close."""
         (owner,) = self._directory.owners([segment])
-        return Connection.open(owner, self.timeouts.connect)
+        with self._directory.circuit.asked():
+            return Connection.open(owner, self.timeouts.connect)
 
     def recover(
         self, segment: str, access: Access, error: BackendError, *, first: bool
@@ -166,7 +167,7 @@ class Transport:
         for owner, own in owned.items():
             replies: dict[int, Message | BackendError] = {}
             try:
-                with self._pool.lease(owner) as connection:
+                with self._directory.circuit.asked(), self._pool.lease(owner) as connection:
                     self._exchange(connection, asks, own, replies)
             except StoreUnavailable as error:
                 replies = dict.fromkeys(own, error) | replies

@@ -1,0 +1,161 @@
+"""One bad store is one bad store: the operator that all share, beside stores that mean it harm."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.bad_stores import TEN_GIGABYTES, LyingStore, black_holes
+from support.office import nobody_else
+from support.operator_process import OperatorProcess, until
+from support.tenant import Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from localcluster import Cluster
+
+_LOOK_SECONDS = 20
+_VICTIMS = 30
+_MOST_MEMORY = 400_000_000
+
+
+@pytest.fixture
+def tenants(kube: Cluster, namespace: str) -> Iterator[list[Tenant]]:
+    """Gives three tenants: with stores that swallow all, with stores that lie, and with neither."""
+    names = [namespace, f"{namespace}-liars", f"{namespace}-others"]
+    for name in names[1:]:
+        kube.kubectl("create", "namespace", name)
+    yield [Tenant(kube, name, None, print) for name in names]  # type: ignore[arg-type]
+    for name in names[1:]:
+        kube.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _is_looked_at(body: dict[str, Any]) -> bool:
+    return int(body.get("status", {}).get("observedGeneration", 0)) > 0
+
+
+def _copy(name: str, store: str) -> dict[str, Any]:
+    sides = {
+        side: {"storeRef": {"name": store}, "scope": "shop", "stream": stream}
+        for side, stream in (("source", "orders"), ("target", "saved"))
+    }
+    return _resource("StreamCopy", name, sides)
+
+
+def _resource(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _memory(pid: int) -> int:
+    """The most memory that a process had, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (most,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(most) * 1024
+
+
+@pytest.mark.usefixtures("definitions")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "count", [50, pytest.param(500, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
+)
+def test_bad_stores_keep_nobody_else_waiting(
+    kube: Cluster,
+    tenants: list[Tenant],
+    tmp_path: Path,
+    say: Callable[[str], None],
+    count: int,
+) -> None:
+    """Black holes, a listing without end, bytes that trickle, and a journal of ten gigabytes.
+
+    What they are asked for comes to its end and says why; others are looked at meanwhile; and the
+    operator stays alive and small.
+    """
+    swallowed, lied_to, others = tenants
+    with ExitStack() as stack:
+        stack.enter_context(nobody_else(kube))
+        holes = stack.enter_context(black_holes(count))
+        endless = stack.enter_context(LyingStore(length=0).running())
+        slow = stack.enter_context(LyingStore(length=1 << 20, trickles=True).running())
+        huge = stack.enter_context(LyingStore(length=TEN_GIGABYTES).running())
+        operator = stack.enter_context(
+            OperatorProcess(
+                tmp_path,
+                kube.kubeconfig,
+                swallowed.namespace,
+                others=[lied_to.namespace, others.namespace],
+                more={"lookSeconds": _LOOK_SECONDS},
+            )
+        )
+        pid = operator.pid
+        lied_to.apply(
+            *(
+                lied_to.store_resource(name, uri=uri)
+                for name, uri in (("endless", endless), ("slow", slow), ("huge", huge))
+            ),
+            _copy("slow", "slow"),
+            _copy("huge", "huge"),
+            _resource(
+                "ScopeCopy",
+                "endless",
+                {
+                    "source": {"storeRef": {"name": "endless"}, "scope": "shop"},
+                    "target": {"storeRef": {"name": "endless"}, "scope": "saved"},
+                },
+            ),
+        )
+        swallowed.apply(
+            *(
+                swallowed.store_resource(f"hole-{number}", uri=uri)
+                for number, uri in enumerate(holes)
+            )
+        )
+        waits = []
+        for number in range(_VICTIMS):
+            others.apply(others.store_resource(f"store-{number}", uri="tcp://127.0.0.1:9"))
+            begun = time.monotonic()
+            until(
+                "another namespace's store was looked at",
+                lambda name=f"store-{number}": _is_looked_at(others.get("sst", name) or {}),
+                60,
+            )
+            waits.append(time.monotonic() - begun)
+            if number == 0:
+                looked = sum(map(_is_looked_at, swallowed.get_all("sst")))
+        assert looked < count / 2, "others waited until the black holes were looked at"
+        for name, kind, reasons in (
+            ("slow", "scopy", {"StoreTimeout"}),
+            ("huge", "scopy", {"JournalDamaged"}),
+            ("endless", "sccp", {"StoreTimeout", "ProtocolError"}),
+        ):
+            until(
+                f"it is told of the store {name}",
+                lambda name=name, kind=kind, reasons=reasons: (
+                    lied_to.condition(name, resource=kind).get("reason") in reasons
+                ),
+                120,
+            )
+        until(
+            "each black hole was looked at",
+            lambda: all(map(_is_looked_at, swallowed.get_all("sst"))),
+            600,
+        )
+        assert operator.is_running
+        assert operator.pid == pid
+        assert operator.probe("livez") == (200, "ok\n")
+        memory = _memory(pid)
+        waits.sort()
+        say(
+            f"{count} black holes: others waited {waits[len(waits) // 2]:.2f} s, at most"
+            f" {waits[-1]:.2f} s; the operator had {memory >> 20} MiB at most"
+        )
+        assert memory < _MOST_MEMORY
