@@ -15,8 +15,8 @@ from bench.model import BenchError, Run, Source
 from sluice.config import Settings
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.planner import PART_BYTES, CopyRequest, SourceRequest
+from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits
 from sluice.pipelines.application import local_spark
 from sluice.pipelines.program import Job, Stores, plan_job, run_plan
 

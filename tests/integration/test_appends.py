@@ -11,9 +11,10 @@ import pytest
 from sluice.core.model import StreamName
 from sluice.core.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from sluice.pipelines.program import Stores
 from support.command import Copy
 from support.inline import SETTINGS, begin, job_of, run_inline

@@ -8,9 +8,10 @@ from sluice.core.steps import Step
 from sluice.engine.abort import finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.run import Clock
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from support.model import ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET, whole_plan
 from support.sources import CHUNK, begun, events_of, go, split

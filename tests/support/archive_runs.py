@@ -18,7 +18,7 @@ from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.report import ArchiveReport
 from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 from support.plans import SOURCE
 from support.sources import CHUNK, Heard, ManualClock
 

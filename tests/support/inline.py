@@ -13,8 +13,9 @@ from sluice.core.steps import Step, Transfer, Verify
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.ledger import Ledger
+from sluice.engine.limits import Limits
 from sluice.engine.report import StreamReport
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from sluice.errors import SluiceError
 from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
 from sluice.stores.base import Store

@@ -13,6 +13,7 @@ from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.core.scope import ScopePlan, StreamResult, StreamState
 from sluice.core.steps import Step
 from sluice.engine.executor import Executor, InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.scope_listener import ScopeListener, SilentScope
 from sluice.engine.scope_log import ScopeLog
@@ -20,7 +21,7 @@ from sluice.engine.scope_notes import ScopeNotes
 from sluice.engine.scope_report import ScopeReport
 from sluice.engine.scope_run import ScopeRunner
 from sluice.engine.slices import Slice, SliceResult
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from sluice.errors import SluiceError
 from support.model import CREATION_TIME, ModelStore, World, segment_name
 from support.plans import ADDRESS

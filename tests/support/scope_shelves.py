@@ -11,11 +11,11 @@ from sluice.core.model import StoreAddress
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope_request import ArchiveTo, RestoreFrom, ScopeRequest
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_planning import resolve_scope
 from sluice.engine.scope_run import ScopeRunner
 from sluice.engine.scope_settle import abandon_scope, ask_scope
-from sluice.engine.stream import Limits
 from support.memory_objects import MemoryObjects
 from support.plans import ADDRESS
 from support.scope_drivers import SharedStore

@@ -10,10 +10,11 @@ from sluice.core.planner import CopyRequest, Range, SourceRequest
 from sluice.core.steps import Done, Step, Transfer, Verify
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import Executor, InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.report import StreamReport
 from sluice.engine.run import Listener
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from sluice.errors import SluiceError
 from support.model import (
     CREATION_TIME,

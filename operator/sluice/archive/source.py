@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Manifest
     from sluice.core.groups import GroupConfig, GroupName, GroupState
     from sluice.core.model import ArchivedRun, StreamConfig, StreamName
+    from sluice.stores.base import Flow
 
 BLOCK: Final = 1 << 20
 """The most bytes that are given at once. Whoever appends longer ones waits until each is confirmed,
@@ -210,8 +211,16 @@ class ArchivedStore(ReadOnly):
         stretch = self._piece(name).stretch
         return {} if stretch is None else stretch.chunk_digests
 
-    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
-        """The bytes [start, end) in order.
+    def read(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        flow: Flow | None = None,
+        ahead: int | None = None,  # noqa: ARG002 - one object at a time
+    ) -> Iterator[Block]:
+        """The bytes [start, end) in order; how fast they are handed on says how fast they come.
 
         Raises:
             ArchiveDamaged: an object is missing or another one than was archived.
@@ -230,6 +239,8 @@ class ArchivedStore(ReadOnly):
         for data in blocks:
             for begin in range(0, len(data), BLOCK):
                 block = data[begin : begin + BLOCK]
+                if flow is not None:
+                    flow.spend(len(block))
                 yield Block(at, block)
                 at += len(block)
 

@@ -34,7 +34,7 @@ from sluice.core.archive.retention import Retention
 from sluice.core.model import StreamName
 from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.engine.archiving.retain import retain as run_retention
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.program import Job, Stores
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Generic
 
+from sluice.core.digest import CHUNK
 from sluice.core.plan import StreamPlan
-from sluice.core.rounds import share_out, take
+from sluice.engine.limits import Limits
 from sluice.engine.report import StreamReport
+from sluice.engine.rounds import Rounds
 from sluice.engine.run import P, R, Silent, StreamRun
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -18,11 +20,8 @@ if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.engine.executor import Executor
     from sluice.engine.run import Clock, Listener, Undertaking
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slices import Slice
     from sluice.stores.base import Store
-
-ROUND_SLICES = 2
-"""Slices of full size for each slot in a round."""
 
 
 class Runner(Generic[P, R]):
@@ -36,6 +35,7 @@ class Runner(Generic[P, R]):
         clock: time.
         patience: seconds without progress after which a failing stream is given up; None for
             each error category's own.
+        slow, unit: see Rounds.
     """
 
     def __init__(
@@ -47,8 +47,10 @@ class Runner(Generic[P, R]):
         listener: Listener | None = None,
         clock: Clock = time,
         patience: float | None = None,
+        slow: Executor | None = None,
+        unit: int = CHUNK,
     ) -> None:
-        self._executor = executor
+        self._rounds = Rounds(executor, slow=slow, unit=unit, clock=clock)
         self._limits = limits
         self._clock = clock
         self._runs = [
@@ -75,7 +77,7 @@ class Runner(Generic[P, R]):
 
     def _turn(self, active: list[StreamRun[P, R]]) -> None:
         """Go on with all that can be gone on with, or wait."""
-        limits = self._limits()
+        limits = self._rounds.fitted(self._limits())
         now = self._clock.monotonic()
         ready = [run for run in active if run.not_before <= now]
         if not ready:
@@ -83,16 +85,16 @@ class Runner(Generic[P, R]):
             return
         slices: list[Slice] = []
         for run in ready:
-            slices += run.advance(limits, self._executor)
+            slices += run.advance(limits, self._rounds.executor(limits))
         if slices:
             self._round(slices, limits)
 
     def _round(self, slices: list[Slice], limits: Limits) -> None:
         """Run slices, and let each stream absorb its results."""
-        chosen = choose(slices, limits, self._executor)
+        chosen = self._rounds.choose(slices, limits)
         concerned = [self._runs[number] for number in sorted({work.stream for work in chosen})]
         try:
-            results = run_round(chosen, self._executor)
+            results = self._rounds.run(chosen, limits)
         except SluiceError as error:
             for run in concerned:
                 run.failed(error)
@@ -108,7 +110,7 @@ class CopyRunner(Runner[StreamPlan, StreamReport]):
         plan: what to copy.
         sources: the stores to read from, as the plan numbers them.
         target: the store to write to.
-        executor, limits, listener, clock, patience: see Runner.
+        executor, limits, listener, clock, patience, slow: see Runner.
         keep_sources: whether the sources of moves are not deleted.
     """
 
@@ -123,6 +125,7 @@ class CopyRunner(Runner[StreamPlan, StreamReport]):
         listener: Listener | None = None,
         clock: Clock = time,
         patience: float | None = None,
+        slow: Executor | None = None,
         keep_sources: bool = False,
     ) -> None:
         super().__init__(
@@ -135,15 +138,5 @@ class CopyRunner(Runner[StreamPlan, StreamReport]):
             listener=listener,
             clock=clock,
             patience=patience,
+            slow=slow,
         )
-
-
-def choose(slices: Sequence[Slice], limits: Limits, executor: Executor) -> list[Slice]:
-    """Those of the slices, in their order, that make a round."""
-    most = ROUND_SLICES * executor.slots * limits.slice_bytes
-    return take(slices, most, lambda work: work.size)
-
-
-def run_round(slices: Sequence[Slice], executor: Executor) -> list[SliceResult]:
-    """Run slices, shared out among the executor's slots. Raises as Executor."""
-    return executor.run(share_out(slices, executor.slots, lambda work: work.size))

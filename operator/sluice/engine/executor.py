@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sluice.engine.slices import run_slice
+from sluice.engine.slices import run_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.archive.shelf import Shelf
+    from sluice.engine.limits import Limits
     from sluice.engine.slices import Slice, SliceResult
-    from sluice.engine.stream import Limits
+    from sluice.engine.throttle import Pace
     from sluice.stores.base import Store
 
 INLINE_BYTES: Final = 1 << 20
@@ -28,13 +29,16 @@ Parts are not shorter, so there is little that tasks could do side by side.
 
 
 def is_small(size: int, limits: Limits) -> bool:
-    """Whether a step moves so many bytes without tasks. At a limited rate that takes too long."""
+    """Whether a step of one of many streams moves so many bytes without tasks.
+
+    Not below a limit, which is shared out among all tasks.
+    """
     return limits.bytes_per_second is None and size <= INLINE_BYTES
 
 
-def is_small_plan(size: int, limits: Limits) -> bool:
-    """Whether the copies of single streams move so many bytes without tasks, likewise."""
-    return limits.bytes_per_second is None and size <= INLINE_PLAN
+def is_small_plan(size: int) -> bool:
+    """Whether the copies of single streams move so many bytes without tasks."""
+    return size <= INLINE_PLAN
 
 
 class Executor(Protocol):
@@ -59,16 +63,25 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InlineExecutor:
-    """Runs every task in the calling thread."""
+    """Runs every task in the calling thread.
+
+    Attributes:
+        sources, target: the stores.
+        slots: see Executor.
+        pace: what is moved keeps to it, and not to the rates of slices; None for these.
+    """
 
     sources: Sequence[Store]
     target: Store | Shelf
     slots: int = 1
+    pace: Pace | None = None
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
         """See Executor."""
         return [
-            run_slice(work, self.sources[work.store], self.target)
+            result
             for task in tasks
-            for work in task
+            for result in run_share(
+                task, lambda work: (self.sources[work.store], self.target), self.pace
+            )
         ]

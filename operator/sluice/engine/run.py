@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from sluice.core.steps import Step
     from sluice.engine.executor import Executor
+    from sluice.engine.limits import Limits
     from sluice.engine.slices import Slice, SliceResult
-    from sluice.engine.stream import Limits
     from sluice.stores.base import Store
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)

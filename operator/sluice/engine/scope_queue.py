@@ -81,6 +81,11 @@ class StreamQueue:
                 self._ready.append(run)
             self._changed.notify_all()
 
+    def put_all(self, runs: Iterable[CopyRun]) -> None:
+        """Give streams back that have waited for a round."""
+        for run in runs:
+            self.put(run)
+
     def want_round(self, run: CopyRun) -> None:
         """Let a stream wait for a round."""
         with self._changed:

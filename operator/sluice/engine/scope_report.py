@@ -12,6 +12,7 @@ from sluice.core.reconcile.world import UNVERIFIED
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.trouble import Trouble
 from sluice.engine.archiving.report import ArchiveReport
+from sluice.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
     from sluice.core.scope import Counts
@@ -74,3 +75,11 @@ def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveRepo
         lost=0 if failed else lost,
         trouble=report.error,
     )
+
+
+def may_pass(trouble: Trouble) -> bool:
+    """Whether a failure is none of the stream's own, so that it is no result.
+
+    A store that does not know us any more would fail every stream.
+    """
+    return trouble.retryable or trouble.reason == AuthenticationFailed.__name__

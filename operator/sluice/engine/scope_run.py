@@ -16,17 +16,17 @@ from sluice.core.retry import Patience
 from sluice.core.scope import StreamState
 from sluice.core.scope_log import ScopeState
 from sluice.core.trouble import Trouble
-from sluice.engine.copy import choose, run_round
-from sluice.engine.executor import is_small
+from sluice.engine.limits import Limits
+from sluice.engine.rounds import Rounds
 from sluice.engine.run import StreamRun
 from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_moving import delete_source_scope
 from sluice.engine.scope_notes import log_of
 from sluice.engine.scope_queue import CalledOff, Halted, Halting, StreamQueue
-from sluice.engine.scope_report import ScopeReport, result_of
+from sluice.engine.scope_report import ScopeReport, may_pass, result_of
 from sluice.engine.scope_streams import ScopeStreams
-from sluice.engine.stream import Limits
-from sluice.errors import AuthenticationFailed, CopyAborted, NoSuchSegment, SluiceError
+from sluice.engine.throttle import Pace
+from sluice.errors import CopyAborted, NoSuchSegment, SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,7 +84,6 @@ class ScopeRunner:
         self._scope = plan.scope
         self._sources = sources
         self._target = target
-        self._executor = executor
         self._ask = limits
         self._listener = listener or SilentScope()
         self._clock = clock
@@ -93,6 +92,8 @@ class ScopeRunner:
         self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
         self._streams = ScopeStreams(plan, sources, target, clock)
         self._queue = StreamQueue((), self._begin, clock)
+        self._pace = Pace(self._rate, clock)
+        self._rounds = Rounds(executor, unit=self._streams.unit, clock=clock)
         self._threads: list[threading.Thread] = []
         self._outcomes: dict[int, Sequence[SliceResult] | SluiceError] = {}
         self._lock = threading.Lock()
@@ -178,8 +179,12 @@ class ScopeRunner:
 
     def _round(self, runs: list[CopyRun]) -> None:
         """Run slices of these streams, and give those to the workers of which there were some."""
-        slices = [piece for run in runs for piece in run.slices(self._limits, self._executor)]
-        chosen = choose(slices, self._limits, self._executor)
+        limits = self._rounds.fitted(self._limits)
+        if self._rounds.is_slow(limits):
+            self._queue.put_all(runs)  # their workers move the bytes
+            return
+        slices = [one for run in runs for one in run.slices(limits, self._rounds.executor(limits))]
+        chosen = self._rounds.choose(slices, limits)
         concerned = {work.stream for work in chosen}
         for run in runs:
             if run.copy.number not in concerned:
@@ -187,7 +192,7 @@ class ScopeRunner:
         error: SluiceError | None = None
         results: list[SliceResult] = []
         try:
-            results = run_round(chosen, self._executor)
+            results = self._rounds.run(chosen, limits)
         except SluiceError as raised:
             error = raised
         for run in runs:
@@ -316,9 +321,9 @@ class ScopeRunner:
         slices: list[Slice] = []
         while run.report is None and run.not_before <= self._clock.monotonic():
             limits = self._limits
-            inline = self._streams.inline(run.copy, limits.parallelism)
+            inline = self._streams.inline(run.copy, limits.parallelism, self._pace)
             slices = run.advance(limits, inline)
-            if slices and not is_small(sum(work.size for work in slices), limits):
+            if slices and not self._rounds.is_inline(slices, limits):
                 break
             if slices:
                 run.absorb(inline.run([slices]))
@@ -333,10 +338,15 @@ class ScopeRunner:
         else:
             self._queue.put(run)
 
+    def _rate(self) -> int | None:
+        """What all workers together may move in a second; raises if they are to end."""
+        self._queue.check()
+        return self._limits.bytes_per_second
+
     def _ended(self, place: int, result: StreamResult) -> None:
         """Take in what came of a stream."""
         with self._lock:
-            if result.trouble is not None and _may_pass(result.trouble):
+            if result.trouble is not None and may_pass(result.trouble):
                 self._given_up[place] = result.trouble
                 self._in_a_row += 1
             else:
@@ -387,11 +397,3 @@ class ScopeRunner:
     def _write_stopped(self) -> None:
         with suppress(*_GONE):
             self._log.stopped()
-
-
-def _may_pass(trouble: Trouble) -> bool:
-    """Whether a failure is none of the stream's own, so that it is no result.
-
-    A store that does not know us any more would fail every stream.
-    """
-    return trouble.retryable or trouble.reason == AuthenticationFailed.__name__

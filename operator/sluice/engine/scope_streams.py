@@ -6,8 +6,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from sluice.archive.piece import OBJECT
 from sluice.archive.shelf import Shelf
 from sluice.archive.source import ArchivedStore
+from sluice.core.digest import CHUNK
 from sluice.core.plan import StreamPlan
 from sluice.engine import pool
 from sluice.engine.archived import live, run_stores, shelf
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.engine.archived import Place
     from sluice.engine.run import Clock, Undertaking
+    from sluice.engine.throttle import Pace
 
 HOLD_AGAIN: Final = 3 * 3600.0
 """Seconds after which leases are taken again of the runs of streams that wait for their turn."""
@@ -71,9 +74,14 @@ class ScopeStreams:
         moves = self._plan.scope is not None and self._plan.scope.move
         return ArchiveMove(run) if moves else run
 
-    def inline(self, undertaking: Undertaking[Any, Any], slots: int) -> InlineExecutor:
+    @property
+    def unit(self) -> int:
+        """Bytes after which a task can end: see Rounds."""
+        return OBJECT if isinstance(self._target, Shelf) else CHUNK
+
+    def inline(self, undertaking: Undertaking[Any, Any], slots: int, pace: Pace) -> InlineExecutor:
         """What runs slices of one stream in the calling thread."""
-        return InlineExecutor(undertaking.sources, self._target, slots=slots)
+        return InlineExecutor(undertaking.sources, self._target, slots=slots, pace=pace)
 
     def hold(self, places: Iterable[int]) -> None:
         """Keep the runs of archives that streams will be read from, from being swept until then.

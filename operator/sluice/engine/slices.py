@@ -13,7 +13,7 @@ from sluice.archive.shelf import Shelf
 from sluice.core.counting import Counted, StretchCounter
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
 from sluice.engine.archiving.slices import Archived, ArchiveSlice, CheckSlice, check, put
-from sluice.engine.throttle import Throttle
+from sluice.engine.throttle import Task
 from sluice.errors import (
     CutInsideEvent,
     DigestMismatch,
@@ -25,10 +25,11 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from sluice.core.model import ArchivedRun
+    from sluice.engine.throttle import Pace
     from sluice.stores.base import Store
 
 
@@ -48,9 +49,9 @@ class CopySlice:
         at: where the store stood when the slice was made; the truth is asked of it again.
         end: where the slice ends: a chunk boundary or the part's end.
         limit: where the part ends.
-        window: most bytes in flight.
+        window: most bytes in flight; and read ahead.
         rate: most bytes per second; None for no limit.
-        seconds: the slice ends at the first chunk boundary after this time.
+        seconds: of its task, after which it ends at the next chunk boundary.
     """
 
     stream: int
@@ -96,6 +97,9 @@ class VerifySlice:
         strict: whether bytes that are no events are an error.
         range: which range that was asked for is a part of the segment; None for all of it.
         truncated: whether it begins where the source was truncated to while it was copied.
+        window: most bytes read ahead; None for what the store deems good.
+        rate: most bytes per second; None for no limit.
+        seconds: of its task, after which it is not begun any more.
     """
 
     stream: int
@@ -115,6 +119,9 @@ class VerifySlice:
     strict: bool = True
     range: int | None = None
     truncated: bool = False
+    window: int | None = None
+    rate: float | None = None
+    seconds: float = 20.0
 
     @property
     def size(self) -> int:
@@ -123,6 +130,10 @@ class VerifySlice:
 
 
 Slice = CopySlice | VerifySlice | ArchiveSlice | CheckSlice
+
+if TYPE_CHECKING:
+    Ends = tuple[Store, Store | Shelf]
+    """What a slice reads from, and writes to."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,16 +157,19 @@ class SliceResult:
     error: SluiceError | None = None
 
 
-def run_slice(work: Slice, source: Store, target: Store | Shelf) -> SliceResult:
-    """Do a slice. Errors of the tree are in the result, others propagate."""
+def run_slice(
+    work: Slice, source: Store, target: Store | Shelf, task: Task | None = None
+) -> SliceResult:
+    """Do a slice, perhaps of a task. Errors of the tree are in the result, others propagate."""
+    task = task or Task(work.rate, work.seconds)
     result = SliceResult(slice=work)
     try:
         if isinstance(target, Shelf):
-            _archive(work, source, target, result)
+            _archive(work, source, target, result, task)
         elif isinstance(work, CopySlice):
-            _copy(work, source, target, result)
+            _copy(work, source, target, result, task)
         elif isinstance(work, VerifySlice):
-            _verify(work, source, target, result)
+            _verify(work, source, target, result, task)
     except InvalidEventNumber:
         pass  # another driver is at this part: whoever goes on asks the store where
     except SluiceError as error:
@@ -163,21 +177,40 @@ def run_slice(work: Slice, source: Store, target: Store | Shelf) -> SliceResult:
     return result
 
 
-def _archive(work: Slice, source: Store, target: Shelf, result: SliceResult) -> None:
+def run_share(
+    share: Sequence[Slice], stores: Callable[[Slice], Ends], pace: Pace | None = None
+) -> Iterator[SliceResult]:
+    """Do the slices of a task, one after the other, for as long as its time lasts.
+
+    The first one is begun in any case. What is not begun is done in the next round.
+
+    Args:
+        share: the slices.
+        stores: gives what a slice reads from and writes to.
+        pace: what else is moved with them keeps to it, too; None for a pace of their own.
+    """
+    task = None
+    for work in share:
+        if task is not None and task.over:
+            return
+        task = task or Task(work.rate, work.seconds, pace)
+        yield run_slice(work, *stores(work), task)
+
+
+def _archive(work: Slice, source: Store, target: Shelf, result: SliceResult, task: Task) -> None:
     """Do a slice of an archive."""
     if isinstance(work, ArchiveSlice):
-        put(work, source, target.archive(work.path).objects, result)
+        put(work, source, target.archive(work.path).objects, result, task)
     elif isinstance(work, CheckSlice):
-        check(work, target.archive(work.path).objects, result)
+        check(work, target.archive(work.path).objects, result, task)
 
 
-def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult) -> None:
+def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult, task: Task) -> None:
     """Append what the staging segment lacks of the slice, and hash whole chunks on the way.
 
     Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
     an earlier attempt stopped in its midst.
     """
-    pace = Throttle(work.rate, work.seconds)
     with target.appender(work.staging, writer=work.writer, window=work.window) as appender:
         at = work.origin if appender.last is None else appender.last
         begin = chunk_start(chunk_of(at), work.origin)
@@ -185,25 +218,28 @@ def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult) ->
             return
         digester = ChunkDigester(begin, work.limit)
         result.digests = digester.done
-        for block in source.read(work.source, begin, work.end):
+        way = source.read(work.source, begin, work.end, flow=task.pace, ahead=work.window)
+        for block in way:
             fresh = block.data[max(0, at - block.offset) :]
             if fresh:
                 end = block.offset + len(block.data)
                 appender.append(fresh, event_number=end)
                 result.moved += len(fresh)
-                pace.moved(len(fresh))
-            if digester.feed(block.data) and pace.over:
+            if digester.feed(block.data) and task.over:
                 break
         appender.flush()
 
 
-def _verify(work: VerifySlice, source: Store, target: Store, result: SliceResult) -> None:
+def _verify(
+    work: VerifySlice, source: Store, target: Store, result: SliceResult, task: Task
+) -> None:
     """Hash the staged bytes again and compare them chunk by chunk with the source's digests."""
     digester = ChunkDigester(work.start, work.limit)
     counting = _Counting(work) if work.count else None
     begin, end = counting.bounds if counting else (work.start, work.end)
     staged = (work.staging, begin - work.origin, end - work.origin)
-    for block in target.read(*staged) if begin < end else ():
+    way = target.read(*staged, flow=task.pace, ahead=work.window)
+    for block in way if begin < end else ():
         own = block.data[: max(0, work.end - work.origin - block.offset)]
         if work.compare:
             digester.feed(own)
@@ -213,7 +249,7 @@ def _verify(work: VerifySlice, source: Store, target: Store, result: SliceResult
     for chunk, found in digester.done.items():
         expected = work.known.get(chunk)
         if expected is None:
-            expected = result.digests[chunk] = _source_digest(work, source, chunk)
+            expected = result.digests[chunk] = _source_digest(work, source, chunk, task)
         if found != expected:
             raise DigestMismatch(
                 f"bytes {chunk_start(chunk, work.origin)} to {chunk_end(chunk, work.limit)} of "
@@ -279,11 +315,12 @@ def _inside(work: VerifySlice, what: str) -> SluiceError:
     return IntegrityError(what, remedy=remedy)
 
 
-def _source_digest(work: VerifySlice, source: Store, chunk: int) -> bytes:
+def _source_digest(work: VerifySlice, source: Store, chunk: int, task: Task) -> bytes:
     """The digest of a source chunk that no attempt wrote down before it died."""
     start = chunk_start(chunk, work.origin)
     digester = ChunkDigester(start, work.limit)
-    for block in source.read(work.source, start, chunk_end(chunk, work.limit)):
+    end = chunk_end(chunk, work.limit)
+    for block in source.read(work.source, start, end, flow=task.pace, ahead=work.window):
         digester.feed(block.data)
     return digester.done[chunk]
 

@@ -6,14 +6,14 @@ Steps that move bytes become slices for tasks; all others are short calls, made 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.core import appending, identity, journal
 from sluice.core.copying import next_step
 from sluice.core.digest import chunks, combine
 from sluice.core.reconcile.world import UNVERIFIED
-from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS, slice_end
+from sluice.core.rounds import slice_end
 from sluice.core.steps import (
     Amend,
     Bind,
@@ -56,30 +56,10 @@ if TYPE_CHECKING:
     from sluice.core.plan import Part, StreamPlan
     from sluice.core.steps import Step
     from sluice.engine.archived import Place
+    from sluice.engine.limits import Limits
     from sluice.engine.slices import Slice, SliceResult
     from sluice.errors import SluiceError
     from sluice.stores.base import Store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a copy may use; may change between rounds.
-
-    Attributes:
-        in_flight_bytes: bytes sent to the target store and not confirmed, over all tasks.
-        bytes_per_second: over all tasks; None for no limit.
-        slice_bytes: most bytes of one slice.
-        slice_seconds: a slice ends at the first chunk boundary after this time.
-        parallelism: of many streams, how many are worked on at once.
-        stop_at_failure: whether, of many streams, no other one is begun once one has failed.
-    """
-
-    in_flight_bytes: int = 16 << 20
-    bytes_per_second: int | None = None
-    slice_bytes: int = SLICE_BYTES
-    slice_seconds: float = SLICE_SECONDS
-    parallelism: int = 16
-    stop_at_failure: bool = False
 
 
 class StreamCopy:
@@ -223,7 +203,7 @@ class StreamCopy:
         return [
             piece
             for index in step.segments
-            if (whole := self._verify_slice(index)) is not None
+            if (whole := self._verify_slice(index, limits.window(slots))) is not None
             for piece in self._checked[self._version(index)].left(whole, limits.slice_bytes)
         ]
 
@@ -325,7 +305,6 @@ class StreamCopy:
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
         key = self._staged.key(index, part.number)
-        rate = limits.bytes_per_second
         return CopySlice(
             **self._reads(index),
             stream=self.number,
@@ -336,12 +315,10 @@ class StreamCopy:
             at=at,
             end=slice_end(at, part.end, limits.slice_bytes),
             limit=part.end,
-            window=max(1 << 20, limits.in_flight_bytes // slots),
-            rate=None if rate is None else rate / slots,
-            seconds=limits.slice_seconds,
+            window=limits.window(slots),
         )
 
-    def _verify_slice(self, index: int) -> VerifySlice | None:
+    def _verify_slice(self, index: int, window: int | None = None) -> VerifySlice | None:
         """The whole verification of a segment; None when there is nothing to read."""
         plan = self.plan
         segment = plan.segments[index]
@@ -365,6 +342,7 @@ class StreamCopy:
             strict=segment.range is not None or segment.lost > 0 or not known,
             range=segment.range,
             truncated=segment.lost > 0,
+            window=window,
         )
 
     def _reads(self, index: int) -> dict[str, Any]:

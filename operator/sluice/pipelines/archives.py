@@ -16,10 +16,11 @@ from sluice.engine.archiving.report import ArchiveReport
 from sluice.engine.archiving.retain import retain
 from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
+from sluice.engine.throttle import Pace
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.program import Stores, store_of
-from sluice.pipelines.spark import SparkExecutor
+from sluice.pipelines.spark import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +138,8 @@ def run_archive(
         plan: what to archive.
         spark: gives where the tasks run; not called where one process is enough.
         settings: of this process and the workers.
-        limits: what the run may use; asked before every round.
+        limits: what the run may use; asked before every round, and by the bytes that this process
+            moves.
         retention: which runs are kept; asked when the run is recorded.
         listener: hears of every step.
         patience: see Runner.
@@ -150,26 +152,30 @@ def run_archive(
     archive = plan.archive
     if archive is None:
         raise InvalidSpec("this plan archives nothing", remedy="Delete the plan; it is made anew.")
+
+    def executor() -> SparkExecutor:
+        return SparkExecutor(
+            spark(),
+            sources=plan.sources,
+            target=plan.target,
+            settings=settings,
+            slots=slots,
+            around=around,
+        )
+
     with Stores(settings) as stores:
         shelf = stores.shelf(plan.target)
         sources = [stores[source] for source in plan.sources]
+        here = InlineExecutor(sources, shelf, pace=Pace(lambda: limits().bytes_per_second))
         runner = ArchiveRunner(
             archive,
             sources=sources,
             shelf=shelf,
-            executor=InlineExecutor(sources, shelf)
-            if is_small(plan)
-            else SparkExecutor(
-                spark(),
-                sources=plan.sources,
-                target=plan.target,
-                settings=settings,
-                slots=slots,
-                around=around,
-            ),
+            executor=here if is_small(plan) else LazyExecutor(executor),
             limits=limits,
             listener=listener,
             patience=patience,
+            slow=here,
         )
         (report,) = runner.run()
         if report.error is None:

@@ -1,4 +1,4 @@
-"""The limits of a running copy, read again from a file before every round."""
+"""The limits of a running copy, read again from a file before every round and every block."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from sluice.core.archive.retention import Retention
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _log = structlog.get_logger()
 
-SLICE_SECONDS = 5.0
+SLICE_SECONDS = 1.5
+SLICE_BYTES = 64 << 20
 """Slices of a driver are short, so that a new limit holds soon and a stop loses little work."""
 
 
@@ -99,6 +100,7 @@ def _limits(file: _File) -> Limits:
         in_flight_bytes=file.in_flight_bytes or default.in_flight_bytes,
         bytes_per_second=file.bytes_per_second,
         slice_seconds=SLICE_SECONDS,
+        slice_bytes=SLICE_BYTES,
         parallelism=file.parallelism or default.parallelism,
         stop_at_failure=file.stop_at_failure,
     )

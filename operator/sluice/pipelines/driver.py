@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Final, Self
 import structlog
 from pydantic import ValidationError
 
+from sluice.archive.piece import OBJECT
 from sluice.core import unplanned
 from sluice.core.plan import expanded
 from sluice.core.trouble import Trouble
 from sluice.core.unplanned import Unplanned
 from sluice.engine.arriving import arrive
 from sluice.engine.executor import is_small, is_small_plan
+from sluice.engine.rounds import is_slow
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application
@@ -46,9 +48,9 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
     from sluice.core.plan import Plan, StreamPlan
+    from sluice.engine.limits import Limits
     from sluice.engine.report import StreamReport
     from sluice.engine.scope_report import ScopeReport
-    from sluice.engine.stream import Limits
     from sluice.stores.base import Store
 
 _log = structlog.get_logger()
@@ -162,7 +164,7 @@ def _run_streams(
     options: DriverOptions,
     settings: Settings,
 ) -> Trouble | None:
-    if not is_small_plan(plan.bytes, limits()):
+    if not (is_small_plan(plan.bytes) or is_slow(limits())):
         tasks.prepare()
     with Stores(settings) as stores:
         if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
@@ -188,7 +190,7 @@ def _run_scope(
     settings: Settings,
 ) -> Trouble | None:
     now = limits()
-    if not all(is_small(stream.bytes, now) for stream in plan.items):
+    if not (is_slow(now) or all(is_small(stream.bytes, now) for stream in plan.items)):
         tasks.prepare()
     report = run_scope(
         plan,
@@ -210,7 +212,7 @@ def _run_archive(
     options: DriverOptions,
     settings: Settings,
 ) -> Trouble | None:
-    if not is_small_run(plan):
+    if not (is_small_run(plan) or is_slow(limits(), OBJECT)):
         tasks.prepare()
     report = run_archive(
         plan,

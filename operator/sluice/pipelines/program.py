@@ -15,11 +15,12 @@ from sluice.engine.connect import archives, connect
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor, is_small_plan
 from sluice.engine.ledger import Ledger
+from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.reading import release
 from sluice.engine.report import Outcome, StreamReport
-from sluice.engine.stream import Limits
-from sluice.pipelines.spark import SparkExecutor
+from sluice.engine.throttle import Pace
+from sluice.pipelines.spark import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,7 +268,8 @@ def run_plan(
         plan: what to copy.
         spark: gives where the tasks run; not called where one process is enough.
         settings: of this process and the workers.
-        limits: what the copies may use; asked before every round.
+        limits: what the copies may use; asked before every round, and by the bytes that this
+            process moves.
         listener: hears of every step.
         patience: see CopyRunner.
         slots: see SparkExecutor.
@@ -279,24 +281,28 @@ def run_plan(
     Raises:
         SparkLost: the application is gone; the block that made it says what became of it.
     """
+
+    def executor() -> SparkExecutor:
+        return SparkExecutor(
+            spark(),
+            sources=plan.sources,
+            target=plan.target,
+            settings=settings,
+            slots=slots,
+            around=around,
+        )
+
     with Stores(settings) as stores:
         sources, target = [stores[source] for source in plan.sources], stores[plan.target]
+        here = InlineExecutor(sources, target, pace=Pace(lambda: limits().bytes_per_second))
         runner = CopyRunner(
             plan,
             sources=sources,
             target=target,
-            executor=InlineExecutor(sources, target)
-            if is_small_plan(plan.bytes, limits())
-            else SparkExecutor(
-                spark(),
-                sources=plan.sources,
-                target=plan.target,
-                settings=settings,
-                slots=slots,
-                around=around,
-            ),
+            executor=here if is_small_plan(plan.bytes) else LazyExecutor(executor),
             limits=limits,
             listener=listener,
             patience=patience,
+            slow=here,
         )
         return runner.run()

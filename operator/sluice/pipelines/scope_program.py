@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.world import Planned
     from sluice.core.scope_request import ScopeRequest
-    from sluice.engine.stream import Limits
+    from sluice.engine.limits import Limits
     from sluice.pipelines.program import Stores
 
 

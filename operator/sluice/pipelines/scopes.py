@@ -3,49 +3,23 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sluice.engine.scope_run import ScopeRunner
 from sluice.pipelines.program import Stores
-from sluice.pipelines.spark import SparkExecutor
+from sluice.pipelines.spark import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from pyspark import SparkContext
 
     from sluice.config import Settings
     from sluice.core.plan import Plan
+    from sluice.engine.limits import Limits
     from sluice.engine.scope_listener import ScopeListener
     from sluice.engine.scope_report import ScopeReport
-    from sluice.engine.slices import Slice, SliceResult
-    from sluice.engine.stream import Limits
-
-
-class LazyExecutor:
-    """Slices in a Spark application that is started once there is something to run.
-
-    Args:
-        make: starts it.
-    """
-
-    def __init__(self, make: Callable[[], SparkExecutor]) -> None:
-        self._make = make
-
-    @cached_property
-    def _executor(self) -> SparkExecutor:
-        return self._make()
-
-    @property
-    def slots(self) -> int:
-        """See Executor."""
-        return self._executor.slots
-
-    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
-        """See SparkExecutor."""
-        return self._executor.run(tasks)
 
 
 def run_scope(

@@ -9,12 +9,12 @@ again, or twice at once, because the store fences it.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice
 from sluice.engine.connect import archives, connect
-from sluice.engine.slices import run_slice
+from sluice.engine.slices import run_share
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.application import SparkLost, first_line
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.archive.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slices import Ends, Slice, SliceResult
     from sluice.stores.base import Store
 
 
@@ -70,10 +70,12 @@ def _run_task(
     settings: Settings,
 ) -> Iterator[SliceResult]:
     """What a task does: its slices, one after the other."""
+
+    def stores(work: Slice) -> Ends:
+        return _source(work, sources, settings), _target(target, settings)
+
     for share in slices:
-        for work in share:
-            source = _source(work, sources, settings)
-            yield run_slice(work, source, _target(target, settings))
+        yield from run_share(share, stores)
 
 
 class SparkExecutor:
@@ -133,6 +135,30 @@ class SparkExecutor:
                 raise SparkLost(first_line(error)) from error
             raise InfrastructureError(f"a round of tasks failed: {first_line(error)}") from error
         return results
+
+
+class LazyExecutor:
+    """Slices in a Spark application that is started once there is something to run.
+
+    Args:
+        make: starts it.
+    """
+
+    def __init__(self, make: Callable[[], SparkExecutor]) -> None:
+        self._make = make
+
+    @cached_property
+    def _executor(self) -> SparkExecutor:
+        return self._make()
+
+    @property
+    def slots(self) -> int:
+        """See Executor."""
+        return self._executor.slots
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See SparkExecutor."""
+        return self._executor.run(tasks)
 
 
 def _is_stopped(context: SparkContext) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-GRACE = 4.0
+GRACE = 1.5
 """Seconds that a round may go on after SIGTERM. What a round that is cut off has moved is not lost,
 but what it has hashed is."""
 
@@ -54,6 +54,7 @@ class Stop:
         """Raise Terminated if SIGTERM has come."""
         if self._asked:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            _log.info("SIGTERM: stopping")
             raise Terminated
 
     @contextmanager
@@ -66,7 +67,7 @@ class Stop:
             self._cancel = None
 
     def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        _log.info("SIGTERM: stopping")
+        # Nothing is logged here: the thread may be in the midst of it, and hold the log's lock.
         self._asked = True
         signal.setitimer(signal.ITIMER_REAL, GRACE)
 

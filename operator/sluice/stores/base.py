@@ -107,6 +107,22 @@ class Appender(Protocol):
         ...
 
 
+class Flow(Protocol):
+    """How fast somebody wants to read."""
+
+    def ready(self) -> bool:
+        """Whether bytes may be asked for now, without waiting."""
+        ...
+
+    def take(self, most: int) -> int:
+        """Wait until bytes may be asked for; how many of `most` may be."""
+        ...
+
+    def spend(self, count: int) -> None:
+        """Wait until all of so many bytes may be handed on, however many were asked for."""
+        ...
+
+
 class Segments(Protocol):
     """The bytes of a store's segments, and their attributes. Names are full names."""
 
@@ -170,8 +186,24 @@ class Segments(Protocol):
         """
         ...
 
-    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+    def read(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        flow: Flow | None = None,
+        ahead: int | None = None,
+    ) -> Iterator[Block]:
         """The bytes [start, end) in order, read ahead; `end` must not be beyond the length.
+
+        Args:
+            name: the segment.
+            start: first offset, in bytes.
+            end: offset behind the last byte.
+            flow: how fast; None for as fast as they come. Bytes count when they are asked for.
+            ahead: bytes that are asked for and not handed on, at most, but for one block; None for
+                what the store deems good.
 
         Raises:
             SegmentTruncated: with the first offset that is still there.

@@ -16,8 +16,8 @@ from sluice.core.digest import CHUNK
 from sluice.core.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.engine.archiving import parts
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.program import Stores
 from support.archive_runs import archive_once, held_by, last_run, shelf_of

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 EVENTS = 200_000
 SIZE = 400
+LEAST_RATE = 1 << 10
+TASKS_RATE = 16 << 20
+"""Bytes per second: the least that is allowed, and the least for which Spark is started."""
+
 SLUICE = Path(sys.executable).with_name("sluice")
 
 
@@ -133,7 +137,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     driver: Driver, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """It ends with 143 long before the copy, leaves no process, and the next one goes on."""
-    driver.limit(1 << 20)
+    driver.limit(TASKS_RATE)
     process = driver.start()
     until_logged(process, '"Transfer"')
     while not (workers := workers_of(process.pid)):  # into the round
@@ -151,14 +155,30 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
 
-def test_a_new_limit_holds_from_the_next_round(driver: Driver) -> None:
-    """A copy that would take minutes ends before that once its limit was taken away."""
-    driver.limit(1 << 19)
+@pytest.mark.parametrize("rate", [LEAST_RATE, 100 << 10, TASKS_RATE])
+def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
+    """Also where the next block were due in a second, and the chunk in hours."""
+    driver.limit(rate)
+    process = driver.start()
+    until_logged(process, '"Transfer"')
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert driver.message["reason"] == "Interrupted"
+
+
+@pytest.mark.parametrize("rate", [LEAST_RATE, 100 << 10, TASKS_RATE])
+def test_a_new_limit_holds_at_once(
+    driver: Driver, standalone: Standalone, foreign: ForeignClient, rate: int
+) -> None:
+    """A copy that would take up to a day ends soon once its limit was taken away."""
+    driver.limit(rate)
     process = driver.start()
     until_logged(process, '"Transfer"')
     driver.limit(None)
-    process.communicate(timeout=120)
+    process.communicate(timeout=60)
     assert process.returncode == 0
+    witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
 
 def test_a_store_that_is_away_is_exit_code_3(driver: Driver) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from sluice.core.groups import GroupName, GroupSettings
     from sluice.core.model import KeyRange
-    from sluice.stores.base import Buffer
+    from sluice.stores.base import Buffer, Flow
 
 
 class ModelStore(ModelTransactions):
@@ -269,11 +269,21 @@ class ModelStore(ModelTransactions):
 
         self._call(f"merge {target} <- {source}", act)
 
-    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+    def read(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        flow: Flow | None = None,
+        ahead: int | None = None,  # noqa: ARG002 - nothing is
+    ) -> Iterator[Block]:
         """See Segments."""
         at = start
         while at < end:
             take = min(self._block, end - at)
+            if flow is not None:
+                take = flow.take(take)
 
             def act(at: int = at, take: int = take) -> Block:
                 there = self._segment(name)

@@ -6,9 +6,10 @@ from sluice.core.model import StreamName
 from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.core.steps import Done, Publish, Step, Transfer, Verify
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from sluice.errors import InfrastructureError, NoSuchSegment
 from support.model import CREATION_TIME, EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.plans import COPY, SOURCE, TARGET

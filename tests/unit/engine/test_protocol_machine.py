@@ -23,9 +23,9 @@ from sluice.core.planner import SeenSegment, SourceRequest, plan_stream
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
 from support.actors import Actor
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name

@@ -1,12 +1,13 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from sluice.engine.stream import Limits
-from sluice.pipelines.controls import SLICE_SECONDS, Controls
+from sluice.engine.limits import Limits
+from sluice.pipelines.controls import SLICE_BYTES, SLICE_SECONDS, Controls
 
-DEFAULT = Limits(slice_seconds=SLICE_SECONDS)
+DEFAULT = Limits(slice_seconds=SLICE_SECONDS, slice_bytes=SLICE_BYTES)
 
 
 def test_null_means_the_default(tmp_path: Path) -> None:
@@ -24,9 +25,7 @@ def test_a_change_of_the_file_holds_from_the_next_round(tmp_path: Path) -> None:
     controls = Controls(file)
     assert controls().bytes_per_second == 1000
     file.write_text('{"bytesPerSecond": 2000, "inFlightBytes": 4194304}')
-    assert controls() == Limits(
-        bytes_per_second=2000, in_flight_bytes=4 << 20, slice_seconds=SLICE_SECONDS
-    )
+    assert controls() == replace(DEFAULT, bytes_per_second=2000, in_flight_bytes=4 << 20)
 
 
 @pytest.mark.parametrize(

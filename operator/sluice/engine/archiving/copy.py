@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.standing import Row
     from sluice.core.steps import Step
+    from sluice.engine.limits import Limits
     from sluice.engine.slices import Slice, SliceResult
-    from sluice.engine.stream import Limits
     from sluice.errors import SluiceError
     from sluice.stores.base import Store
 
@@ -138,7 +138,7 @@ class ArchiveCopy:
         ]
         size = share(sum(group[-1].end - group[0].start for *_, group in groups), slots, limits)
         return [
-            self._check_slice(index, row, batch, limits)
+            self._check_slice(index, row, batch)
             for index, row, group in groups
             for batch in _batches(group, size)
         ]
@@ -298,21 +298,18 @@ class ArchiveCopy:
         """The slices of segments: the first one of each, then the second ones, and so on."""
         segments = [self._there.segments[index] for index in places]
         rows = [
-            [self._put_slice(index, at, until, limits, slots) for at, until in row]
+            [self._put_slice(index, at, until) for at, until in row]
             for index, row in zip(
                 places, parts(segments, self.plan.format, limits, slots), strict=True
             )
         ]
         return [one for column in zip_longest(*rows) for one in column if one is not None]
 
-    def _put_slice(
-        self, index: int, at: int, until: int, limits: Limits, slots: int
-    ) -> ArchiveSlice:
+    def _put_slice(self, index: int, at: int, until: int) -> ArchiveSlice:
         plan, standing = self.plan, self._there
         segment = standing.segments[index]
         guess = at != segment.at
         begin, before = (at, ()) if guess else segment.beginning(at)
-        rate = limits.bytes_per_second
         return ArchiveSlice(
             stream=self.number,
             segment=index,
@@ -329,13 +326,9 @@ class ArchiveCopy:
             begin=begin,
             before=before,
             most_events=plan.max_events - standing.events if plan.format.is_of_events else None,
-            rate=None if rate is None else rate / slots,
-            seconds=limits.slice_seconds,
         )
 
-    def _check_slice(
-        self, index: int, row: Row, batch: tuple[StoredObject, ...], limits: Limits
-    ) -> CheckSlice:
+    def _check_slice(self, index: int, row: Row, batch: tuple[StoredObject, ...]) -> CheckSlice:
         plan = self.plan
         segment = self._there.segments[index]
         begin, before = segment.beginning(batch[0].start)
@@ -352,7 +345,6 @@ class ArchiveCopy:
             before=before,
             end=row.end,
             known={chunk: row.digests[chunk] for chunk in wanted if chunk in row.digests},
-            seconds=limits.slice_seconds,
         )
 
     def _source_name(self, segment: int) -> str:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import Manifest
     from sluice.core.steps import Step, Transfer, Verify
+    from sluice.engine.limits import Limits
     from sluice.engine.slices import Slice, SliceResult
-    from sluice.engine.stream import Limits
     from sluice.errors import SluiceError
 
 _REST: Final = "rest"

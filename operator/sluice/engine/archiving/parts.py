@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from sluice.archive.piece import OBJECT
 from sluice.core.archive.names import Format
-from sluice.engine.copy import ROUND_SLICES
+from sluice.engine.rounds import ROUND_SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sluice.core.archive.standing import SegmentStanding
-    from sluice.engine.stream import Limits
+    from sluice.engine.limits import Limits
 
 
 def share(size: int, slots: int, limits: Limits) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sluice.archive.piece import OBJECT
 from sluice.core.archive.plan import ArchivePlan
 from sluice.engine.archiving.copy import ArchiveCopy
 from sluice.engine.archiving.report import ArchiveReport
 from sluice.engine.copy import Runner
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
         plan: what to archive.
         sources: the stores to read from, as the plan numbers them.
         shelf: where the archive is.
-        executor, limits, listener, clock, patience: see Runner.
+        executor, limits, listener, clock, patience, slow: see Runner.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
         listener: Listener | None = None,
         clock: Clock = time,
         patience: float | None = None,
+        slow: Executor | None = None,
     ) -> None:
         super().__init__(
             [ArchiveCopy(plan, sources, shelf.archive(plan.path))],
@@ -49,4 +51,6 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
             listener=listener,
             clock=clock,
             patience=patience,
+            slow=slow,
+            unit=OBJECT,
         )

@@ -21,7 +21,6 @@ from sluice.core.archive.notes import Guess
 from sluice.core.counting import first_event
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end
 from sluice.core.framing import HEADER
-from sluice.engine.throttle import Throttle
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects import Objects
     from sluice.core.archive.manifest import ArchivedSegment, StoredObject
     from sluice.engine.slices import SliceResult
+    from sluice.engine.throttle import Task
     from sluice.stores.base import Block, Store
 
 _SEARCHED: Final = 2 * CHUNK
@@ -58,7 +58,7 @@ class ArchiveSlice:
         before: the objects that hold it, for the case that the source has it no more.
         most_events: events that may become objects of their own.
         rate: most bytes per second; None for no limit.
-        seconds: the slice ends with the first object after this time.
+        seconds: of its task, after which it ends with the next object.
     """
 
     stream: int = 0
@@ -101,7 +101,8 @@ class CheckSlice:
         before: the objects that hold that.
         end: where the row of objects ends that these are a part of.
         known: SHA-256 of the source's chunks that end in them.
-        seconds: the slice ends with the first object after this time.
+        rate: most bytes per second; None for no limit.
+        seconds: of its task, after which it ends with the next object.
     """
 
     stream: int = 0
@@ -115,6 +116,7 @@ class CheckSlice:
     before: tuple[StoredObject, ...] = ()
     end: int
     known: Mapping[int, bytes]
+    rate: float | None = None
     seconds: float = 20.0
 
     @property
@@ -143,21 +145,21 @@ class Archived:
         return self.objects[-1].end if self.objects else None
 
 
-def put(work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult) -> None:
+def put(
+    work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult, task: Task
+) -> None:
     """Put the bytes of a slice, and hash the chunks that end in them."""
-    throttle = Throttle(work.rate, work.seconds)
     result.archived = done = Archived(objects=[], following=work.following)
     digester = ChunkDigester(work.begin, work.end)
-    for block in _beginning(work, source, objects) if work.begin < work.at else ():
+    for block in _beginning(work, source, objects, task) if work.begin < work.at else ():
         digester.feed(memoryview(block))
 
     def blocks(read: Iterable[memoryview]) -> Iterator[memoryview]:
         for data in read:
             digester.feed(data)
-            throttle.moved(len(data))
             yield data
 
-    with _closed(source.read(work.source, work.at, work.reach)) as read:
+    with _closed(source.read(work.source, work.at, work.reach, flow=task.pace)) as read:
         data: Iterator[memoryview] = (block.data for block in read)
         if work.guess:
             done.guess, data = _guessed(work, data)
@@ -183,27 +185,28 @@ def put(work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult
                 for chunk, digest in digester.done.items()
                 if chunk_end(chunk, work.end) <= entry.end
             }
-            if entry.end >= work.until or throttle.over:
+            if entry.end >= work.until or task.over:
                 return
 
 
-def check(work: CheckSlice, objects: Objects, result: SliceResult) -> None:
+def check(work: CheckSlice, objects: Objects, result: SliceResult, task: Task) -> None:
     """Read objects back and compare them.
 
     Raises:
         ArchiveDamaged: one is not what was put.
         DigestMismatch: it is, and holds other bytes than the source.
     """
-    throttle = Throttle(None, work.seconds)
     result.archived = done = Archived(objects=[])
     digester = ChunkDigester(work.begin, work.end)
     first = work.objects[0]
     for block in _read(work, objects, work.before, first.start):
+        task.pace.spend(len(block))
         digester.feed(block)
     for entry in work.objects:
         tallier = Tallier(None if entry.first is None else Following(entry.first), entry.start)
         at = entry.start
         for block in _read(work, objects, (entry,), entry.end):
+            task.pace.spend(len(block))
             digester.feed(block)
             tallier.feed(block)
             at += len(block)
@@ -214,7 +217,7 @@ def check(work: CheckSlice, objects: Objects, result: SliceResult) -> None:
         _compare(work, digester.done)
         done.objects.append(entry)
         result.moved = entry.end - first.start
-        if throttle.over:
+        if task.over:
             return
 
 
@@ -269,10 +272,11 @@ def _read(
     return read_objects(objects, entries, work.form, work.whose, start=work.begin, end=end)
 
 
-def _beginning(work: ArchiveSlice, source: Store, objects: Objects) -> list[bytes]:
+def _beginning(work: ArchiveSlice, source: Store, objects: Objects, task: Task) -> list[bytes]:
     """The bytes of the chunk before those to put: from the archive, if the source has them not."""
     try:
-        return [bytes(block.data) for block in source.read(work.source, work.begin, work.at)]
+        read = source.read(work.source, work.begin, work.at, flow=task.pace)
+        return [bytes(block.data) for block in read]
     except (SegmentTruncated, NoSuchSegment):
         return [bytes(block) for block in _read(work, objects, work.before, work.at)]
 

@@ -12,6 +12,7 @@ from sluice.stores.pravega.refusals import Refusal, error_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from sluice.stores.base import Flow
     from sluice.stores.pravega.connection import Connection
 
 BLOCK: Final = 1 << 20
@@ -31,6 +32,7 @@ def read_blocks(
     timeout: float,
     block: int = BLOCK,
     depth: int = DEPTH,
+    flow: Flow | None = None,
 ) -> Iterator[Block]:
     """Read the bytes [start, end) of a segment over a connection of our own.
 
@@ -47,6 +49,7 @@ def read_blocks(
         timeout: seconds to wait for each reply.
         block: bytes asked for at a time.
         depth: reads on their way at a time.
+        flow: how fast; None for as fast as they come.
 
     Raises:
         SegmentTruncated, NoSuchSegment: see Segments.read.
@@ -69,8 +72,12 @@ def read_blocks(
             position += len(kept)
             continue
         # What is kept counts too, or one slow read would let all the others pile up here.
-        while asked < end and len(waiting) + len(early) < depth:
-            length = min(block, end - asked)
+        # Where none may be asked for now, what is on its way comes meanwhile.
+        while (
+            asked < end
+            and len(waiting) + len(early) < depth
+            and (length := _allowed(min(block, end - asked), flow, patient=not waiting))
+        ):
             ask(asked, length)
             asked += length
         reply = connection.receive(timeout)
@@ -90,3 +97,10 @@ def read_blocks(
             position += size
         else:
             early[offset] = bytes(data)
+
+
+def _allowed(most: int, flow: Flow | None, *, patient: bool) -> int:
+    """How many bytes may be asked for now; 0 if none may, for those who do not wait for it."""
+    if flow is None:
+        return most
+    return flow.take(most) if patient or flow.ready() else 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from sluice.stores.base import Block, Condition
+    from sluice.stores.base import Block, Condition, Flow
     from sluice.stores.pravega.transport import Answer, Transport
 
 _TRIES: Final = 5
@@ -194,7 +194,15 @@ class PravegaSegments:
                 segment=target,
             )
 
-    def read(self, name: str, start: int, end: int) -> Iterator[Block]:
+    def read(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        flow: Flow | None = None,
+        ahead: int | None = None,
+    ) -> Iterator[Block]:
         """The bytes [start, end) in order, read ahead; see `sluice.stores.base.Segments`.
 
         A read that breaks off goes on where it was, a few times in a row without any progress.
@@ -202,7 +210,7 @@ class PravegaSegments:
         position, tries, renewed = start, 0, False
         while position < end:
             try:
-                for block in self._read(name, position, end):
+                for block in self._read(name, position, end, flow, ahead):
                     size = len(block.data)
                     yield block
                     position += size
@@ -216,7 +224,10 @@ class PravegaSegments:
                 time.sleep(PAUSES[tries])
                 tries += 1
 
-    def _read(self, name: str, start: int, end: int) -> Iterator[Block]:
+    def _read(
+        self, name: str, start: int, end: int, flow: Flow | None, ahead: int | None
+    ) -> Iterator[Block]:
+        depth = self._depth if ahead is None else max(1, min(self._depth, ahead // self._block))
         with self._transport.session(name) as connection:
             yield from read_blocks(
                 connection,
@@ -226,7 +237,8 @@ class PravegaSegments:
                 token=lambda: self._transport.token(name, Access.READ)[0],
                 timeout=self._transport.timeouts.stall,
                 block=self._block,
-                depth=self._depth,
+                depth=depth,
+                flow=flow,
             )
 
     @contextmanager

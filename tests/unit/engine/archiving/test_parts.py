@@ -14,7 +14,7 @@ from sluice.archive.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.engine.archiving.slices import ArchiveSlice
 from sluice.engine.executor import InlineExecutor
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 from support.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
 from support.memory_objects import MemoryObjects
 from support.model import ModelStore, World, segment_name

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from sluice.archive.archive import Archive
 from sluice.core.archive.names import Format
+from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
-from sluice.engine.stream import Limits
 from support.archive_runs import REQUEST, archive_once, held_by, last_run
 from support.memory_objects import MemoryObjects
 from support.model import ModelStore, World, segment_name

@@ -8,7 +8,7 @@ import pytest
 from sluice.archive.verify import verify_archive
 from sluice.core.scope import StreamState
 from sluice.core.scope_request import ScopeRequest
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 from sluice.errors import SluiceError
 from support.gated_objects import GatedObjects
 from support.model import Fate, World

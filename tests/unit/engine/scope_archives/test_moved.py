@@ -10,9 +10,9 @@ from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.scope import StreamState
 from sluice.core.scope_request import Selector
 from sluice.core.steps import Drain, Leave, Record, Step
+from sluice.engine.limits import Limits
 from sluice.engine.run import Undertaking
 from sluice.engine.settle import How
-from sluice.engine.stream import Limits
 from sluice.errors import InvalidSpec
 from support.gated_objects import GatedObjects
 from support.model import CREATION_TIME, Fate, World, segment_name

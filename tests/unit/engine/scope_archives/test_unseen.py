@@ -10,9 +10,9 @@ from sluice.core.plan import Plan
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope_request import ScopeRequest
 from sluice.core.unplanned import Unplanned
+from sluice.engine.limits import Limits
 from sluice.engine.scope_settle import abandon_scope, ask_scope, plan_run
 from sluice.engine.scope_watch import UnplannedScopeWatch
-from sluice.engine.stream import Limits
 from sluice.errors import TargetScopeNotFound
 from sluice.kube.stores import unseen
 from support.gated_objects import GatedObjects

@@ -4,9 +4,9 @@ from collections.abc import Callable
 import pytest
 
 from sluice.core.scope import StreamResult, StreamState
+from sluice.engine.limits import Limits
 from sluice.engine.scope_bounds import failed
 from sluice.engine.scope_settle import abandon_scope
-from sluice.engine.stream import Limits
 from sluice.errors import SourceNotFound
 from support.model import World
 from support.scope_drivers import (

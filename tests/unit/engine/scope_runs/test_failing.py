@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.core.scope import StreamState
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 from sluice.errors import JournalDamaged
 from support.model import Fate, World
 from support.scope_drivers import (

@@ -7,8 +7,9 @@ import pytest
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.steps import Leave
 from sluice.engine import scope_run
+from sluice.engine.limits import Limits
 from sluice.engine.scope_settle import abandon_scope
-from sluice.engine.stream import Limits, StreamCopy
+from sluice.engine.stream import StreamCopy
 from support.model import Fate, World
 from support.scope_drivers import (
     MANY,

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.core.scope import StreamState
 from sluice.engine import scope_run
-from sluice.engine.stream import Limits
+from sluice.engine.limits import Limits
 from sluice.errors import InfrastructureError
 from support.model import World
 from support.scope_drivers import (

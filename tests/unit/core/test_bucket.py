@@ -1,0 +1,124 @@
+"""How many bytes may be moved by now, over any time and with any pauses."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+from typing import Final
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sluice.core.bucket import Account, Bucket, block
+
+WINDOW: Final = 30.0
+RATES = st.integers(100 << 10, 1 << 30)
+PAUSES = st.lists(st.floats(0, 5, allow_nan=False), min_size=0, max_size=10)
+
+
+def _moved(rate: int, pauses: list[float], seconds: float) -> list[tuple[float, int]]:
+    """What an eager mover moves, and when: as soon as it may, but for some pauses."""
+    now, bucket, left = 0.0, Bucket(0.0), list(pauses)
+    moved: list[tuple[float, int]] = []
+    while now < seconds and len(moved) < 2000:
+        wait = bucket.wait(rate, now)
+        if wait:
+            now += max(wait, 1e-6)  # as any clock
+            continue
+        bucket.take(block(rate))
+        moved.append((now, block(rate)))
+        if left:
+            now += left.pop()
+    return moved
+
+
+def _most(moved: list[tuple[float, int]], window: float) -> int:
+    """The most bytes in a window of so many seconds."""
+    most = there = first = 0
+    for at, size in moved:
+        there += size
+        while moved[first][0] <= at - window:
+            there -= moved[first][1]
+            first += 1
+        most = max(most, there)
+    return most
+
+
+@given(RATES, PAUSES)
+@example(100 << 10, [4.9] * 3)
+def test_no_window_of_thirty_seconds_has_ten_percent_too_much(
+    rate: int, pauses: list[float]
+) -> None:
+    """Whatever pauses somebody makes, what he makes up for afterwards is bounded."""
+    rate = min(rate, 10 << 20)  # at a higher one there are only more blocks
+    moved = _moved(rate, pauses, 40)
+    assert _most(moved, WINDOW) <= 1.1 * rate * WINDOW
+
+
+@given(st.integers(1 << 10, 10 << 20), st.floats(0, 0.9))
+def test_who_pauses_for_less_than_a_second_loses_nothing(rate: int, pause: float) -> None:
+    """The time of calls between two rounds is made up for."""
+    moved = _moved(rate, [pause], WINDOW)
+    whole = sum(size for _, size in moved)
+    assert whole >= 0.99 * rate * moved[-1][0]
+
+
+@given(st.lists(st.integers(1 << 10, 1 << 30), min_size=2, max_size=8))
+def test_a_new_rate_holds_at_once(rates: list[int]) -> None:
+    """Nobody waits for longer than a block takes at the rate of now, whatever it was before."""
+    bucket, now = Bucket(0.0), 0.0
+    for rate in rates:
+        for _ in range(20):
+            wait = bucket.wait(rate, now)
+            assert wait <= max(0.101, block(rate) / rate * 1.001)
+            now += max(wait, 1e-6)
+            if not bucket.wait(rate, now):
+                bucket.take(block(rate))
+    assert bucket.wait(None, now) == 0
+
+
+@given(
+    RATES,
+    st.lists(
+        st.tuples(st.floats(0.5, 2.0), st.floats(0.0, 0.5), st.floats(0.3, 1.2)),
+        min_size=60,
+        max_size=80,
+    ),
+)
+def test_rounds_make_up_for_the_time_between_them(
+    limit: int, rounds: list[tuple[float, float, float]]
+) -> None:
+    """Rounds of some length and some time between them keep to the limit in the long run.
+
+    A round moves some of what it may, or a bit more, since it ends where a chunk does.
+    """
+    account, now = Account(), 0.0
+    moved: list[tuple[float, int]] = []
+    for seconds, between, used in rounds:
+        rate = account.rate(limit, now, seconds)
+        assert rate is not None
+        count = int(rate * seconds * used)
+        account.moved(count)
+        moved.append((now, count))
+        now += seconds + between
+    times = [at for at, _ in moved] + [now]
+    sums = list(accumulate((size for _, size in moved), initial=0))
+    for i, begin in enumerate(times):
+        for j in range(i + 1, len(times)):
+            if times[j] - begin >= WINDOW:
+                assert sums[j] - sums[i] <= 1.1 * limit * (times[j] - begin) + 2 * limit
+                break
+
+
+def test_a_round_that_has_moved_too_little_lets_the_next_one_move_more() -> None:
+    """Else a limit would never be reached, as between rounds nothing is moved."""
+    account = Account()
+    assert account.rate(1000, 0.0, 1.0) == 1000
+    account.moved(1000)
+    assert account.rate(1000, 1.25, 1.0) == 1250
+    account.moved(1250)
+    assert account.rate(1000, 2.25, 1.0) == 1000
+    account.moved(9000)
+    assert account.rate(1000, 3.25, 1.0) == 500
+    assert account.rate(None, 4.0, 1.0) is None
+    assert account.rate(1000, 50.0, 1.0) == 1000
+    assert all(a <= b for a, b in pairwise([block(1), block(1 << 20), block(1 << 40), block(None)]))
