@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(400)
 
-EVENTS = 400_000
+EVENTS = 1_200_000
 SOURCE = (f"pods-{uuid4().hex[:6]}", "events")
-BYTES_PER_SECOND = 4 << 20
+BYTES_PER_SECOND = 16 << 20  # below, the driver moves all bytes itself
 _targets = itertools.count(1)
 
 

@@ -119,17 +119,20 @@ def test_a_round_takes_only_so_much(store: SharedStore, monkeypatch: pytest.Monk
     assert all(sum(work.size for work in done) <= 2 * 2 * 32 for done in executor.rounds[1:])
 
 
-def test_a_rate_holds_for_small_streams_as_well(store: SharedStore) -> None:
-    """Where it is limited all bytes go through the executor, whose slices know of it."""
+@pytest.mark.parametrize(("rate", "in_rounds"), [(16 << 20, {0, 1, 2}), (10 << 20, set())])
+def test_a_rate_holds_for_small_streams_as_well(
+    store: SharedStore, rate: int, in_rounds: set[int]
+) -> None:
+    """All bytes go through the executor, which divides it; at a low one they go by no task."""
     executor = Rounds(store)
     report = copy_scope(
         scope_plan(store, range(3)),
         store,
         executor=executor,
-        limits=Limits(bytes_per_second=10_000_000),
+        limits=Limits(bytes_per_second=rate),
     )
     assert report.counts.copied == 3
-    assert executor.streams == {0, 1, 2}
+    assert executor.streams == in_rounds
 
 
 def test_a_round_that_breaks_is_tried_again(

@@ -1,0 +1,158 @@
+"""Slices keep to a rate that changes while they run, by a clock that only waiting moves on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import pytest
+
+from sluice.engine.limits import Limits
+from sluice.engine.rounds import Rounds
+from sluice.engine.slices import CopySlice, Slice, SliceResult, VerifySlice, run_slice
+from sluice.engine.throttle import STEP, Pace, Task
+from support.model import ModelStore, World
+
+KIB = 1 << 10
+MIB = 1 << 20
+SIZE = 200 * KIB
+COPY = CopySlice(
+    stream=0,
+    segment=0,
+    source="source",
+    staging="staging",
+    writer=UUID(int=9),
+    origin=0,
+    at=0,
+    end=SIZE,
+    limit=SIZE,
+    window=MIB,
+)
+VERIFY = VerifySlice(
+    stream=0,
+    segment=0,
+    source="source",
+    staging="source",
+    origin=0,
+    start=0,
+    end=SIZE,
+    limit=SIZE,
+    known={},
+)
+
+
+@dataclass
+class Clock:
+    """Time that passes while somebody waits."""
+
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        """See engine.run.Clock."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """See engine.run.Clock."""
+        assert seconds <= STEP
+        self.now += max(seconds, 1e-6)
+
+
+@pytest.fixture
+def store() -> ModelStore:
+    """Gives a store with a source and an empty staging segment."""
+    world = World()
+    made = ModelStore(world, block=MIB)
+    made.create("source")
+    made.create("staging")
+    world.segments["source"].data += bytes(SIZE)
+    return made
+
+
+def test_copying_takes_as_long_as_its_bytes_at_the_rate(store: ModelStore) -> None:
+    """What is read ahead counts when it is asked for, so nothing comes in a burst."""
+    clock = Clock()
+    task = Task(None, 1e9, Pace(lambda: 10 * KIB, clock))
+    assert run_slice(COPY, store, store, task).moved == SIZE
+    assert clock.now == pytest.approx(20, rel=0.1)
+
+
+def test_verifying_is_limited_as_well_and_what_is_read_again_of_the_source(
+    store: ModelStore,
+) -> None:
+    """Digests that nobody wrote down are made by reading the source: twice the bytes."""
+    clock = Clock()
+    task = Task(None, 1e9, Pace(lambda: 10 * KIB, clock))
+    assert run_slice(VERIFY, store, store, task).moved == SIZE
+    assert clock.now == pytest.approx(40, rel=0.1)
+
+
+def test_a_new_limit_holds_in_the_midst_of_a_chunk(store: ModelStore) -> None:
+    """At the least rate a block takes a second; that is all that is left of it when it changes."""
+    clock = Clock()
+    task = Task(None, 1e9, Pace(lambda: KIB if clock.now < 10 else None, clock))
+    assert run_slice(COPY, store, store, task).moved == SIZE
+    assert clock.now <= 10 + 2 * STEP
+
+
+class _Stopped(BaseException):
+    """All is to end."""
+
+
+def test_who_waits_for_bytes_hears_that_all_is_to_end(store: ModelStore) -> None:
+    """Within a step, whatever the rate is; nothing is asked for any more."""
+    clock = Clock()
+
+    def rate() -> float:
+        if clock.now >= 10:
+            raise _Stopped
+        return KIB
+
+    with pytest.raises(_Stopped):
+        run_slice(COPY, store, store, Task(None, 1e9, Pace(rate, clock)))
+    assert clock.now <= 10 + STEP
+
+
+class _Kept:
+    """An executor that keeps what it is given, and takes its time."""
+
+    def __init__(self, clock: Clock, slots: int, seconds: float = 1.0) -> None:
+        self.slots = slots
+        self.rounds: list[list[list[Slice]]] = []
+        self._clock = clock
+        self._seconds = seconds
+
+    def run(self, tasks: list[list[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        self.rounds.append(tasks)
+        self._clock.now += self._seconds
+        rates = [share[0].rate or 0.0 for share in tasks]
+        return [
+            SliceResult(slice=share[0], moved=int(rate * self._seconds))
+            for share, rate in zip(tasks, rates, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 8])
+def test_the_rate_is_divided_among_the_tasks_that_there_are(parts: int) -> None:
+    """A stream of one part has all of it, and the time between rounds is made up for."""
+    clock = Clock()
+    executor = _Kept(clock, slots=8)
+    rounds, limits = Rounds(executor, clock=clock), Limits(bytes_per_second=800 * MIB)  # type: ignore[arg-type]
+    moved = 0
+    for _ in range(30):
+        slices = [replace(COPY, segment=part) for part in range(parts)]
+        moved += sum(one.moved for one in rounds.run(slices, replace(limits, slice_seconds=1.0)))
+        clock.now += 0.1
+    assert {len(one) for one in executor.rounds} == {parts}
+    assert moved == pytest.approx(800 * MIB * clock.now, rel=0.05)
+
+
+def test_a_low_rate_is_for_one_process() -> None:
+    """Where a task would take long to the end of a chunk, none is asked for."""
+    clock = Clock()
+    executor, slow = _Kept(clock, slots=8), _Kept(clock, slots=1)
+    rounds = Rounds(executor, slow=slow, clock=clock)  # type: ignore[arg-type]
+    for rate in (KIB, 16 * MIB - 1, 16 * MIB, 40 * MIB, None):
+        rounds.run([COPY] * 8, Limits(bytes_per_second=rate))
+    assert [len(one) for one in slow.rounds] == [1, 1]
+    assert [len(one) for one in executor.rounds] == [2, 5, 8]
