@@ -306,7 +306,8 @@ def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, sec
             "deleted",
             remedy="Stop what makes them; it is tried again.",
         )
-    _drop(store, claim.marker)
+    if whose.marker(claim, store) is not None:
+        _drop(store, claim.marker)
     return count
 
 
@@ -319,19 +320,36 @@ def _drop_under(claim: Claim, store: Store, seconds: float) -> tuple[whose.Under
     end, count = time.monotonic() + seconds, 0
     for _ in range(_ROUNDS):
         there = whose.Under(None)
-        for part in whose.parts_of(claim, store):
+        for part in whose.parts_of(claim, store, ages=True):
             if part.claimed and count and time.monotonic() > end:
                 raise StoreBusy(
                     f"{count} streams under {claim.prefix!r} are deleted, and more are left",
                     remedy="Wait: it goes on.",
                 )
-            names = [StreamName(scope=claim.scope, stream=name) for name in part.claimed]
-            whose.each(partial(_drop, store), names)
+            seen = [*zip(part.claimed, part.created, strict=True)]
+            count += sum(whose.each(partial(_drop_seen, claim, store), seen))
             there = whose.Under(part.marker, there.claimed + part.claimed)
-            count += len(names)
         if not there.claimed:
             break
     return there, count
+
+
+def _drop_seen(claim: Claim, store: Store, seen: tuple[str, int | None]) -> bool:
+    """Drop a stream under a prefix if it is the one that was seen: others went before it.
+
+    Args:
+        claim: the claim.
+        store: where.
+        seen: its name, and when it was made.
+    """
+    name = StreamName(scope=claim.scope, stream=seen[0])
+    stream = store.describe(name)
+    if stream is None or marks.is_owned(stream.config.tags):
+        return False
+    if whose.made_at(name, stream, store) != seen[1]:
+        return False
+    _drop(store, name)
+    return True
 
 
 def _drop(store: Store, name: StreamName) -> None:

@@ -65,12 +65,15 @@ class Under(NamedTuple):
         claimed: the streams that are ours, sorted.
         news: those of them that the marker does not know yet, and when they were made.
         left_alone: how many others there are.
+        created: when each of those that are ours was made, in the store's milliseconds; None where
+            nobody knows, or asked.
     """
 
     marker: Marker | None
     claimed: tuple[str, ...] = ()
     news: tuple[tuple[str, int | None], ...] = ()
     left_alone: int = 0
+    created: tuple[int | None, ...] = ()
 
 
 def name_of(claim: Claim) -> StreamName:
@@ -148,8 +151,14 @@ def under(claim: Claim, store: Store) -> Under:
     )
 
 
-def parts_of(claim: Claim, store: Store) -> Iterator[Under]:
-    """The same in parts, each looked at when it is asked for; the first one has the marker only."""
+def parts_of(claim: Claim, store: Store, *, ages: bool = False) -> Iterator[Under]:
+    """The same in parts, each looked at when it is asked for; the first one has the marker only.
+
+    Args:
+        claim: the claim.
+        store: where.
+        ages: whether it is asked when streams were made that are known as ours already.
+    """
     found = marker(claim, store)
     try:
         names = [name for name in store.list_streams(claim.scope) if _is_under(name, claim)]
@@ -158,15 +167,17 @@ def parts_of(claim: Claim, store: Store) -> Iterator[Under]:
     yield Under(found, left_alone=0 if found else len(names))
     if found is not None:
         for part in batches(names, _PART):
-            yield _part(claim, store, found, part)
+            yield _part(claim, store, found, part, ages=ages)
 
 
-def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str]) -> Under:
+def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str], *, ages: bool) -> Under:
     """What some of the streams under a prefix are."""
     marks = store.attributes([(found.segment, claim.mark(name)) for name in names])
     known = {name for name, mark in zip(names, marks, strict=True) if mark is not None}
     claimed, news, left_alone = [], [], 0
-    for name, stream in zip(names, each(partial(_look, claim, store, known), names), strict=True):
+    created: list[int | None] = []
+    look = partial(_look, claim, store, set() if ages else known)
+    for name, stream in zip(names, each(look, names), strict=True):
         if stream is None:
             continue  # it was deleted meanwhile
         if is_owned(stream.tags) or not (
@@ -175,9 +186,10 @@ def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str]) -> Un
             left_alone += 1
             continue
         claimed.append(name)
+        created.append(stream.created)
         if name not in known:
             news.append((name, stream.created))
-    return Under(found, tuple(claimed), tuple(news), left_alone)
+    return Under(found, tuple(claimed), tuple(news), left_alone, tuple(created))
 
 
 def markers(store: Store, scope: str) -> list[str]:
@@ -228,7 +240,7 @@ class _Seen(NamedTuple):
 
 
 def _look(claim: Claim, store: Store, known: set[str], stream: str) -> _Seen | None:
-    """A stream under a prefix; when it was made matters only if it is not known yet."""
+    """A stream under a prefix, and when it was made, if it is not among those that are known."""
     name = StreamName(scope=claim.scope, stream=stream)
     found = store.describe(name)
     if found is None:

@@ -192,3 +192,58 @@ def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
             claims.release(PREFIX, store, delete=True)
     assert len(claims.look(PREFIX, store).streams) == 6
     assert claims.release(PREFIX, store, delete=True) == 6
+
+
+def test_what_was_replaced_since_the_look_is_not_touched(world: World) -> None:
+    """Hundreds go before it is a stream's turn: by then its name may be a copy's target."""
+    claims.make(PREFIX, ModelStore(world), NOW)
+    for name in ("app-a", "app-b", "app-c"):
+        put(world, name)
+    claims.look(PREFIX, ModelStore(world))
+
+    def gate(call: str) -> Fate:
+        if call == "delete_stream in/app-a":
+            world.time += 1
+            for name, tags in (("app-b", owner_tags("ab" * 16)), ("app-c", BOB.tags())):
+                del world.streams[PREFIX.marker.model_copy(update={"stream": name})]
+                put(world, name, tags=tags)
+        return Fate.DONE
+
+    assert claims.release(PREFIX, ModelStore(world, gate), delete=True) == 1
+    assert names(world) == {"app-b", "app-c"}
+
+
+def test_a_stream_that_was_made_again_since_the_look_is_looked_at_anew(world: World) -> None:
+    """It is dropped as what it is by then, and by no look at another one of that name."""
+    calls: list[str] = []
+    claims.make(PREFIX, ModelStore(world), NOW)
+    for name in ("app-a", "app-b"):
+        put(world, name)
+
+    def gate(call: str) -> Fate:
+        calls.append(call)
+        if call == "delete_stream in/app-a":
+            world.time += 1
+            del world.streams[PREFIX.marker.model_copy(update={"stream": "app-b"})]
+            put(world, "app-b")
+        return Fate.DONE
+
+    assert claims.release(PREFIX, ModelStore(world, gate), delete=True) == 2
+    listed = [number for number, call in enumerate(calls) if call.startswith("list_streams")]
+    assert calls.index("delete_stream in/app-b") > listed[1]
+    assert names(world) == set()
+
+
+def test_a_marker_that_is_somebody_elses_by_then_stays(world: World) -> None:
+    """It is looked at as streams are, directly before."""
+    claims.make(PREFIX, ModelStore(world), NOW)
+    put(world, "app-a")
+
+    def gate(call: str) -> Fate:
+        if call == "delete_stream in/app-a":
+            found = world.streams[PREFIX.marker]
+            found.config = found.config.model_copy(update={"tags": BOB.tags()})
+        return Fate.DONE
+
+    claims.release(PREFIX, ModelStore(world, gate), delete=True)
+    assert names(world) == {PREFIX.marker.stream}
