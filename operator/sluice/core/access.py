@@ -9,6 +9,7 @@ from sluice.errors import AccessDenied, InvalidSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from sluice.api.ephemeralstream import EphemeralStreamSpec
     from sluice.api.streamstore import Access, Operation, StreamStoreSpec
 
 
@@ -46,6 +47,18 @@ def check(
                 f"StreamStore {store!r} does not allow to {' and '.join(missing)}",
                 field=f"{field}.storeRef.name",
             )
+
+
+def needs(spec: EphemeralStreamSpec) -> set[Operation]:
+    """What an EphemeralStream does in its store, by itself or because somebody asks for it."""
+    needed: set[Operation] = set()
+    if spec.stream is not None or spec.scope_policy == "CreateIfAbsent":
+        needed.add("Create")
+    if spec.adopt == "IfUnowned":
+        needed.add("Append")
+    if spec.on_release == "Delete":
+        needed.add("Delete")
+    return needed
 
 
 def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str) -> None:

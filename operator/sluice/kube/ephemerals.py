@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from sluice.api.ephemeralstream import EphemeralStream, EphemeralStreamSpec, Owner
-    from sluice.api.streamstore import Operation, StreamStore
+    from sluice.api.streamstore import StreamStore
     from sluice.core.claim import Holding
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, OwnerSeen
@@ -193,7 +193,10 @@ class EphemeralObserver:
         name = store.metadata.name
         try:
             access.check(
-                store.spec.access, store=name, scope=seen.spec.scope, operations=_needs(seen.spec)
+                store.spec.access,
+                store=name,
+                scope=seen.spec.scope,
+                operations=access.needs(seen.spec),
             )
             for owner in seen.spec.owners:
                 if owner.namespace not in {None, seen.namespace}:
@@ -281,15 +284,3 @@ def stream_config(spec: EphemeralStreamSpec) -> StreamConfig:
         retention=kept,
         tags=spec.config.tags,
     )
-
-
-def _needs(spec: EphemeralStreamSpec) -> set[Operation]:
-    """What a resource does in its store."""
-    needed: set[Operation] = set()
-    if spec.stream is not None:
-        needed.add("Create")
-    if spec.adopt == "IfUnowned":
-        needed.add("Append")
-    if spec.on_release == "Delete":
-        needed.add("Delete")
-    return needed

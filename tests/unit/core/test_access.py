@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sluice.api.streamstore import Access
+from sluice.api.ephemeralstream import EphemeralStreamSpec
+from sluice.api.streamstore import Access, Operation
 from sluice.core import access
 from sluice.errors import AccessDenied
 
@@ -76,3 +77,30 @@ def test_other_namespaces_are_admitted_by_label(
         assert not admitted
     else:
         assert admitted
+
+
+@pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        ({"stream": "s"}, {"Create", "Delete"}),
+        ({"streamPrefix": "app-"}, {"Delete"}),
+        ({"streamPrefix": "app-", "scopePolicy": "CreateIfAbsent"}, {"Create", "Delete"}),
+        ({"streamPrefix": "app-", "onRelease": "Retain"}, set()),
+        ({"stream": "s", "adopt": "IfUnowned", "onRelease": "Retain"}, {"Create", "Append"}),
+    ],
+)
+def test_whoever_may_make_a_scope_needs_to_be_allowed_to(
+    given: dict[str, Any], needed: set[Operation]
+) -> None:
+    """A prefix that may make its scope makes something, as a stream does."""
+    body = {"storeRef": {"name": "s"}, "scope": "in", "tracking": "Observe", **given}
+    spec = EphemeralStreamSpec.model_validate(body)
+    assert access.needs(spec) == needed
+    if "Create" in needed:
+        with pytest.raises(AccessDenied, match="does not allow to Create"):
+            access.check(
+                _access(operations=["Append", "Delete"]),
+                store="s",
+                scope="in",
+                operations=access.needs(spec),
+            )
