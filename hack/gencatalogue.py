@@ -88,6 +88,9 @@ failure of the categories Spec and Integrity, what was staged is dropped, but no
 {missing()}.
 In all other cases it stays, and the next attempt goes on there.
 
+A copy, or an archive, that names a StreamStore of the wrong kind (`InvalidSpec`) is `Stalled`
+before any attempt, and goes on by itself once the StreamStore is another one.
+
 A driver's pod that does not start says why in the conditions at once, and counts as a failed
 attempt after {START_PATIENCE.total_seconds() / 60:.0f} minutes, also where nobody tells why.
 

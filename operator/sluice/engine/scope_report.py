@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.model import Frozen
@@ -12,11 +12,16 @@ from sluice.core.reconcile.world import UNVERIFIED
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.trouble import Trouble
 from sluice.engine.archiving.report import ArchiveReport
-from sluice.errors import AuthenticationFailed
+from sluice.errors import AuthenticationFailed, StoreRejected
 
 if TYPE_CHECKING:
     from sluice.core.scope import Counts
     from sluice.engine.report import StreamReport
+
+_NO_RESULTS: Final = frozenset({AuthenticationFailed.__name__, StoreRejected.__name__})
+"""Failures that another attempt may not meet, though nobody tries again at once: a store that does
+not know us any more would fail every stream, and one that says what nobody understands, as gRPC's
+UNKNOWN, may be in trouble itself. A result would be the stream's last."""
 
 
 class ScopeReport(Frozen):
@@ -78,8 +83,5 @@ def result_of(plan: StreamPlan | ArchivePlan, report: StreamReport | ArchiveRepo
 
 
 def may_pass(trouble: Trouble) -> bool:
-    """Whether a failure is none of the stream's own, so that it is no result.
-
-    A store that does not know us any more would fail every stream.
-    """
-    return trouble.retryable or trouble.reason == AuthenticationFailed.__name__
+    """Whether a failure may be none of the stream's own, so that it is no result."""
+    return trouble.retryable or trouble.reason in _NO_RESULTS

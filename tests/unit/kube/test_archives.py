@@ -17,7 +17,7 @@ from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.manifests import plan_of
 from sluice.kube.names import controls_name
 from support.archive_bench import SOURCE, ArchiveBench
-from support.copies import UID, message, reason
+from support.copies import STALLED, UID, message, reason, said
 from support.model import segment_name
 from support.resources import BUCKET, changed
 from support.sources import events_of
@@ -150,10 +150,10 @@ def test_retention_and_limits_reach_the_driver(threads: ThreadPoolExecutor) -> N
 def test_stores_of_the_wrong_kind_are_named(
     bench: ArchiveBench, path: str, value: str, field: str
 ) -> None:
-    """Archives are no live streams, and the other way round."""
+    """Archives are no live streams, and the other way round. The resource is stalled by that."""
     bench.server.put(STREAM_ARCHIVE, changed(bench.body, path, value))
     decision = bench.step()
-    assert reason(decision) == "InvalidSpec"
+    assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
     assert message(decision).startswith(f"{field}: ")
 
 

@@ -12,7 +12,7 @@ from sluice.core.unplanned import Unplanned
 from sluice.kube.kinds import JOB, STREAM_ARCHIVE
 from sluice.kube.mounts import VOLUMES_DIR
 from support.archive_bench import ArchiveBench
-from support.copies import UID, message, reason
+from support.copies import STALLED, UID, message, reason, said
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -78,7 +78,7 @@ def test_an_archive_in_a_volume_is_not_deleted_with_its_resource(
 ) -> None:
     """That is said before anything is archived."""
     decision = in_volume(threads, onDelete="Delete").step()
-    assert reason(decision) == "InvalidSpec"
+    assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
     assert message(decision).startswith("spec.onDelete: ")
 
 

@@ -12,7 +12,7 @@ from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import Abandon, Orphan, ScopeEnded, StartJob
 from sluice.core.scope import Counts
 from sluice.kube.kinds import JOB, STREAM_STORE
-from support.copies import DONE, UID, message, reason, said
+from support.copies import DONE, STALLED, UID, message, reason, said
 from support.resources import BUCKET, SCOPE, changed
 from support.scope_archives import ARCHIVED, RESTORED
 from support.scope_bench import ScopeBench
@@ -254,7 +254,7 @@ def test_stores_that_are_no_good_are_named(
 ) -> None:
     """Archives are no live streams; and what is put into a volume nobody but pods can see."""
     decision = ScopeBench(threads, **spec).step()
-    assert reason(decision) == "InvalidSpec"
+    assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
     assert message(decision).startswith(f"{field}: ")
     assert StartJob not in [type(action) for action in decision.actions]
 

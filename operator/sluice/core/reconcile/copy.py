@@ -48,6 +48,7 @@ from sluice.errors import (
     DeadlineExceeded,
     DriverLost,
     DriverNotStarted,
+    InvalidSpec,
     StoreNotFound,
     StoreNotReady,
 )
@@ -161,7 +162,9 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
         return None
     if running is not None:
         return Decision(status=status.working_on(world, trouble), again=WAIT_SECONDS)
-    return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
+    hopeless = trouble.reason == InvalidSpec.__name__  # waiting mends nothing
+    said = status.refused(trouble) if hopeless else status.waiting(trouble)
+    return Decision(status=said, again=WAIT_SECONDS)
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:

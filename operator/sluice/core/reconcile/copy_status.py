@@ -192,6 +192,12 @@ class CopyStatus(ABC):
         self._stand()
         return self._say(conditions.working(Saying(trouble.reason, str(trouble))))
 
+    def refused(self, trouble: Trouble) -> CopyingStatus:
+        """Nothing can be done before a person corrects something; what is there stays."""
+        self._stand()
+        said = Saying(trouble.reason, f"{trouble}{self._copied()}")
+        return self._say(conditions.stalled(said))
+
     def working_on(self, world: World, trouble: Trouble | None) -> CopyingStatus:
         """The driver runs; `trouble` is why its progress cannot be seen."""
         self.measure(world)

@@ -38,6 +38,7 @@ from support.copies import (
     RECORDED,
     STALLED,
     STORE,
+    SUSPENDED,
     UID,
     WORKING,
     after,
@@ -289,6 +290,27 @@ def test_a_runtime_that_is_not_to_be_had_costs_nothing_that_is_staged(error: Slu
     assert said(decision) == STALLED
     assert decision.actions == ()
     assert after(seen, decision).finalizer
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_store_that_is_no_good_for_a_copy_stalls_it(*, suspend: bool) -> None:
+    """Only a person can mend it, so whatever waits for the copy ends; nothing is thrown away."""
+    why = trouble(InvalidSpec("'s' is no store of live streams", field="spec.source.storeRef.name"))
+    seen = copy(suspend=suspend)
+    decision = reconcile(seen, world(source=why))
+    assert (said(decision), reason(decision)) == (STALLED, "InvalidSpec")
+    assert decision.actions == ()
+    again = reconcile(after(seen, decision), world(now=later(100), source=why))
+    assert again.status == decision.status
+    mended = reconcile(after(seen, decision), world(now=later(100), answer=PLANNED))
+    assert said(mended) == (SUSPENDED if suspend else WORKING)
+
+
+def test_a_store_that_is_no_good_any_more_stalls_no_copy_that_runs() -> None:
+    """Its driver goes on with the addresses that it has."""
+    why = trouble(InvalidSpec("'s' is no store of live streams", field="spec.source.storeRef.name"))
+    decision = reconcile(begun(), world(source=why, jobs=(job(),), plan=plan_seen()))
+    assert said(decision) == WORKING
 
 
 def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:

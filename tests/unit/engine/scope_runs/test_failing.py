@@ -2,7 +2,7 @@ import pytest
 
 from sluice.core.scope import StreamState
 from sluice.engine.limits import Limits
-from sluice.errors import JournalDamaged
+from sluice.errors import AuthenticationFailed, JournalDamaged, SluiceError, StoreRejected
 from support.model import Fate, World
 from support.scope_drivers import (
     MANY,
@@ -107,6 +107,34 @@ def test_a_stream_that_may_pass_is_left_to_the_next_driver(
     again = copy_scope(plan, store)
     assert again.is_over
     assert again.counts.copied == 5
+
+
+@pytest.mark.parametrize("error", [StoreRejected, AuthenticationFailed])
+def test_what_nobody_knows_the_meaning_of_is_no_result(
+    world: World, store: SharedStore, error: type[SluiceError]
+) -> None:
+    """A store that answers oddly once fails no stream for good: the next driver copies it."""
+    plan = scope_plan(store, range(4))
+    refused: list[str] = []
+
+    def gate(what: str) -> Fate:
+        if "in/s002" in what:
+            refused.append(what)
+            raise error("the controller said UNKNOWN")
+        return Fate.DONE
+
+    report = copy_scope(plan, SharedStore(world, gate), target=store)
+    assert refused
+    assert not report.is_over
+    assert report.trouble is not None
+    assert report.trouble.reason == error.__name__
+    assert states(report.results) == {COPIED: 3, StreamState.PLANNED: 1}
+    state = log(store).load()
+    assert state is not None
+    assert len(state.results) == 3
+    again = copy_scope(plan, store)
+    assert again.is_over
+    assert again.counts.copied == 4
 
 
 def test_a_store_that_is_away_does_not_try_the_patience_of_all(
