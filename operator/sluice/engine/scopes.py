@@ -8,14 +8,18 @@ scope is removed. Three things cannot be had from a store, and each is decided f
 - A store may refuse to delete a scope that is in use, and damage it all the same: Pravega 0.13
   drops the scope's index of tags, after which no tagged stream can be made there. So it is looked
   for streams and key-value tables directly before, and within a process nobody makes a stream of
-  ours there meanwhile. What remains is a stream that another process makes in the few milliseconds
-  between the store's listing and its deletion, in a scope that was empty until then.
+  ours there meanwhile. One store may have several addresses, and none tells which are the same: so
+  whoever uses or removes a scope lets those at other addresses go first who do so with a scope of
+  that name, for a while. That may be another store, which keeps nobody longer. What remains is a
+  stream that another process makes in the few milliseconds between the store's listing and its
+  deletion, in a scope that was empty until then.
 - A refusal means that the scope is in use again: its marker is put back.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -35,8 +39,61 @@ MAKERS: Final = 16
 waiting, since each changes the scope's list of that tag: beyond 15 s when 64 made 200."""
 
 
+ELSEWHERE: Final = 2.0
+"""Seconds for which a scope of the same name at another address is waited for: longer than a store
+takes for the few calls, and short enough where that is another store, which may say nothing."""
+
+
+class _Name:
+    """Scopes of one name at all addresses, which may be one scope.
+
+    Attributes:
+        changed: what follows is read and changed under it.
+        users: how many use the scope, by address.
+        removing: the addresses at which it is being removed.
+    """
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.users: Counter[str] = Counter()
+        self.removing: set[str] = set()
+
+    @contextmanager
+    def using(self, address: str) -> Iterator[None]:
+        """Nobody removes it at another address meanwhile."""
+        with self.changed:
+            self._wait(lambda: not self.removing - {address})
+            self.users[address] += 1
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.users[address] -= 1
+                self.changed.notify_all()
+
+    @contextmanager
+    def removed(self, address: str) -> Iterator[None]:
+        """Nobody uses it at another address meanwhile."""
+        with self.changed:
+            self.removing.add(address)
+            self._wait(lambda: not any(self.users[one] for one in self.users if one != address))
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.removing.discard(address)
+                self.changed.notify_all()
+
+    def _wait(self, over: Callable[[], bool]) -> None:
+        self.changed.wait_for(over, deadline.left(ELSEWHERE))
+
+
 class _Gate:
     """Many may use a scope at a time, or one may remove it.
+
+    Args:
+        address: of the store.
+        name: the scopes of that name at all addresses.
 
     Attributes:
         unmarked: whether the scope is ours though its marker is not there: the process was kept
@@ -45,7 +102,9 @@ class _Gate:
         few: held by each who makes a stream.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, address: str, name: _Name) -> None:
+        self._address = address
+        self._name = name
         self.unmarked = False
         self.making = threading.Lock()
         self.few = threading.BoundedSemaphore(MAKERS)
@@ -61,7 +120,8 @@ class _Gate:
             self._wait(lambda: not self._removing)
             self._users += 1
         try:
-            yield
+            with self._name.using(self._address):
+                yield
         finally:
             with self._changed:
                 self._users -= 1
@@ -87,7 +147,8 @@ class _Gate:
         try:
             with self._changed:
                 self._wait(lambda: self._users == 0)
-            yield
+            with self._name.removed(self._address):
+                yield
         finally:
             with self._changed:
                 self._removing = False
@@ -100,13 +161,16 @@ class _Gate:
 
 
 _gates: Final[dict[tuple[str, str], _Gate]] = {}
+_names: Final[dict[str, _Name]] = {}
 _lock: Final = threading.Lock()
 
 
 def _gate(store: Store, scope: str) -> _Gate:
     """The gate of a scope. Two connections to one address, which their text has, share it."""
+    address = repr(store)
     with _lock:
-        return _gates.setdefault((repr(store), scope), _Gate())
+        name = _names.setdefault(scope, _Name())
+        return _gates.setdefault((address, scope), _Gate(address, name))
 
 
 def _marker(scope: str) -> StreamName:
