@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sluice.core.model import Scaling, StreamConfig, StreamName
 from sluice.stores.base import Condition
 from sluice.stores.pravega.wire import NOT_SET
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
+    from sluice.core.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
-FIRST, STEP, CANARIES = 70.0, 15.0, 20
+FIRST, STEP, LOOKS = 70.0, 15.0, 16
 """Seconds to the first look and between looks: the store keeps what was used in the last 60."""
 
 
-def wait_until_evicted(store: PravegaStore, scope: str) -> None:
+def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName, int]]) -> None:
     """Wait until the store has evicted all that was last used before this call.
 
-    A look at a segment keeps it in memory. So each look is at another segment, all of which were
-    last used when this began; once one is out of memory, so is what was used before.
+    A look at a segment keeps it in memory. So each look is at others, made when this begins, and
+    once these are out of memory, so is what was used before. They are beside the segments named:
+    a store has several containers, each with a time of its own, and what is beside a segment is in
+    its container.
+
+    Args:
+        store: the store.
+        segments: of each container that matters at least one, as stream and number.
     """
-    name = StreamName(scope=scope, stream=f"canaries-{uuid4().hex[:8]}")
-    store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=CANARIES)))
     mark = uuid4()
-    segments = [store.segment_name(name, number) for number in range(CANARIES)]
-    for segment in segments:
-        assert store.set_attribute(segment, Condition(mark, None, 7))
+    rounds = [
+        [store.staging_name(stream, number, uuid4().hex) for stream, number in segments]
+        for segments in [tuple(segments)] * LOOKS
+    ]
+    for canary in (name for names in rounds for name in names):
+        assert store.create(canary)
+        assert store.set_attribute(canary, Condition(mark, None, 7))
     time.sleep(FIRST - STEP)
-    for segment in segments:
+    waiting = set(range(len(rounds[0])))
+    for names in rounds:
         time.sleep(STEP)
-        if not in_memory(store, segment, mark):
+        waiting -= {place for place in waiting if not in_memory(store, names[place], mark)}
+        if not waiting:
             return
-    raise AssertionError("the store has kept everything in memory")
+    raise AssertionError(f"the store has kept {len(waiting)} of {len(rounds[0])} in memory")
+
+
+def all_of(streams: Iterable[StreamName], count: int) -> list[tuple[StreamName, int]]:
+    """The segments that streams were made with."""
+    return list(product(streams, range(count)))
 
 
 def in_memory(store: PravegaStore, segment: str, attribute: UUID) -> bool:

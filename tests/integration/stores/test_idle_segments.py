@@ -19,7 +19,7 @@ from sluice.errors import ConditionFailed, PermissionDenied
 from sluice.stores.base import Condition
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.store import PravegaStore
-from support.idle import in_memory, wait_until_evicted
+from support.idle import all_of, in_memory, wait_until_evicted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +60,8 @@ def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
     store.create_scope(scope)
     config = StreamConfig(scaling=Scaling(min_segments=NUMBERS))
     names: dict[str, list[str]] = {}
-    for kind in ("live", "merged"):
-        stream = StreamName(scope=scope, stream=kind)
+    streams = {kind: StreamName(scope=scope, stream=kind) for kind in ("live", "merged")}
+    for kind, stream in streams.items():
         store.create_stream(stream, config)
         names[kind] = [store.segment_name(stream, number) for number in range(NUMBERS)]
         for beside in ("sealed", "staged"):
@@ -86,7 +86,7 @@ def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
             assert store.append_at(name, 0, b"abc")
         store.seal(ours[0])
         store.merge(target, ours[0], Condition(MARK, None, 7), events=3, notes=[(NOTE, 8)])
-    wait_until_evicted(store, scope)
+    wait_until_evicted(store, all_of(streams.values(), NUMBERS))
     return Idle(
         store,
         reader,
@@ -149,8 +149,9 @@ def test_marks_that_came_with_a_merge_are_read(idle: Idle) -> None:
 
 def test_marks_of_sealed_segments_are_read(idle: Idle) -> None:
     """And the last event number of who wrote them."""
-    asked = [(name, one) for name in idle.sealed[:2] for one in (MARK, WRITER, NOTE)]
-    assert idle.store.attributes(asked) == [7, 41, None] * 2
+    assert not in_memory(idle.store, idle.sealed[0], MARK)
+    asked = [(name, one) for name in idle.sealed for one in (MARK, WRITER, NOTE)]
+    assert idle.store.attributes(asked) == [7, 41, None] * NUMBERS
 
 
 def test_times_and_counts_are_always_in_memory(idle: Idle) -> None:
@@ -177,6 +178,14 @@ def test_a_mark_that_is_set_is_replaced(idle: Idle) -> None:
     """By who knows its value."""
     assert idle.store.set_attribute(idle.live[4], Condition(MARK, 7, 9))
     assert idle.store.attributes([(idle.live[4], MARK)]) == [9]
+
+
+def test_a_mark_is_seen_by_all_who_look_at_once(idle: Idle) -> None:
+    """Only one of them has the store load it; it refuses the others at first."""
+    asked = [(name, MARK) for name in idle.live[6:12]]
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(idle.store.attributes, [asked] * 8))
+    assert seen == [[7] * 6] * 8
 
 
 def test_who_may_only_read_sees_marks(stores: dict[str, Idle]) -> None:

@@ -1,0 +1,370 @@
+"""What Sluice does in a store that has put all it did before out of its memory.
+
+A store forgets segments that nobody has used for a minute or two. So between two steps there is a
+wait, one for all tests: what they begin with is made before it, each with streams of its own, since
+a look at a segment brings it back into memory.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pytest
+
+from localstore import ForeignClientError
+from sluice.core import identity
+from sluice.core.claim import Claim, Claimant, Ownership
+from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.reconcile.world import Complete
+from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
+from sluice.engine import claims
+from sluice.engine.report import Outcome
+from sluice.engine.settle import ask
+from sluice.pipelines.program import Stores, plan_job
+from support import cut_driver
+from support.command import Copy, finish
+from support.crash import APPENDING
+from support.idle import wait_until_evicted
+from support.inline import SETTINGS, drive, job_of, run_inline
+from support.scope_command import ScopeCopy, until
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from localstore import ForeignClient, Standalone
+    from sluice.core.plan import StreamPlan
+    from sluice.core.reconcile.world import Answer
+    from sluice.core.steps import Step
+    from sluice.stores.base import Store
+    from sluice.stores.pravega.store import PravegaStore
+
+pytestmark = pytest.mark.timeout(600)
+
+EVENTS = 400
+KEYS = 16
+GROUP = "billing"
+
+Stop = tuple["type[Step]", bool]
+COPYING: dict[str, Stop] = {
+    "stitched": (Verify, False),
+    "verified": (Publish, False),
+    "published": (Publish, True),
+    "configured": (Configure, True),
+    "sealed": (Seal, True),
+    "but for the journal": (Forget, False),
+}
+"""Before or after which step a copy is cut off."""
+
+ASKED = ("requested", "sealed", "applied", "verified", "read")
+"""What is asked of copies that are whole."""
+
+MOVING: dict[str, Stop] = {
+    "drained": (Drain, True),
+    "published": (Publish, True),
+    "whole, source there": (Leave, False),
+    "but for the journal": (Forget, False),
+}
+CUTS = {
+    one.name: one
+    for one in APPENDING
+    if one.name in {"before the first merge", "before the first commit"} or one.call == "delete"
+}
+
+
+@dataclass
+class Held:
+    """A command that is stopped, and what it copies."""
+
+    copy: ScopeCopy
+    process: subprocess.Popen[str]
+
+
+@dataclass
+class Scene:
+    """What was made before the store forgot it.
+
+    Attributes:
+        copies: copies that were cut off, by where.
+        moves: moves that were cut off, by where.
+        appends: appends that were cut off, by where.
+        whole: copies that are whole, by what is to be asked of them.
+        known: the plans of these.
+        told: what was told of each before.
+        scope: a copy of a scope that is in the midst of it.
+        claim: of a prefix, with two streams.
+    """
+
+    copies: dict[str, Copy]
+    moves: dict[str, Copy]
+    appends: dict[str, Copy]
+    whole: dict[str, Copy]
+    known: dict[str, StreamPlan]
+    told: dict[str, Answer]
+    scope: Held
+    claim: Claim
+
+
+class Maker:
+    """Makes what the tests begin with.
+
+    Args:
+        folder: for files.
+        server: the store.
+        foreign: writes what is copied.
+    """
+
+    def __init__(self, folder: Path, server: Standalone, foreign: ForeignClient) -> None:
+        self.uri = server.controller_uri
+        self.name = f"idle-{uuid4().hex[:8]}"
+        self._folder = folder
+        self._foreign = foreign
+        self._source = self.stream("source")
+
+    def stream(self, name: str, *, events: int = EVENTS, seed: int = 0) -> tuple[str, str]:
+        """A stream of two segments with events."""
+        stream = (self.name, name)
+        self._foreign.create(*stream, segments=2)
+        self._foreign.write(*stream, events=events, keys=KEYS, seed=seed)
+        return stream
+
+    def copy(self, target: str, source: tuple[str, str] | None = None, **more: Any) -> Copy:
+        """A copy of the common source, or of that stream."""
+        folder = self._folder / target
+        folder.mkdir()
+        return Copy(folder, self.uri, source or self._source, (self.name, target), **more)
+
+    def cut_off(self, kind: str, where: str, stop: Stop) -> Copy:
+        """A copy, or a move with a source of its own, that was cut off there."""
+        name = f"{kind}-{''.join(letter for letter in where if letter.isalpha())}"
+        if kind == "move":
+            made = self.copy(name, self.stream(f"of-{name}"), on_complete="Delete")
+        else:
+            made = self.copy(name, seal=where == "sealed")
+        step, perform = stop
+        drive(made, step, perform=perform)
+        return made
+
+    def append(self, number: int, where: str) -> Copy:
+        """An append that was cut off there, without Spark."""
+        made = self.copy(f"append-{number}", exists="Append")
+        self._foreign.create(*made.target, segments=3)
+        self._foreign.write(*made.target, events=100, keys=KEYS, seed=1)
+        code = cut_driver.drive(made, made.folder / "made", CUTS[where])
+        assert code == -signal.SIGKILL, "the step was not reached"
+        return made
+
+    def whole(self, what: str) -> tuple[Copy, StreamPlan]:
+        """A copy that is whole, and its plan."""
+        made = self.copy(f"whole-{what}", seal=what == "sealed")
+        job = job_of(made)
+        with Stores(SETTINGS) as stores:
+            planned = plan_job(job, stores)
+        assert planned.plan is not None
+        report = run_inline(made)
+        assert report.outcome is Outcome.COPIED, report.error
+        return made, planned.plan.streams[0]
+
+    def held(self) -> Held:
+        """A copy of a scope that is stopped when three of its four streams are whole."""
+        scope = f"{self.name}-scope"
+        self._foreign.create_scope(scope)
+        for name, events in (("a", 50), ("b", 50), ("c", 50), ("z", 20_000)):
+            self._foreign.create(scope, name, segments=2)
+            self._foreign.write(scope, name, events=events, keys=KEYS)
+        spec = {
+            "target": {"scopePolicy": "CreateIfAbsent"},
+            "limits": {"bytesPerSecond": "128Ki"},
+            "parallelism": 1,
+        }
+        folder = self._folder / "scope"
+        folder.mkdir()
+        copy = ScopeCopy(folder, self.uri, scope, f"{scope}-copy", spec=spec)
+        process = copy.start("run", "-o", "json")
+        with Stores(SETTINGS) as stores:
+            store = stores[copy.job.target]
+            until("three are whole", lambda: all(_says_whole(store, copy, one) for one in "abc"))
+        os.killpg(process.pid, signal.SIGSTOP)
+        assert process.poll() is None, "it was over before it was stopped"
+        return Held(copy, process)
+
+
+def told(copy: Copy, known: StreamPlan | None) -> Answer:
+    """What the operator finds when it asks whether a copy is whole.
+
+    Args:
+        copy: the copy.
+        known: its plan, where the operator still has it.
+    """
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        sources = [(address, stores[address]) for address in job.sources]
+        target = (job.target, stores[job.target])
+        return ask(job.request, sources=sources, target=target, known=known)
+
+
+def _says_whole(store: Store, copy: ScopeCopy, stream: str) -> bool:
+    """Whether a target has the tag of what is whole. Nothing is asked of its segments."""
+    config = store.configuration(StreamName(scope=copy.target, stream=stream))
+    return config is not None and any(tag.startswith(identity.TAG_COMPLETE) for tag in config.tags)
+
+
+def prefix_claim(store: PravegaStore, scope: str) -> Claim:
+    """A claim of a prefix with two streams, of one of which nobody can say when it was made."""
+    store.create_scope(scope)
+    resource = Claimant(
+        cluster=uuid4().hex, namespace="team", name="app", uid=str(uuid4()), created=_now()
+    )
+    claim = Claim(claimant=resource, scope=scope, prefix="app-")
+    assert claims.make(claim, store, _now())
+    claim = replace(claim, claimant=replace(resource, created=_now() - 60_000))
+    for name in ("app-a", "app-b"):
+        store.create_stream(StreamName(scope=scope, stream=name), StreamConfig())
+    assert claims.look(claim, store).streams == ("app-a", "app-b")
+    scaled = StreamName(scope=scope, stream="app-b")
+    store.scale(scaled, [0], [KeyRange(low=0, high=0.5), KeyRange(low=0.5, high=1)])
+    found = store.describe(scaled)
+    assert found is not None
+    store.truncate_stream(scaled, {segment.id: 0 for segment in found.tail})
+    return claim
+
+
+def _now() -> int:
+    return round(time.time() * 1000)
+
+
+@pytest.fixture(scope="module")
+def scene(
+    tmp_path_factory: pytest.TempPathFactory, standalone: Standalone, foreign: ForeignClient
+) -> Iterator[Scene]:
+    """Gives what was made before the store forgot it."""
+    maker = Maker(tmp_path_factory.mktemp("idle"), standalone, foreign)
+    held = maker.held()
+    try:
+        copies = {where: maker.cut_off("copy", where, stop) for where, stop in COPYING.items()}
+        moves = {where: maker.cut_off("move", where, stop) for where, stop in MOVING.items()}
+        appends = {where: maker.append(number, where) for number, where in enumerate(CUTS)}
+        made = {what: maker.whole(what) for what in ASKED}
+        foreign.create_group(maker.name, GROUP, "source")
+        foreign.read_group(maker.name, GROUP, events=EVENTS // 2)
+        before = {what: told(copy, known) for what, (copy, known) in made.items()}
+        with Stores(SETTINGS) as stores:
+            store = cast("PravegaStore", stores[job_of(made["applied"][0]).target])
+            claim = prefix_claim(store, f"{maker.name}-claims")
+            source = StreamName(scope=maker.name, stream="source")
+            wait_until_evicted(store, [(source, 0)])  # it has one container
+        yield Scene(
+            copies=copies,
+            moves=moves,
+            appends=appends,
+            whole={what: copy for what, (copy, _) in made.items()},
+            known={what: known for what, (_, known) in made.items()},
+            told=before,
+            scope=held,
+            claim=claim,
+        )
+    finally:
+        held.process.kill()
+        held.process.communicate()
+
+
+@pytest.mark.parametrize("where", COPYING)
+def test_a_copy_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: ForeignClient) -> None:
+    """What it had published, stitched or verified counts, and nothing is there twice."""
+    copy = scene.copies[where]
+    report = run_inline(copy)
+    assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
+    assert _content(foreign, copy.target) == _content(foreign, copy.source)
+
+
+@pytest.mark.parametrize("where", MOVING)
+def test_a_move_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: ForeignClient) -> None:
+    """The target is the source, which goes."""
+    move = scene.moves[where]
+    report = run_inline(move)
+    assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
+    with pytest.raises(ForeignClientError):
+        foreign.info(*move.source)
+    assert _content(foreign, move.target)[0] == EVENTS
+
+
+@pytest.mark.parametrize("where", CUTS)
+def test_an_append_that_was_cut_off_goes_on(
+    scene: Scene, where: str, foreign: ForeignClient
+) -> None:
+    """All of the source is behind what was there, once."""
+    copy = scene.appends[where]
+    report = run_inline(copy)
+    assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
+    read = foreign.read(*copy.target)
+    assert (read.clean, read.events) == (True, EVENTS + 100)
+    assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
+
+
+@pytest.mark.parametrize("what", ["requested", "sealed"])
+def test_a_whole_copy_that_is_asked_for_again_is_whole(scene: Scene, what: str) -> None:
+    """Held against its plan, it is told to be what was told before, sealed or not."""
+    again = told(scene.whole[what], scene.known[what])
+    assert again == scene.told[what]
+    assert run_inline(scene.whole[what]).outcome is Outcome.ALREADY_COMPLETE
+
+
+def test_a_whole_copy_that_is_applied_again_has_its_numbers_and_its_map(scene: Scene) -> None:
+    """Nobody has its plan any more; its segments tell its bytes, events and positions."""
+    again = told(scene.whole["applied"], None)
+    assert isinstance(again, Complete)
+    assert again == scene.told["applied"]
+    assert (again.events, again.positions is None) == (EVENTS, False)
+
+
+def test_a_whole_copy_is_verified(scene: Scene) -> None:
+    """`sluice verify` pairs its segments by what they say, and finds them equal."""
+    ended = scene.whole["verified"].run("verify", "-o", "json")
+    assert ended.code == 0, ended.err
+    (found,) = ended.json["verifications"]
+    assert (found["result"], found["pairedBy"]) == ("Equal", "Copy")
+    assert found["source"]["events"] == found["target"]["events"] == EVENTS
+
+
+def test_a_reader_group_goes_on_in_a_whole_copy(scene: Scene) -> None:
+    """`sluice position` finds where it is by what the target's segments say, and makes it."""
+    copy = scene.whole["read"]
+    ended = copy.run("position", "--reader-group", GROUP, "--apply", "--as", "copied", "-o", "json")
+    assert ended.code == 0, ended.err
+    assert ended.json["applied"] == "Created"
+    assert sum(one["offset"] for one in ended.json["offsets"]) > 0
+
+
+def test_a_scope_whose_first_streams_are_forgotten_is_whole(scene: Scene) -> None:
+    """A copy that takes longer than the store remembers judges what it began with."""
+    os.killpg(scene.scope.process.pid, signal.SIGCONT)
+    ended = finish(scene.scope.process)
+    assert ended.code == 0, ended.err
+    (report,) = ended.json
+    assert {one["stream"]: one["state"] for one in report["streams"]} == dict.fromkeys(
+        "abcz", "Copied"
+    )
+
+
+def test_the_streams_of_a_prefix_stay_claimed(scene: Scene, standalone: Standalone) -> None:
+    """Also one of which only the note of its claim says that it is."""
+    with Stores(SETTINGS) as stores:
+        store = stores[StoreAddress(uri=standalone.controller_uri)]
+        found = claims.look(scene.claim, store)
+        assert found.ownership is Ownership.OURS
+        assert (found.streams, found.left_alone) == (("app-a", "app-b"), 0)
+        assert claims.release(scene.claim, store, delete=True) == 2
+        assert store.list_streams(scene.claim.scope) == []
+
+
+def _content(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
+    """The events of a stream and their digest, as the Java client reads them."""
+    read = foreign.read(*stream)
+    assert read.clean, read
+    return read.events, read.digest
