@@ -7,7 +7,6 @@ a look at a segment brings it back into memory.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClientError
-from sluice.core import identity
 from sluice.core.claim import Claim, Claimant, Ownership
 from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.reconcile.world import Complete
@@ -27,22 +25,18 @@ from sluice.engine.report import Outcome
 from sluice.engine.settle import ask
 from sluice.pipelines.program import Stores, plan_job
 from support import cut_driver
-from support.command import Copy, finish
+from support.command import Copy
 from support.crash import APPENDING
 from support.idle import wait_until_evicted
 from support.inline import SETTINGS, drive, job_of, run_inline
-from support.scope_command import ScopeCopy, until
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
     from sluice.core.plan import StreamPlan
     from sluice.core.reconcile.world import Answer
     from sluice.core.steps import Step
-    from sluice.stores.base import Store
     from sluice.stores.pravega.store import PravegaStore
 
 pytestmark = pytest.mark.timeout(600)
@@ -79,14 +73,6 @@ CUTS = {
 
 
 @dataclass
-class Held:
-    """A command that is stopped, and what it copies."""
-
-    copy: ScopeCopy
-    process: subprocess.Popen[str]
-
-
-@dataclass
 class Scene:
     """What was made before the store forgot it.
 
@@ -97,7 +83,6 @@ class Scene:
         whole: copies that are whole, by what is to be asked of them.
         known: the plans of these.
         told: what was told of each before.
-        scope: a copy of a scope that is in the midst of it.
         claim: of a prefix, with two streams.
     """
 
@@ -107,7 +92,6 @@ class Scene:
     whole: dict[str, Copy]
     known: dict[str, StreamPlan]
     told: dict[str, Answer]
-    scope: Held
     claim: Claim
 
 
@@ -171,29 +155,6 @@ class Maker:
         assert report.outcome is Outcome.COPIED, report.error
         return made, planned.plan.streams[0]
 
-    def held(self) -> Held:
-        """A copy of a scope that is stopped when three of its four streams are whole."""
-        scope = f"{self.name}-scope"
-        self._foreign.create_scope(scope)
-        for name, events in (("a", 50), ("b", 50), ("c", 50), ("z", 20_000)):
-            self._foreign.create(scope, name, segments=2)
-            self._foreign.write(scope, name, events=events, keys=KEYS)
-        spec = {
-            "target": {"scopePolicy": "CreateIfAbsent"},
-            "limits": {"bytesPerSecond": "128Ki"},
-            "parallelism": 1,
-        }
-        folder = self._folder / "scope"
-        folder.mkdir()
-        copy = ScopeCopy(folder, self.uri, scope, f"{scope}-copy", spec=spec)
-        process = copy.start("run", "-o", "json")
-        with Stores(SETTINGS) as stores:
-            store = stores[copy.job.target]
-            until("three are whole", lambda: all(_says_whole(store, copy, one) for one in "abc"))
-        os.killpg(process.pid, signal.SIGSTOP)
-        assert process.poll() is None, "it was over before it was stopped"
-        return Held(copy, process)
-
 
 def told(copy: Copy, known: StreamPlan | None) -> Answer:
     """What the operator finds when it asks whether a copy is whole.
@@ -207,12 +168,6 @@ def told(copy: Copy, known: StreamPlan | None) -> Answer:
         sources = [(address, stores[address]) for address in job.sources]
         target = (job.target, stores[job.target])
         return ask(job.request, sources=sources, target=target, known=known)
-
-
-def _says_whole(store: Store, copy: ScopeCopy, stream: str) -> bool:
-    """Whether a target has the tag of what is whole. Nothing is asked of its segments."""
-    config = store.configuration(StreamName(scope=copy.target, stream=stream))
-    return config is not None and any(tag.startswith(identity.TAG_COMPLETE) for tag in config.tags)
 
 
 def prefix_claim(store: PravegaStore, scope: str) -> Claim:
@@ -242,36 +197,30 @@ def _now() -> int:
 @pytest.fixture(scope="module")
 def scene(
     tmp_path_factory: pytest.TempPathFactory, standalone: Standalone, foreign: ForeignClient
-) -> Iterator[Scene]:
+) -> Scene:
     """Gives what was made before the store forgot it."""
     maker = Maker(tmp_path_factory.mktemp("idle"), standalone, foreign)
-    held = maker.held()
-    try:
-        copies = {where: maker.cut_off("copy", where, stop) for where, stop in COPYING.items()}
-        moves = {where: maker.cut_off("move", where, stop) for where, stop in MOVING.items()}
-        appends = {where: maker.append(number, where) for number, where in enumerate(CUTS)}
-        made = {what: maker.whole(what) for what in ASKED}
-        foreign.create_group(maker.name, GROUP, "source")
-        foreign.read_group(maker.name, GROUP, events=EVENTS // 2)
-        before = {what: told(copy, known) for what, (copy, known) in made.items()}
-        with Stores(SETTINGS) as stores:
-            store = cast("PravegaStore", stores[job_of(made["applied"][0]).target])
-            claim = prefix_claim(store, f"{maker.name}-claims")
-            source = StreamName(scope=maker.name, stream="source")
-            wait_until_evicted(store, [(source, 0)])  # it has one container
-        yield Scene(
-            copies=copies,
-            moves=moves,
-            appends=appends,
-            whole={what: copy for what, (copy, _) in made.items()},
-            known={what: known for what, (_, known) in made.items()},
-            told=before,
-            scope=held,
-            claim=claim,
-        )
-    finally:
-        held.process.kill()
-        held.process.communicate()
+    copies = {where: maker.cut_off("copy", where, stop) for where, stop in COPYING.items()}
+    moves = {where: maker.cut_off("move", where, stop) for where, stop in MOVING.items()}
+    appends = {where: maker.append(number, where) for number, where in enumerate(CUTS)}
+    made = {what: maker.whole(what) for what in ASKED}
+    foreign.create_group(maker.name, GROUP, "source")
+    foreign.read_group(maker.name, GROUP, events=EVENTS // 2)
+    before = {what: told(copy, known) for what, (copy, known) in made.items()}
+    with Stores(SETTINGS) as stores:
+        store = cast("PravegaStore", stores[StoreAddress(uri=standalone.controller_uri)])
+        claim = prefix_claim(store, f"{maker.name}-claims")
+        source = StreamName(scope=maker.name, stream="source")
+        wait_until_evicted(store, [(source, 0)])  # it has one container
+    return Scene(
+        copies=copies,
+        moves=moves,
+        appends=appends,
+        whole={what: copy for what, (copy, _) in made.items()},
+        known={what: known for what, (_, known) in made.items()},
+        told=before,
+        claim=claim,
+    )
 
 
 @pytest.mark.parametrize("where", COPYING)
@@ -339,17 +288,6 @@ def test_a_reader_group_goes_on_in_a_whole_copy(scene: Scene) -> None:
     assert ended.code == 0, ended.err
     assert ended.json["applied"] == "Created"
     assert sum(one["offset"] for one in ended.json["offsets"]) > 0
-
-
-def test_a_scope_whose_first_streams_are_forgotten_is_whole(scene: Scene) -> None:
-    """A copy that takes longer than the store remembers judges what it began with."""
-    os.killpg(scene.scope.process.pid, signal.SIGCONT)
-    ended = finish(scene.scope.process)
-    assert ended.code == 0, ended.err
-    (report,) = ended.json
-    assert {one["stream"]: one["state"] for one in report["streams"]} == dict.fromkeys(
-        "abcz", "Copied"
-    )
 
 
 def test_the_streams_of_a_prefix_stay_claimed(scene: Scene, standalone: Standalone) -> None:

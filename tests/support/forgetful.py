@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from sluice.stores.pravega import messages as m
 from sluice.stores.pravega import refusals
-from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.names import Endpoint, is_core
 from sluice.stores.pravega.wire import NOT_SET, Frame, FrameType, Message, decode_as
 from support.segment_store import Peer
 
@@ -38,7 +38,8 @@ class Forgetful:
         sealed: names of segments that take nothing any more.
         guarded: whether one needs a writer's token to append.
         setups: how many writers it has to remember, for each connection.
-        contested: how many updates are yet to be refused because others load what they compare.
+        contested: how many times more somebody else has it load what it is to load.
+        loading: what it loads for others, and has in memory once it has carried out an update.
     """
 
     index: dict[str, dict[UUID, int]] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class Forgetful:
     guarded: bool = False
     setups: list[set[tuple[str, UUID]]] = field(default_factory=list)
     contested: int = 0
+    loading: set[tuple[str, UUID]] = field(default_factory=set)
 
     def __enter__(self) -> Self:
         """Begin to listen."""
@@ -81,24 +83,45 @@ class Forgetful:
             return refusals.SegmentIsMissing(asked.request, name)
         stored, memory = self.index[name], self.memory[name]
         if isinstance(asked, m.GetAttribute):
-            return m.Attribute(asked.request, memory.get(asked.attribute, NOT_SET))
+            known = stored if is_core(asked.attribute) else memory
+            return m.Attribute(asked.request, known.get(asked.attribute, NOT_SET))
         if isinstance(asked, m.SetupAppend):
             if self.guarded and asked.token != WRITERS_TOKEN:
                 return refusals.TokenRefused(asked.request)
+            if self._contend(name, asked.writer):
+                return refusals.EventNumberRefused(asked.writer, asked.request)
             writers.add((name, asked.writer))
-            memory |= {asked.writer: stored[asked.writer]} if asked.writer in stored else {}
+            self._load(name, asked.writer)
             last = stored.get(asked.writer, NOT_SET)
             return m.AppendSetup(asked.request, name, asked.writer, last)
+        return self._update(asked)
+
+    def _update(self, asked: m.UpdateAttribute) -> Message:
+        name = asked.segment
         if name in self.sealed:
             return refusals.SegmentIsSealed(asked.request, name)
-        memory |= {asked.attribute: stored[asked.attribute]} if asked.attribute in stored else {}
-        done = memory.get(asked.attribute, NOT_SET) == asked.expected
-        if done and self.contested:
-            self.contested -= 1
-            done = False
+        done = not self._contend(name, asked.attribute) and asked.expected == self.index[name].get(
+            asked.attribute, NOT_SET
+        )
         if done:
             self.set(name, asked.attribute, asked.new)
+            while self.loading:
+                self._load(*self.loading.pop())
+        elif (name, asked.attribute) not in self.loading:
+            self._load(name, asked.attribute)
         return m.AttributeUpdated(asked.request, done)
+
+    def _contend(self, name: str, attribute: UUID) -> bool:
+        """Whether it refuses to load this, since it does so for somebody else."""
+        if not self.contested or is_core(attribute) or attribute in self.memory[name]:
+            return False
+        self.contested -= 1
+        self.loading.add((name, attribute))
+        return True
+
+    def _load(self, name: str, attribute: UUID) -> None:
+        if attribute in self.index[name]:
+            self.memory[name][attribute] = self.index[name][attribute]
 
     def _listen(self) -> None:
         while True:
@@ -121,4 +144,7 @@ class Forgetful:
                 except (EOFError, OSError):
                     return
                 kind = REQUESTS[FrameType(number)]
-                peer.say(self.answer(decode_as(kind, Frame(kind.TYPE, memoryview(data))), writers))
+                said = self.answer(decode_as(kind, Frame(kind.TYPE, memoryview(data))), writers)
+                peer.say(said)
+                if isinstance(said, refusals.EventNumberRefused):
+                    return

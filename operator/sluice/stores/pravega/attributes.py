@@ -5,32 +5,35 @@ such as the event count and the creation time, are always there. All others are 
 in long-term storage and leave the memory some minutes after the segment was last used; from then
 on the store answers that they are not set (`PravegaRequestProcessor.getSegmentAttribute`).
 
-A compare-and-set loads the value that it is to compare, so one that changes nothing makes the next
-GetSegmentAttribute right. A sealed segment takes none. There SetupAppend asks the index
-(`AppendProcessor.setupAppend`): to the store a writer's last event number is the attribute whose id
-is the writer's. So a mark is read by setting up an append of the writer that is called like the
-mark, and appending nothing.
+SetupAppend asks the index (`AppendProcessor.setupAppend`): to the store a writer's last event
+number is the attribute whose id is the writer's. So a mark is read by setting up an append of the
+writer that is called like the mark, and appending nothing. That serves sealed segments as well.
 """
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sluice.errors import (
     BackendError,
+    InvalidEventNumber,
     NoSuchSegment,
     PermissionDenied,
     ProtocolError,
     SegmentSealed,
+    StoreBusy,
+    StoreTimeout,
+    StoreUnavailable,
 )
 from sluice.stores.pravega import messages as m
-from sluice.stores.pravega.names import Access, is_core
+from sluice.stores.pravega.names import CREATION_TIME, Access, is_core
 from sluice.stores.pravega.transport import Ask
 from sluice.stores.pravega.wire import NOT_SET, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from sluice.stores.pravega.transport import Answer, Transport
@@ -39,6 +42,9 @@ _M = TypeVar("_M", bound=Message)
 
 _NOTHING: Final = NOT_SET + 1
 """Replaced by itself to have an attribute loaded: nothing changes, whatever is set."""
+
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds before each further try where others have the store load the same."""
 
 
 class Attributes:
@@ -57,75 +63,113 @@ class Attributes:
     def read(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
         """Read stored values, None where the segment or the value does not exist.
 
-        Only what the memory lacks is loaded: the memory is never behind the index, and a store may
-        hang up when an attribute is loaded of a segment that was merged into another one.
+        Only what the memory lacks is asked of the index: the memory is never behind it, and a store
+        may hang up when an append to a segment is set up that was merged into another one.
 
         Raises:
             PermissionDenied: the user may only read, and the segment is sealed.
+            StoreBusy: others have the store load the same all the time.
         """
         values = self._from_memory(asked)
-        unknown = [
+        unknown = dict.fromkeys(
             pair
             for pair, value in zip(asked, values, strict=True)
             if value == NOT_SET and not is_core(pair[1])
-        ]
-        stored = self._loaded(unknown) if unknown else {}
+        )
+        stored = self._stored(list(unknown)) if unknown else {}
         found = [stored.get(pair, value) for pair, value in zip(asked, values, strict=True)]
         return [None if value == NOT_SET else value for value in found]
 
     def _from_memory(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
         """Ask for values in memory: NOT_SET where there is none, None without a segment."""
         return self._values(
-            self._transport,
             m.Attribute,
-            [Ask(name, Access.READ, partial(_get, name, attribute)) for name, attribute in asked],
+            self._transport.ask(
+                [
+                    Ask(name, Access.READ, partial(_get, name, attribute))
+                    for name, attribute in asked
+                ]
+            ),
         )
+
+    def _stored(self, asked: Sequence[tuple[str, UUID]]) -> dict[tuple[str, UUID], int | None]:
+        """Ask for stored values: NOT_SET where there is none, None without a segment.
+
+        The store puts what it loads into its memory, by an update. Of two that have it load the
+        same at once, it refuses one as if another writer had been faster, and hangs up.
+        """
+        found: dict[tuple[str, UUID], int | None] = {}
+        for pause in (*_PAUSES, None):
+            setups = [
+                Ask(name, Access.READ_WRITE, partial(_set_up, name, attribute))
+                for name, attribute in asked
+            ]
+            try:
+                answers = dict(zip(asked, self._setups.ask(setups), strict=True))
+            except PermissionDenied:
+                return found | self._loaded(asked)
+            asked = _contested(answers)
+            told = [pair for pair in answers if pair not in asked]
+            values = self._values(m.AppendSetup, [answers[pair] for pair in told])
+            found |= dict(zip(told, values, strict=True))
+            if not asked:
+                return found
+            if pause is not None:
+                time.sleep(pause)
+        raise StoreBusy(f"too many look at {asked[0][0]} at once")
 
     def _loaded(self, asked: Sequence[tuple[str, UUID]]) -> dict[tuple[str, UUID], int | None]:
-        """Have values loaded by updates that change nothing, and ask for them again.
+        """Ask as a user who may not append: have values loaded by updates that change nothing.
 
-        The store loads what it has not got in memory before it compares, and wants no more than
-        the right to read. Of two that have it load a value at once, it refuses one, which is all
-        the same here; to a second SetupAppend it would say that another writer was faster, and
-        hang up.
+        The store wants no more than the right to read there. It loads what it has not got in
+        memory before it compares, and refuses the update; but also while it still loads that for
+        somebody else. An update that it takes, and which is carried out behind that one, shows
+        that it is done: the time at which a segment was made is replaced by itself.
         """
-        answers = self._transport.ask(
+        touched = self._transport.ask(
             [Ask(name, Access.READ, partial(_touch, name, attribute)) for name, attribute in asked]
         )
-        sealed, others = [], []
-        for pair, answer in zip(asked, answers, strict=True):
+        for (name, _), answer in zip(asked, touched, strict=True):
             if isinstance(answer.reply, SegmentSealed):
-                sealed.append(pair)
-                continue
+                raise PermissionDenied(
+                    f"what is noted of {name}, which is sealed, is told to users with READ_UPDATE",
+                    remedy="Grant the user READ_UPDATE on the stream.",
+                )
             unless(NoSuchSegment, answer, m.AttributeUpdated)
-            others.append(pair)
-        found = dict(zip(others, self._from_memory(others), strict=True)) if others else {}
-        return found | (dict(zip(sealed, self._from_index(sealed), strict=True)) if sealed else {})
-
-    def _from_index(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
-        """Ask for stored values of sealed segments, which load nothing into the memory."""
-        setups = [
-            Ask(name, Access.READ_WRITE, partial(_set_up, name, attribute))
-            for name, attribute in asked
-        ]
-        try:
-            return self._values(self._setups, m.AppendSetup, setups)
-        except PermissionDenied as error:
-            raise PermissionDenied(
-                f"what is noted of {asked[0][0]}, which is sealed, is told to users with "
-                "READ_UPDATE",
-                remedy="Grant the user READ_UPDATE on the stream.",
-            ) from error
+        names = list(dict.fromkeys(name for name, _ in asked))
+        made = self._from_memory([(name, CREATION_TIME) for name in names])
+        passed = self._transport.ask(
+            [
+                Ask(name, Access.READ, partial(_keep, name, CREATION_TIME, value))
+                for name, value in zip(names, made, strict=True)
+                if value is not None
+            ]
+        )
+        for answer in passed:
+            unless(NoSuchSegment, answer, m.AttributeUpdated)
+        return dict(zip(asked, self._from_memory(asked), strict=True))
 
     @staticmethod
     def _values(
-        transport: Transport, kind: type[m.Attribute | m.AppendSetup], asks: Sequence[Ask]
+        kind: type[m.Attribute | m.AppendSetup], answers: Sequence[Answer]
     ) -> list[int | None]:
-        found = (unless(NoSuchSegment, answer, kind) for answer in transport.ask(asks))
+        found = (unless(NoSuchSegment, answer, kind) for answer in answers)
         return [
             None if one is None else one.value if isinstance(one, m.Attribute) else one.last
             for one in found
         ]
+
+
+def _contested(answers: Mapping[tuple[str, UUID], Answer]) -> list[tuple[str, UUID]]:
+    """What is to be asked again: what somebody else had loaded just then, and what came behind."""
+    if not any(isinstance(answer.reply, InvalidEventNumber) for answer in answers.values()):
+        return []
+    return [
+        pair
+        for pair, answer in answers.items()
+        if isinstance(answer.reply, InvalidEventNumber | StoreUnavailable)
+        and not isinstance(answer.reply, StoreTimeout)
+    ]
 
 
 def _get(name: str, attribute: UUID, request: int, token: str) -> Message:
@@ -138,6 +182,10 @@ def _set_up(name: str, attribute: UUID, request: int, token: str) -> Message:
 
 def _touch(name: str, attribute: UUID, request: int, token: str) -> Message:
     return m.UpdateAttribute(request, name, attribute, _NOTHING, _NOTHING, token)
+
+
+def _keep(name: str, attribute: UUID, value: int, request: int, token: str) -> Message:
+    return m.UpdateAttribute(request, name, attribute, value, value, token)
 
 
 def expect(answer: Answer, kind: type[_M]) -> _M:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sluice.config import StoreTimeouts
 from sluice.errors import NoSuchSegment, PermissionDenied, StoreBusy
 from sluice.stores.base import Condition
+from sluice.stores.pravega import attributes, transport
 from sluice.stores.pravega import store as store_module
 from sluice.stores.pravega.directory import Token
 from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, Access
@@ -49,7 +50,7 @@ def client(server: Forgetful, *, writes: bool = True) -> PravegaStore:
 PLACES = [(name, mark) for name in NAMES for mark in MARKS]
 ACTS = st.lists(
     st.one_of(
-        st.just("forget"),
+        st.sampled_from(("forget", "contest")),
         st.tuples(st.sampled_from(PLACES), st.sampled_from((None, 0, 1)), st.integers(0, 1)),
     ),
     max_size=12,
@@ -62,6 +63,15 @@ class Users(NamedTuple):
     server: Forgetful
     writer: PravegaStore
     reader: PravegaStore
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pauses() -> Iterator[None]:
+    """Lets nobody wait before what was refused is tried again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attributes, "_PAUSES", (0.0,) * 5)
+        patch.setattr(transport, "PAUSES", (0.0, 0.0))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +89,19 @@ def users() -> Iterator[Users]:
 def test_a_store_that_forgets_tells_what_is_stored(
     users: Users, acts: list[str | tuple[tuple[str, UUID], int | None, int]], *, writes: bool
 ) -> None:
-    """Whenever it forgets, reads and compare-and-sets see the last value that was set."""
+    """Whenever it forgets, reads and compare-and-sets see the last value that was set.
+
+    So they do when it refuses updates since others look at what is compared.
+    """
     stored: dict[tuple[str, UUID], int] = {}
     users.server.forget()
-    users.server.index = {name: {} for name in NAMES[1:]}
+    users.server.contested = 0
+    users.server.loading.clear()
+    users.server.index = {name: {CREATION_TIME: 1} for name in NAMES[1:]}
     for act in acts:
+        if act == "contest":
+            users.server.contested = 2
+            continue
         if isinstance(act, str):
             users.server.forget()
             who = users.writer if writes else users.reader
@@ -109,6 +127,7 @@ def test_a_compare_and_set_that_is_refused_for_a_look_at_it_is_tried_again(
     with Forgetful({NAMES[0]: {}}) as server, closing(client(server)) as store:
         if stored is not None:
             server.set(NAMES[0], MARKS[0], stored)
+        server.forget()
         server.contested = 3
         assert store.set_attribute(NAMES[0], Condition(MARKS[0], stored, 8))
         assert server.contested == 0
@@ -121,6 +140,7 @@ def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> Non
     with Forgetful({NAMES[0]: {}}, contested=1000) as server, closing(client(server)) as store:
         with pytest.raises(StoreBusy):
             store.set_attribute(NAMES[0], Condition(MARKS[0], None, 8))
+        server.contested = 0
         assert store.attributes([(NAMES[0], MARKS[0])]) == [None]
 
 
@@ -162,7 +182,6 @@ def test_no_connection_of_the_store_remembers_without_end(monkeypatch: pytest.Mo
     monkeypatch.setattr(store_module, "_MOST_SETUPS", 10)
     with Forgetful() as server:
         server.index[NAMES[0]] = {}
-        server.sealed.add(NAMES[0])
         with closing(client(server)) as store:
             for number in range(100):
                 assert store.attributes([(NAMES[0], UUID(int=number))]) == [None]

@@ -122,11 +122,12 @@ def test_a_repeated_compare_and_set_looks_at_the_value(
         peer.say(m.AttributeUpdated(peer.expect(m.UpdateAttribute).request, success=False))
         peer.say(m.Attribute(peer.expect(m.GetAttribute).request, value))
 
-        if value == NOT_SET:
-            peer.say(m.AttributeUpdated(peer.expect(m.UpdateAttribute).request, success=False))
-            peer.say(m.Attribute(peer.expect(m.GetAttribute).request, value))
+    def tell_index(peer: Peer) -> None:
+        asked = peer.expect(m.SetupAppend)
+        peer.say(m.AppendSetup(asked.request, NAME, asked.writer, value))
 
-    with ScriptedStore([lose, refuse]) as peer:
+    scripts = [lose, refuse, *([tell_index] if value == NOT_SET else [])]
+    with ScriptedStore(scripts) as peer:
         assert served(peer.endpoint).set_attribute(NAME, Condition(ATTRIBUTE, 4, 5)) is done
 
 
