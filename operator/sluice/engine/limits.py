@@ -15,6 +15,7 @@ class Limits:
         in_flight_bytes: bytes sent to the target store and not confirmed, over all tasks.
         bytes_per_second: over all tasks; None for no limit.
         slice_bytes: most bytes of one slice.
+        verify_bytes: of one that verifies, which ends at no other time; None for as many.
         slice_seconds: after this time tasks of a round begin no other slice, and end theirs where
             the next chunk or object ends.
         parallelism: of many streams, how many are worked on at once.
@@ -24,6 +25,7 @@ class Limits:
     in_flight_bytes: int = 16 << 20
     bytes_per_second: int | None = None
     slice_bytes: int = SLICE_BYTES
+    verify_bytes: int | None = None
     slice_seconds: float = SLICE_SECONDS
     parallelism: int = 16
     stop_at_failure: bool = False

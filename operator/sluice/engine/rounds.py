@@ -77,13 +77,20 @@ class Rounds:
         return self._slow if self._slow is not None and self.is_slow(limits) else self._executor
 
     def fitted(self, limits: Limits) -> Limits:
-        """The same limits, with slices that are short at their rate."""
+        """The same limits, with slices that fit their rate.
+
+        Those whose time ends them have bytes enough to make up for what was not moved before.
+        """
         rate = limits.bytes_per_second
         if rate is None:
             return limits
-        each = rate / tasks_at(rate, self.executor(limits).slots, self._unit)
-        size = max(self._unit, int(each * limits.slice_seconds / ROUND_SLICES))
-        return replace(limits, slice_bytes=min(limits.slice_bytes, size))
+        tasks = tasks_at(rate, self.executor(limits).slots, self._unit)
+        round_ = int(rate * limits.slice_seconds)
+        return replace(
+            limits,
+            slice_bytes=min(limits.slice_bytes, max(self._unit, 2 * round_)),
+            verify_bytes=min(limits.slice_bytes, max(self._unit, round_ // tasks // ROUND_SLICES)),
+        )
 
     def choose(self, slices: Sequence[Slice], limits: Limits) -> list[Slice]:
         """Those of the slices, in their order, that make a round."""

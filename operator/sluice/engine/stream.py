@@ -200,11 +200,12 @@ class StreamCopy:
         """The slices of a step that moves bytes, for one round."""
         if isinstance(step, Transfer):
             return [self._copy_slice(*part, limits, slots) for part in step.parts]
+        most = limits.verify_bytes or limits.slice_bytes
         return [
             piece
             for index in step.segments
             if (whole := self._verify_slice(index, limits.window(slots))) is not None
-            for piece in self._checked[self._version(index)].left(whole, limits.slice_bytes)
+            for piece in self._checked[self._version(index)].left(whole, most)
         ]
 
     def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:

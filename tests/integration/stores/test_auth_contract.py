@@ -1,8 +1,13 @@
 """What a store that authenticates answers: to nobody, to a stranger, to a reader, to a writer."""
 
+import base64
+import hmac
+import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,7 +15,7 @@ import pytest
 from localstore import Standalone
 from sluice.config import Settings, StoreTimeouts
 from sluice.core.model import SegmentInfo, StoreAddress, StreamConfig, StreamName
-from sluice.errors import AuthenticationFailed, PermissionDenied
+from sluice.errors import AuthenticationFailed, PermissionDenied, StoreUnavailable
 from sluice.stores.base import Condition
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials
@@ -168,6 +173,65 @@ def test_an_appender_outlives_its_token(
         appender.flush()
         assert appender.acknowledged == 4
     assert store.infos([staging]) == [SegmentInfo(start=0, length=5, sealed=False)]
+
+
+def _living_for(token: str, seconds: float) -> str:
+    """The same token with a shorter life, signed as this store signs its own: with a known key."""
+    head, claims, _ = token.split(".")
+    algorithm = {"HS256": "sha256", "HS512": "sha512"}[json.loads(_decoded(head))["alg"]]
+    shorter = json.loads(_decoded(claims)) | {"exp": int(time.time() + seconds)}
+    text = f"{head}.{_encoded(json.dumps(shorter).encode())}"
+    return f"{text}.{_encoded(hmac.digest(b'secret', text.encode(), algorithm))}"
+
+
+def _decoded(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
+    client: Client, passwords: dict[str, str], stream: StreamName
+) -> None:
+    """The store's own life is fixed, so these are signed here; it refuses those that are over."""
+    store = client(Credentials("admin", passwords["admin"]))
+    staging = store.staging_name(stream, 0, uuid4().hex)
+    store.create(staging)
+    directory = store._directory
+    made: list[str] = []
+    ask = directory.run
+
+    def run(call: Callable[..., Any]) -> Any:
+        outcome = ask(call)
+        if isinstance(outcome, str):
+            outcome = _living_for(outcome, 8)
+            made.append(outcome)
+        return outcome
+
+    directory.run = run  # type: ignore[method-assign]
+    directory._tokens.clear()
+    sent = 0
+    with store.appender(staging, writer=uuid4(), window=MIB) as appender:
+        while len(made) < 3:
+            sent += 1
+            appender.append(b"x", event_number=sent)
+            appender.flush()
+    assert sent > 100 * len(made)
+    assert store.infos([staging]) == [SegmentInfo(start=0, length=sent, sealed=False)]
+    directory._tokens = {
+        key: token._replace(text=_living_for(token.text, -30))
+        for key, token in directory._tokens.items()
+    }
+    with (
+        pytest.raises(StoreUnavailable),  # that is all that the store says of it
+        store.appender(staging, writer=uuid4(), window=MIB),
+    ):
+        pass
+    with store.appender(staging, writer=uuid4(), window=MIB) as appender:
+        appender.append(b"x", event_number=1)
+        appender.flush()
 
 
 @pytest.mark.parametrize("credentials", [None, Credentials("admin", "w"), Credentials("x", "y")])

@@ -44,6 +44,7 @@ from sluice.core.reconcile.world import (
 from sluice.core.trouble import Trouble
 from sluice.errors import (
     UNDECIDED,
+    AccessDenied,
     Category,
     DeadlineExceeded,
     DriverLost,
@@ -160,11 +161,15 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
     trouble = _stores_trouble(copy, world)
     if trouble is None or (copy.spec.suspend and (running is not None or world.plan is not None)):
         return None
+    stopping: tuple[Action, ...] = ()
     if running is not None:
-        return Decision(status=status.working_on(world, trouble), again=WAIT_SECONDS)
+        if trouble.reason != AccessDenied.__name__:
+            return Decision(status=status.working_on(world, trouble), again=WAIT_SECONDS)
+        status.end(running, outcome="Stopped", reason=trouble.reason)
+        stopping = (DeleteJob(running.name),)
     hopeless = trouble.reason == InvalidSpec.__name__  # waiting mends nothing
     said = status.refused(trouble) if hopeless else status.waiting(trouble)
-    return Decision(status=said, again=WAIT_SECONDS)
+    return Decision(status=said, actions=stopping, again=WAIT_SECONDS)
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _MARGIN: Final = 60.0
-"""Seconds before its expiry at which a token is no longer used."""
+"""Seconds before its expiry at which a token is no longer used; less if it has a short life."""
+
+_SHARE: Final = 4
+"""No more than so much of its life."""
 
 _UNKNOWN_LIFE: Final = 300.0
 """Seconds for which a token without a readable expiry is used; the store's default is 600."""
@@ -174,7 +177,10 @@ class Directory:
         token = self._tokens.get(key)
         if token is None or time() >= token.until:
             text = self.run(lambda controller: controller.token(*key))
-            token = self._tokens[key] = Token(text, expiry_of(text, time()) - _MARGIN)
+            now = time()
+            expiry = expiry_of(text, now)
+            margin = min(_MARGIN, (expiry - now) / _SHARE)
+            token = self._tokens[key] = Token(text, expiry - margin)
         return token
 
     def forget_token(self, name: str, access: Access) -> None:

@@ -154,6 +154,9 @@ class Transport:
             self._directory.forget_token(segment, access)
         elif isinstance(error, StoreUnavailable | WrongHost):
             self._directory.forget_owner(segment)
+            if isinstance(error, StoreUnavailable):
+                # A store may only hang up where a token is over, by its clock.
+                self._directory.forget_token(segment, access)
         return error
 
     def _round(

@@ -18,6 +18,7 @@ from sluice.core.reconcile.world import (
     WritePlan,
 )
 from sluice.errors import (
+    AccessDenied,
     ApiUnavailable,
     DigestMismatch,
     SourceNotFound,
@@ -118,6 +119,25 @@ def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
     seen = after(seen, decision)
     assert seen.finalizer
     assert said(reconcile(seen, replace(around, plan=plan_seen()))) == SUSPENDED
+
+
+@pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
+def test_a_driver_ends_where_access_was_withdrawn(phase: JobPhase) -> None:
+    """It has the store's password, and nobody else keeps it from going on; what is staged stays."""
+    seen = begun()
+    denied = world(source=trouble(AccessDenied("team-b may not read", field="spec.source.store")))
+    decision = reconcile(seen, replace(denied, jobs=(job(phase=phase),), plan=plan_seen()))
+    assert decision.actions == (DeleteJob(job().name),)
+    assert (said(decision), reason(decision)) == (WORKING, "AccessDenied")
+    assert [entry.reason for entry in decision.status.history] == ["AccessDenied"]
+    assert decision.status.failures == 0
+    seen = after(seen, decision)
+    assert seen.finalizer
+    waiting = reconcile(seen, replace(denied, plan=plan_seen()))
+    assert (waiting.actions, reason(waiting)) == ((), "AccessDenied")
+    seen = after(seen, waiting)
+    again = reconcile(seen, world(plan=plan_seen(), answer=PLANNED))
+    assert again.actions[-1] == StartJob(2, PLAN)
 
 
 @pytest.mark.parametrize("plan", [None, plan_seen()])

@@ -10,6 +10,8 @@ import pytest
 
 from sluice.config import StoreTimeouts
 from sluice.errors import StoreUnavailable
+from sluice.stores.credentials import Credentials
+from sluice.stores.pravega import directory as directory_module
 from sluice.stores.pravega.controller import Controller
 from sluice.stores.pravega.directory import Directory, expiry_of
 from sluice.stores.pravega.names import Access, Endpoint
@@ -84,3 +86,30 @@ def test_a_token_says_when_it_expires() -> None:
 def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
     """Something else than a JWT with an expiry is good for less than the store's default."""
     assert 1000 < expiry_of(token, now=1000) < 1600
+
+
+@pytest.mark.parametrize(("life", "used"), [(600, 540), (60, 45), (20, 15), (2, 1.5)])
+def test_a_token_is_used_for_most_of_its_life(
+    monkeypatch: pytest.MonkeyPatch, life: float, used: float
+) -> None:
+    """However short that is: else each request would ask for another one."""
+    now, made = [1000.0], 0
+    monkeypatch.setattr(directory_module, "time", lambda: now[0])
+    directory = Directory(
+        CONTROLLER, credentials=Credentials("user", "password"), timeouts=StoreTimeouts()
+    )
+
+    def run(_call: Any) -> str:
+        nonlocal made
+        made += 1
+        claims = json.dumps({"exp": now[0] + life}).encode()
+        return f"head.{base64.urlsafe_b64encode(claims).decode()}.signature"
+
+    monkeypatch.setattr(directory, "run", run)
+    for later in (0.0, used - 0.1):
+        now[0] = 1000 + later
+        directory.token(FIRST, Access.READ)
+    assert made == 1
+    now[0] = 1000 + used
+    directory.token(FIRST, Access.READ)
+    assert made == 2
