@@ -11,7 +11,12 @@ from uuid import uuid4
 
 from sluice.archive.shelf import Shelf
 from sluice.core.archive.documents import MOST_SHORT, decode, encode
-from sluice.core.archive.scope_note import ScopeNote, scope_note_name, scope_notes_prefix
+from sluice.core.archive.scope_note import (
+    ScopeNote,
+    is_scope_note,
+    scope_note_name,
+    scope_notes_prefix,
+)
 from sluice.engine.log import Trail
 from sluice.engine.scope_log import ScopeLog, ScopeRecords
 from sluice.errors import (
@@ -133,7 +138,8 @@ class NoteTrail(Trail):
 
     def _clear(self) -> None:
         """Delete all notes, the first one before the others: without it they count for nothing."""
-        names = [found.name for found in self._objects.list(self.name)]
+        found = (one.name for one in self._objects.list(self.name))
+        names = [name for name in found if is_scope_note(name)]
         if self._objects.look(self._name(0)) not in {None, self._first}:
             return  # somebody else has deleted it, and it was begun anew
         for batch in (names[:1], names[1:]):

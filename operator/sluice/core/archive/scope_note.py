@@ -5,6 +5,7 @@ They are the records of `core.scope_log`, each in an object of its own.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from sluice.core.archive.documents import Document
 from sluice.core.archive.names import WORK
 
 _SCOPE: Final = f"{WORK}scope-"
+_NAME: Final = re.compile(rf"{_SCOPE}[^/]+/[0-9a-f]{{16}}")
 
 
 class ScopeNote(Document):
@@ -33,6 +35,11 @@ class ScopeNote(Document):
 def scope_notes_prefix(scope_id: str) -> str:
     """Before the names of the notes of a scope's copy. No sweep of an archive takes them."""
     return f"{_SCOPE}{scope_id}/"
+
+
+def is_scope_note(name: str) -> bool:
+    """Whether an object is a note of a scope's copy. Any other one is somebody else's."""
+    return _NAME.fullmatch(name) is not None
 
 
 def scope_note_name(scope_id: str, number: int) -> str:

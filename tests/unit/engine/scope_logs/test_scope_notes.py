@@ -170,3 +170,16 @@ def test_no_sweep_takes_a_log(objects: MemoryObjects, plan: Plan) -> None:
     (name,) = objects.held
     assert name.startswith("shop/work/")
     assert read_note(name.removeprefix("shop/")) is None
+
+
+def test_what_is_no_note_stays_when_a_log_is_deleted(objects: MemoryObjects, plan: Plan) -> None:
+    """Whatever somebody keeps beside them."""
+    log(objects).begin(plan)
+    (name,) = objects.held
+    others = {f"{name.rpartition('/')[0]}/{one}": b"mine" for one in ("draft.txt", "a/b", "0")}
+    for one, data in others.items():
+        objects.put(one, data)
+    made = log(objects)
+    made.load()
+    made.discard()
+    assert objects.held == others
