@@ -13,7 +13,7 @@ from sluice.archive.leases import Lease
 from sluice.archive.notes import Notes
 from sluice.core.archive.lease import Work
 from sluice.core.archive.manifest import Maker
-from sluice.core.archive.names import HEADS, LEASES, DataName, Format
+from sluice.core.archive.names import HEADS, LEASES, RUNS, DataName, Format
 from sluice.core.archive.notes import Note
 from sluice.core.reconcile.world import Erase, Orphan
 from sluice.engine.archiving.erase import erase_archive
@@ -186,15 +186,33 @@ def test_what_is_not_the_archives_stays_and_is_told(threads: ThreadPoolExecutor)
     assert (STREAM_ARCHIVE.name, "default", "orders") not in bench.server.objects
 
 
-def test_without_a_run_of_ours_nothing_at_the_path_is_ours(threads: ThreadPoolExecutor) -> None:
-    """Not even what has names of an archive: somebody may be about to bring one there."""
-    bench = ArchiveBench(threads, onDelete="Delete")
-    theirs = {str(DataName(0, 0, 0, 1, "ab" * 32, Format.SEGMENTS)): b"x", **STRANGERS}
-    for name, data in theirs.items():
+def test_what_an_abandoned_first_run_has_put_goes(bench: ArchiveBench) -> None:
+    """No head and no note tells of it any more; its names do."""
+    bench.objects.put(str(DataName(0, 0, 0, 1, "ab" * 32, Format.SEGMENTS)), b"x")
+    for name, data in STRANGERS.items():
         bench.objects.put(name, data)
     erased = erase_archive(bench.request, bench.shelf)
-    assert bench.objects.held == theirs
-    assert (erased.kept, erased.strangers, erased.more) == ("", 7, False)
+    assert bench.objects.held == STRANGERS
+    assert (erased.kept, erased.strangers, erased.more) == ("", 6, False)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_archive_without_a_head_is_kept_where_another_one_made_it(
+    threads: ThreadPoolExecutor,
+    damaged: bool,  # noqa: FBT001
+) -> None:
+    """Somebody brings it there just now, or has lost the head: its last manifest tells of him."""
+    bench = ArchiveBench(threads, onDelete="Delete")
+    maker = Maker(id="0b" * 16, name="StreamArchive other/orders")
+    other = bench.request.model_copy(update={"archive_id": "0b" * 16, "maker": maker})
+    archive_once(bench.store, bench.objects, other)
+    bench.objects.delete([one.name for one in bench.objects.list(HEADS)])
+    if damaged:
+        (name,) = (one.name for one in bench.objects.list(RUNS))
+        bench.objects.put(name, b"garbage")
+    before = dict(bench.objects.held)
+    assert erase_archive(bench.request, bench.shelf).kept
+    assert bench.objects.held == before
 
 
 def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -> None:

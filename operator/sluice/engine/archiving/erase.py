@@ -2,8 +2,8 @@
 
 What lies at a path is not all of an archive: somebody may keep other things there, in folders of
 the same names even. So an object is deleted only if its name is one that an archive gives, and only
-where a head or a note says that the resource has made runs there. Once that is deleted, the lease
-of the deletion says so, which stays until all is done, and keeps everybody from writing meanwhile.
+where nothing says that somebody else has made runs there. The lease of the deletion stays until all
+is done, and keeps everybody from writing meanwhile.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from sluice.archive.leases import Lease, forget_all
 from sluice.archive.notes import Notes
 from sluice.core.archive.lease import Work
 from sluice.core.archive.names import (
-    ARCHIVED,
     DATA,
     EVENTS,
     HEADS,
@@ -27,9 +25,11 @@ from sluice.core.archive.names import (
     WORK,
     is_known,
     read_note,
+    read_run,
 )
+from sluice.core.model import ArchivedRun
 from sluice.engine.archiving.planning import PATH_FIELD, noted_plan
-from sluice.errors import ArchiveDamaged, ArchiveUnsupported, StoreBusy
+from sluice.errors import ArchiveDamaged, ArchiveUnsupported, PlanTooLarge, StoreBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class Erased:
         if not self.strangers:
             return ""
         count = f"{self.strangers}{' or more' if self.more else ''}"
-        names = ", ".join(repr(name[:200]) for name in self.names)
+        names = ", ".join(repr(name)[:120] for name in self.names)
         return f"is deleted; {count} objects in its folders are not of it and stay, such as {names}"
 
     def add(self, name: str) -> None:
@@ -105,15 +105,12 @@ def erase_archive(
     archive = shelf.archive(request.path, field=PATH_FIELD)
     try:
         head = archive.head()
-        ours = _is_ours(request, archive, head)
-    except (ArchiveDamaged, ArchiveUnsupported) as error:
+        if not _is_ours(request, archive, head):
+            return Erased(kept="it has runs that this resource has not made")
+    except (ArchiveDamaged, ArchiveUnsupported, PlanTooLarge) as error:
         return Erased(kept=f"it is not known who has made its runs: {error.message}")
-    if ours is False:
-        return Erased(kept="it has runs that this resource has not made")
     if request.maker is not None:
         forget_all(archive.objects, request.maker.id)
-    if ours is None:
-        return _counted(archive, seconds)
     lease = Lease(archive.objects, _eraser(request), Work.SWEEP)
     begun = archive.objects.look(lease.name) is not None
     lease.__enter__()
@@ -123,18 +120,6 @@ def erase_archive(
         raise StoreBusy(f"somebody is at work in the archive at {request.path}")
     told = _Eraser(archive, lease, seconds).erase()
     lease.give_back()
-    return told
-
-
-def _counted(archive: Archive, seconds: float) -> Erased:
-    """What is in the folders of an archive that the resource has not made."""
-    told = Erased()
-    end = time.monotonic() + seconds
-    for found in chain.from_iterable(_objects(archive, folder) for folder in ARCHIVED):
-        told.add(found.name)
-        if time.monotonic() > end:
-            told.more = True
-            break
     return told
 
 
@@ -220,10 +205,11 @@ def _objects(archive: Archive, folder: str) -> Iterator[Found]:
     return (one for one in archive.objects.list(folder) if len(one.name) > len(folder))
 
 
-def _is_ours(request: ArchiveRequest, archive: Archive, head: Head | None) -> bool | None:
-    """Whether all runs are this one's; None where there is nothing that says so.
+def _is_ours(request: ArchiveRequest, archive: Archive, head: Head | None) -> bool:
+    """Whether all runs are this one's.
 
-    Those of the head tell; without one, those that are noted, or the lease of a deletion.
+    Those of the head tell. Without one, those that are noted, and the last manifest: somebody may
+    be about to bring an archive there, or has lost its head.
     """
     maker = request.maker
     if head is not None:
@@ -232,9 +218,11 @@ def _is_ours(request: ArchiveRequest, archive: Archive, head: Head | None) -> bo
     owners = {name.owner for name in names if name is not None and name.number == 0}
     plans = [noted_plan(Notes(archive.objects, owner).read_on()) for owner in sorted(owners)]
     makers = [plan.maker for plan in plans if plan is not None]
-    if not makers:
-        return None if archive.objects.look(f"{LEASES}{_eraser(request)}") is None else True
-    return maker is not None and all(one is not None and one.id == maker.id for one in makers)
+    runs = [run for one in archive.objects.list(RUNS) if (run := read_run(one.name)) is not None]
+    if runs:
+        last = ArchivedRun(path="", run=runs[-1].run, sha256=runs[-1].sha256)
+        makers.append(archive.pinned(last)[1].maker)
+    return all(one is not None and maker is not None and one.id == maker.id for one in makers)
 
 
 def _eraser(request: ArchiveRequest) -> str:
