@@ -33,6 +33,10 @@ _MOST_UNREAD: Final = 64 << 20
 """Bytes of data in these."""
 
 
+_PROBES: Final = 4
+"""How often a silent peer is probed before it counts as gone."""
+
+
 class Connection:
     """A connection for one caller at a time. It blocks, up to the timeout of each call.
 
@@ -169,6 +173,22 @@ class Connection:
         except BlockingIOError:
             return None
         return message
+
+    def watch(self, silence: float) -> None:
+        """Have the kernel break the connection once its other end is gone without a word.
+
+        For connections that are kept for the next request: one of them may be long dead, and a
+        request would wait for its whole deadline. Not for one that sends much: the other end may
+        take its time to read.
+
+        Args:
+            silence: seconds without a sign of life from the kernel at the other end.
+        """
+        probe = max(1, int(silence / _PROBES))
+        tcp = socket.IPPROTO_TCP
+        self._socket.setsockopt(tcp, socket.TCP_KEEPIDLE, probe)
+        self._socket.setsockopt(tcp, socket.TCP_KEEPINTVL, probe)
+        self._socket.setsockopt(tcp, socket.TCP_USER_TIMEOUT, int(silence * 1000))
 
     def is_alive(self) -> bool:
         """Whether an idle connection is still open, as far as this side knows."""

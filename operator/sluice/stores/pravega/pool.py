@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from sluice.stores.pravega.names import Endpoint
 
+_SILENCE = 8.0
+"""Seconds after which a connection is broken whose other end is gone without a word."""
+
 _IDLE = 8
 """Connections kept for each server, at most."""
 
@@ -73,7 +76,9 @@ class ConnectionPool:
             with self._lock:
                 kept = self._idle[peer].pop() if self._idle[peer] else None
             if kept is None:
-                return Connection.open(peer, self._timeout)
+                made = Connection.open(peer, self._timeout)
+                made.watch(_SILENCE)
+                return made
             if kept.is_alive():
                 return kept
             kept.close()

@@ -1,0 +1,110 @@
+"""Connections that are kept, and whose other end goes away without a word."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+import threading
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sluice.errors import StoreTimeout, StoreUnavailable
+from sluice.stores.pravega import pool as pool_module
+from sluice.stores.pravega.messages import Hello, KeepAlive
+from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.pool import ConnectionPool
+from sluice.stores.pravega.wire import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ATTACH_FILTER: Final = 26
+"""SO_ATTACH_FILTER: a program of the kernel that says which packets a socket gets."""
+
+_DROP_ALL: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
+
+
+class Vanishing:
+    """A store that greets, and can stop to answer for good, as a host that lost its power."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = Endpoint("127.0.0.1", self._server.getsockname()[1])
+        self._peers: list[socket.socket] = []
+        threading.Thread(target=self._greet, daemon=True).start()
+
+    def _greet(self) -> None:
+        while True:
+            try:
+                peer, _ = self._server.accept()
+            except OSError:
+                return
+            self._peers.append(peer)
+            peer.sendall(b"".join(encode(Hello())))
+
+    def vanish(self) -> None:
+        """Let no packet of its connections reach it; not even its kernel answers."""
+        program = ctypes.create_string_buffer(_DROP_ALL)
+        for peer in self._peers:
+            peer.setsockopt(
+                socket.SOL_SOCKET,
+                _ATTACH_FILTER,
+                struct.pack("HL", 1, ctypes.addressof(program)),
+            )
+
+    def close(self) -> None:
+        """Be gone."""
+        self._server.close()
+        for peer in self._peers:
+            peer.close()
+
+
+@pytest.fixture
+def store() -> Iterator[Vanishing]:
+    """Gives such a store."""
+    made = Vanishing()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ConnectionPool]:
+    """Gives a pool that takes a peer for gone after a second."""
+    monkeypatch.setattr(pool_module, "_SILENCE", 1.0)
+    made = ConnectionPool(timeout=5)
+    yield made
+    made.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_kept_connection_whose_host_is_gone_breaks_before_the_deadline(
+    store: Vanishing, pool: ConnectionPool
+) -> None:
+    """So the request is made again, over a new connection; a deadline that passes is final."""
+    with pool.lease(store.endpoint):
+        pass
+    store.vanish()
+    with pool.lease(store.endpoint) as connection:
+        connection.send(KeepAlive(), 5)
+        with pytest.raises(StoreUnavailable) as caught:
+            connection.receive(30)
+        connection.close()
+    assert not isinstance(caught.value, StoreTimeout)
+    with pool.lease(store.endpoint) as connection:
+        assert connection.is_alive()
+
+
+@pytest.mark.timeout(60)
+def test_a_kept_connection_that_died_while_idle_is_not_lent_out(
+    store: Vanishing, pool: ConnectionPool
+) -> None:
+    """It is probed meanwhile, so nobody has to find out with a request."""
+    with pool.lease(store.endpoint) as dead:
+        pass
+    store.vanish()
+    while dead.is_alive():
+        threading.Event().wait(0.05)
+    with pool.lease(store.endpoint) as connection:
+        assert connection is not dead
