@@ -18,10 +18,12 @@ import pytest
 from localstore import ForeignClientError
 from sluice.core.claim import Claim, Claimant, Ownership
 from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.reconcile.world import Complete
+from sluice.core.reconcile.world import Complete, Planned, ScopeEnded
+from sluice.core.scope import StreamState
 from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
 from sluice.engine import claims
 from sluice.engine.report import Outcome
+from sluice.engine.scope_settle import ask_scope
 from sluice.engine.settle import ask
 from sluice.pipelines.program import Stores, plan_job
 from support import cut_driver
@@ -29,12 +31,13 @@ from support.command import Copy
 from support.crash import APPENDING
 from support.idle import wait_until_evicted
 from support.inline import SETTINGS, drive, job_of, run_inline
+from support.scope_command import ScopeCopy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.plan import StreamPlan
+    from sluice.core.plan import Plan, StreamPlan
     from sluice.core.reconcile.world import Answer
     from sluice.core.steps import Step
     from sluice.stores.pravega.store import PravegaStore
@@ -83,6 +86,7 @@ class Scene:
         whole: copies that are whole, by what is to be asked of them.
         known: the plans of these.
         told: what was told of each before.
+        scope: a copy of a scope that is whole, its plan, and what was said of it.
         claim: of a prefix, with two streams.
     """
 
@@ -92,6 +96,7 @@ class Scene:
     whole: dict[str, Copy]
     known: dict[str, StreamPlan]
     told: dict[str, Answer]
+    scope: tuple[ScopeCopy, Plan, ScopeEnded]
     claim: Claim
 
 
@@ -155,6 +160,38 @@ class Maker:
         assert report.outcome is Outcome.COPIED, report.error
         return made, planned.plan.streams[0]
 
+    def scope(self) -> tuple[ScopeCopy, Plan, ScopeEnded]:
+        """A copy of a scope that is whole, its plan, and what was said of it."""
+        scope = f"{self.name}-scope"
+        self._foreign.create_scope(scope)
+        for name in ("a", "b", "c"):
+            self._foreign.create(scope, name, segments=2)
+            self._foreign.write(scope, name, events=50, keys=KEYS)
+        folder = self._folder / "scope"
+        folder.mkdir()
+        spec = {"target": {"scopePolicy": "CreateIfAbsent"}}
+        copy = ScopeCopy(folder, self.uri, scope, f"{scope}-copy", spec=spec)
+        planned = judged(copy, None)
+        assert isinstance(planned, Planned)
+        ended = copy.run("run")
+        assert ended.code == 0, ended.err
+        found = judged(copy, planned.plan)
+        assert isinstance(found, ScopeEnded)
+        return copy, planned.plan, found
+
+
+def judged(copy: ScopeCopy, known: Plan | None) -> Planned | ScopeEnded:
+    """What the operator finds when it asks what came of a copy of a scope.
+
+    Args:
+        copy: the copy.
+        known: its plan, once there is one.
+    """
+    job = copy.job
+    with Stores(SETTINGS) as stores:
+        source, target = ((one, stores[one]) for one in (job.source, job.target))
+        return ask_scope(job.request, source=source, target=target, known=known)
+
 
 def told(copy: Copy, known: StreamPlan | None) -> Answer:
     """What the operator finds when it asks whether a copy is whole.
@@ -207,6 +244,7 @@ def scene(
     foreign.create_group(maker.name, GROUP, "source")
     foreign.read_group(maker.name, GROUP, events=EVENTS // 2)
     before = {what: told(copy, known) for what, (copy, known) in made.items()}
+    scope = maker.scope()
     with Stores(SETTINGS) as stores:
         store = cast("PravegaStore", stores[StoreAddress(uri=standalone.controller_uri)])
         claim = prefix_claim(store, f"{maker.name}-claims")
@@ -219,6 +257,7 @@ def scene(
         whole={what: copy for what, (copy, _) in made.items()},
         known={what: known for what, (_, known) in made.items()},
         told=before,
+        scope=scope,
         claim=claim,
     )
 
@@ -288,6 +327,13 @@ def test_a_reader_group_goes_on_in_a_whole_copy(scene: Scene) -> None:
     assert ended.code == 0, ended.err
     assert ended.json["applied"] == "Created"
     assert sum(one["offset"] for one in ended.json["offsets"]) > 0
+
+
+def test_the_streams_of_a_scope_that_are_whole_are_judged_so(scene: Scene) -> None:
+    """At the end of a long copy, those that were whole early are held against their plans."""
+    copy, plan, before = scene.scope
+    assert judged(copy, plan) == before
+    assert {one.state for one in before.results} == {StreamState.COPIED}
 
 
 def test_the_streams_of_a_prefix_stay_claimed(scene: Scene, standalone: Standalone) -> None:
