@@ -214,6 +214,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
     """
     match step:
         case Foresee():
+            receipts.drop_former(plan.copy_id, plan.target, store)
             foresee(plan, ledger, store)
         case Stage(parts):
             stage(plan, ledger, store, parts)
@@ -306,7 +307,9 @@ def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None
     names = [store.segment_name(plan.target, segment.id) for segment in stream.tail]
     created = store.attributes([(name, store.creation_time) for name in names])
     at = max((value for value in created if value is not None), default=0)
-    receipts.leave(plan.copy_id, plan.target, store, Receipt(digest, plan.bytes, events, at))
+    latest = max(segment.id for segment in stream.tail)
+    receipt = Receipt(digest, plan.bytes, events, at, latest)
+    receipts.leave(plan.copy_id, plan.target, store, receipt)
 
 
 def forget(plan: StreamPlan, ledger: Ledger, store: Store) -> None:

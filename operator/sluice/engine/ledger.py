@@ -72,6 +72,7 @@ class Ledger(Log):
             )
         self._store.append_at(self.name, 0, record)
         recorded = self.load()
+        self._drop_rivals()
         # Gone again: the copy was finished or aborted meanwhile, which the next look tells apart.
         return plan if recorded is None else recorded.plan
 

@@ -24,12 +24,12 @@ from sluice.stores.base import joined
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sluice.core.model import StreamName
+    from sluice.core.model import SegmentInfo, StreamName
     from sluice.stores.base import Store
 
 GENERATIONS = 16
 """Names a log can have. A store keeps a deleted name for minutes, so a copy that is aborted and run
-again takes the next one; what is there under any of them is the log."""
+again takes another one. Where several are there, see `Log._chosen`."""
 
 MAX_RECORD = 7 << 20
 """Bytes of the longest record: stores take appends of up to 8 MiB."""
@@ -89,6 +89,10 @@ class Trail(ABC):
             StoreBusy: there cannot be one for now.
         """
 
+    def _drop_rivals(self) -> None:
+        """Delete other logs that were begun at the same time, where that is possible."""
+        return
+
     @abstractmethod
     def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Take in records that follow on those that were taken in before."""
@@ -130,9 +134,9 @@ class Log(Trail):
         return deleted
 
     def _read_on(self) -> None:
-        infos = self._store.infos(self._names)
-        there = [(name, found) for name, found in zip(self._names, infos, strict=True) if found]
-        name, info = there[0] if there else (self.name, None)
+        there = self._there()
+        name = self._chosen(there)
+        info = there.get(name)
         if info is None or name != self.name or info.length < self._length:
             self._reset()
         self.name = name
@@ -148,6 +152,47 @@ class Log(Trail):
                 self._reset()
             else:
                 self._add(journal.unframe(data), info.length)
+
+    def _there(self) -> dict[str, SegmentInfo]:
+        """Look which of the names there are, the first one first."""
+        infos = zip(self._names, self._store.infos(self._names), strict=True)
+        return {name: info for name, info in infos if info is not None}
+
+    def _chosen(self, there: Mapping[str, SegmentInfo]) -> str:
+        """Say which of the names has the log: all who look at one time say the same.
+
+        A driver that was held up at "make the log" may do so minutes later, when others have begun
+        under another name; and two may begin at once. So what is empty counts for nothing beside
+        what is not. A log with its first record only has led to nothing yet, since whoever writes
+        that looks again before the next one (`_drop_rivals`).
+
+        Raises:
+            JournalDamaged: two of them have led to something.
+        """
+        full = [name for name, info in there.items() if info.length]
+        if len(full) > 1:
+            begun = [name for name in full if self._records_of(name, there[name]) > 1]
+            if len(begun) > 1:
+                raise JournalDamaged(f"{begun[0]} and {begun[1]} are journals of one copy")
+            full = begun or full
+        return next(iter((*full, *there)), self.name)
+
+    def _records_of(self, name: str, info: SegmentInfo) -> int:
+        try:
+            data = joined(self._store.read(name, 0, min(info.length, MOST_LOG)))
+        except NoSuchSegment:  # deleted meanwhile
+            return 0
+        return len(journal.unframe(data))
+
+    def _drop_rivals(self) -> None:
+        """Delete other logs of a first record each, once that of our own is written.
+
+        Who has begun one finds out by its next record, and has done nothing before.
+        """
+        there = self._there()
+        for name, info in there.items():
+            if name != self.name and info.length and self._records_of(name, info) == 1:
+                self._store.delete(name, length=info.length)
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
         data = b"".join(journal.frame(record) for record in records)
@@ -173,7 +218,10 @@ class Log(Trail):
             raise StoreUnavailable(f"{self.name} is {before} bytes long, and yet it is not")
 
     def _make(self) -> None:
-        """Make the log's segment under the first name that the store gives."""
+        """Make the log's segment under the first name that the store gives, unless there is one."""
+        if there := self._there():
+            self.name = self._chosen(there)
+            return
         for name in self._names:
             if self._store.create(name) or self._store.infos([name]) != [None]:
                 self.name = name

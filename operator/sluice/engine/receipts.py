@@ -17,11 +17,14 @@ from sluice.errors import JournalDamaged, NoSuchSegment, StoreBusy
 from sluice.stores.base import joined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluice.core.model import StreamName
     from sluice.stores.base import Store
 
-MOST = 4
-"""Receipts that one copy can have: one more each time its target is made again."""
+MOST = 16
+"""Names for the receipts of one copy. One of them is in use; a store keeps the names of those that
+were deleted, when the target was made again, for minutes."""
 
 _LONGEST: Final = 64 << 10
 """Bytes of the longest receipt that is read; ours have some two hundred."""
@@ -29,33 +32,50 @@ _LONGEST: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was appended, and when: `at` is the age of the stream's latest segment by then."""
+    """What was appended, and to which stream.
+
+    Attributes:
+        digest: of what was appended.
+        bytes: of it.
+        events: in it.
+        at: the age of the stream's latest segment by then.
+        segment: the id of a segment that the stream had then. A stream that was made again never
+            gets it. None in receipts of before, which go by `at` alone.
+    """
 
     digest: str
     bytes: int
     events: int
     at: int
+    segment: int | None = None
 
 
 def find(copy_id: str, target: StreamName, store: Store) -> Receipt | None:
-    """The receipt of a copy that has appended to the stream that is there now."""
-    names = _names(copy_id, target, store)
-    found = [
-        receipt
-        for name, info in zip(names, store.infos(names), strict=True)
-        if info is not None and (receipt := _read(name, info.length, store)) is not None
-    ]
-    if not found:
-        return None
-    stream = store.describe(target)
-    if stream is None:
-        return None
-    born = made_at(target, stream, store)
-    return next((one for one in found if born is None or one.at >= born), None)
+    """Find the receipt of a copy that has appended to the stream that is there now."""
+    current, _ = _sorted(_read_all(copy_id, target, store), target, store)
+    return next((receipt for _, receipt in current), None)
+
+
+def drop_former(copy_id: str, target: StreamName, store: Store) -> None:
+    """Delete the receipts that are certainly of an earlier stream of this name.
+
+    Done before anything is appended, so that the store has let go of their names by the time that
+    a new one is left.
+    """
+    _, former = _sorted(_read_all(copy_id, target, store), target, store)
+    for name, _ in former:
+        (info,) = store.infos([name])
+        if info is not None:
+            store.delete(name, length=info.length)
 
 
 def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> None:
-    """Leave a receipt, unless another driver of the copy has."""
+    """Leave a receipt, unless another driver of the copy has.
+
+    Raises:
+        StoreBusy: the store has not let go of the names of those of earlier streams. It does within
+            minutes.
+    """
     record = {
         "record": "receipt",
         "digest": receipt.digest,
@@ -63,17 +83,51 @@ def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> N
         "events": receipt.events,
         "at": receipt.at,
     }
+    if receipt.segment is not None:
+        record["segment"] = receipt.segment
+    drop_former(copy_id, target, store)
     names = _names(copy_id, target, store)
-    infos = store.infos(names)
+    infos = store.infos(names)  # before it is looked whether another driver has left one
     if find(copy_id, target, store) is not None:
         return
     for name, info in zip(names, infos, strict=True):
         if info is not None and info.length:
             continue  # of a stream that is gone
-        store.create(name)
-        store.append_at(name, 0, journal.frame(record))
+        if info is None and not store.create(name) and store.infos([name]) == [None]:
+            continue  # deleted, and the store has not let go of the name
+        if not store.append_at(name, 0, journal.frame(record)):
+            break  # another driver was faster
         return
-    raise StoreBusy(f"{target} has {MOST} receipts of this copy already")
+    if find(copy_id, target, store) is None:
+        raise StoreBusy(f"there is no room for a receipt of this copy beside {target} yet")
+
+
+def _sorted(
+    found: Sequence[tuple[str, Receipt]], target: StreamName, store: Store
+) -> tuple[list[tuple[str, Receipt]], list[tuple[str, Receipt]]]:
+    """Tell receipts of the stream that is there from those that are certainly of an earlier one."""
+    stream = store.describe(target) if found else None
+    if stream is None:
+        return [], []
+    born = made_at(target, stream, store)
+    current: list[tuple[str, Receipt]] = []
+    former: list[tuple[str, Receipt]] = []
+    for name, receipt in found:
+        if receipt.segment is not None:
+            is_current = store.had(target, receipt.segment)
+        else:
+            is_current = born is None or receipt.at >= born
+        (current if is_current else former).append((name, receipt))
+    return current, former
+
+
+def _read_all(copy_id: str, target: StreamName, store: Store) -> list[tuple[str, Receipt]]:
+    names = _names(copy_id, target, store)
+    return [
+        (name, receipt)
+        for name, info in zip(names, store.infos(names), strict=True)
+        if info is not None and (receipt := _read(name, info.length, store)) is not None
+    ]
 
 
 def _names(copy_id: str, target: StreamName, store: Store) -> list[str]:
@@ -99,7 +153,10 @@ def _read(name: str, length: int, store: Store) -> Receipt | None:
                 "events": int(events),
                 "at": int(at),
             }:
-                return Receipt(digest, count, events, at)
+                segment = record.get("segment")
+                return Receipt(
+                    digest, count, events, at, segment if isinstance(segment, int) else None
+                )
             case _:
                 raise JournalDamaged(f"{name} is no receipt")
     return None

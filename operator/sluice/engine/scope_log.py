@@ -68,6 +68,8 @@ class ScopeRecords(Trail):
                 while scope_log.follows(plan, self._state):
                     if not self._append([record]):
                         self._follow()
+                self._read_on()
+                self._drop_rivals()
             except NoSuchSegment:
                 raise CopyAborted("the log of the scope's copy was deleted") from None
             held = plan if self._state is None else self._state.plan

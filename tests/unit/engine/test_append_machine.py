@@ -225,6 +225,13 @@ class Appending(RuleBasedStateMachine):
         """The store commits what was decided."""
         self.world.commit(TARGET)
 
+    @precondition(lambda self: self.world.kept)
+    @rule()
+    def give_back(self) -> None:
+        """Minutes pass, and the store lets go of the names of what was deleted."""
+        self.world.history.append("store: gives names back")
+        self.world.kept.clear()
+
     def turn(self, actor: Actor, fate: Fate) -> None:
         """One call of an actor."""
         if actor.alive:

@@ -1,0 +1,91 @@
+"""A driver that is held up at "make the journal", and goes on minutes later."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.core.steps import Certify, Open
+from sluice.engine.abort import abort
+from sluice.engine.ledger import Ledger
+from sluice.engine.planning import resolve
+from sluice.errors import JournalDamaged
+from support.appends import APPEND, appended, driven, put_target, run_append
+from support.model import ModelStore, World
+from support.plans import COPY, SOURCE, TARGET
+from support.sources import ManualClock, put_source
+
+
+@pytest.mark.parametrize("what", ["the segment", "the plan as well"])
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
+    """Neither one with an earlier name than that of the run, nor one with a later name.
+
+    The copy was begun by others and aborted meanwhile, and begun again: that run has committed, and
+    its driver was killed before it left the receipt.
+    """
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    put_target(world, 2)
+    contents = world.bytes_of(SOURCE)
+    old = resolve(APPEND, [store], store).plan
+    assert old is not None
+    late = Ledger(store, COPY, TARGET)
+    assert late.load() is None
+    if place == "before":  # the name of the run that is aborted is not given back to the next one
+        driven(world, Open)
+        assert abort(COPY, TARGET, store)
+    run = driven(world, Certify)
+    assert appended(world, contents) == [1]
+    world.kept.clear()
+    late.name = late._names[0 if place == "before" else 5]
+    assert late.name != run.ledger.name
+    assert store.create(late.name)
+    if what == "the plan as well":
+        late.begin(old)
+    ended = [run_append(APPEND, store, ManualClock()) for _ in range(3)]
+    assert ended[-1] == "complete before", ended
+    assert appended(world, contents) == [1]
+
+
+def test_of_two_journals_that_were_begun_at_once_all_go_by_one() -> None:
+    """Whoever looks takes the same, and the other one goes."""
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    put_target(world, 2)
+    plan = resolve(APPEND, [store], store).plan
+    assert plan is not None
+    second = Ledger(store, COPY, TARGET)
+    second.name = second._names[1]
+    assert store.create(second.name)
+    second.begin(plan)
+    first = second._names[0]
+    assert store.create(first)
+    assert store.append_at(first, 0, world_bytes(world, second.name))
+    assert Ledger(store, COPY, TARGET).load() is not None
+    assert {first, second.name} <= set(world.segments), "who only looks deletes nothing"
+    third = Ledger(store, COPY, TARGET)
+    assert third.begin(plan) == plan
+    assert third.is_there()
+    assert [name for name in third._names if name in world.segments] == [third.name]
+
+
+def test_two_journals_that_have_led_to_something_are_damage() -> None:
+    """That cannot be; if it is all the same, nothing is done on the word of either."""
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    put_target(world, 2)
+    run = driven(world, Open)
+    data = world_bytes(world, run.ledger.name)
+    other = run.ledger._names[3]
+    assert store.create(other)
+    assert store.append_at(other, 0, data)
+    with pytest.raises(JournalDamaged, match="are journals of one copy"):
+        Ledger(store, COPY, TARGET).load()
+
+
+def world_bytes(world: World, name: str) -> bytes:
+    """What is in a segment."""
+    return bytes(world.segments[name].data)

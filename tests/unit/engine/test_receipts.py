@@ -1,0 +1,89 @@
+"""Receipts of appends: of which stream they are, and that there is always room for the next."""
+
+from __future__ import annotations
+
+from sluice.core import identity, journal
+from sluice.engine import receipts
+from sluice.engine.report import Outcome
+from support.appends import APPEND, appended, put_target, run_append
+from support.model import ModelStore, World
+from support.plans import SOURCE, TARGET
+from support.sources import ManualClock, put_source
+
+
+def test_a_target_that_is_made_again_each_night_is_appended_to_each_night() -> None:
+    """The receipts of earlier nights are deleted, and the store gives their names back by day."""
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    contents = world.bytes_of(SOURCE)
+    for _ in range(2 * receipts.MOST):
+        put_target(world, 1)
+        assert run_append(APPEND, store, ManualClock()) is Outcome.COPIED
+        assert appended(world, contents) == [1]
+        assert run_append(APPEND, store, ManualClock()) == "complete before"
+        store.seal_stream(TARGET)
+        store.delete_stream(TARGET)
+        world.kept.clear()
+
+
+def test_names_that_the_store_has_not_let_go_of_are_waited_for() -> None:
+    """Nothing is wrong: it is appended, and the receipt comes when there is a name for it."""
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    contents = world.bytes_of(SOURCE)
+    put_target(world, 1)
+    world.kept = {
+        store.staging_name(TARGET, 0, identity.receipt_key(APPEND.copy_id, number))
+        for number in range(receipts.MOST)
+    }
+    assert run_append(APPEND, store, ManualClock()) == "StoreBusy"
+    assert appended(world, contents) == [1]
+    world.kept.clear()
+    assert run_append(APPEND, store, ManualClock()) is Outcome.COPIED
+    assert appended(world, contents) == [1]
+
+
+def test_a_receipt_of_an_earlier_stream_does_not_count_for_one_whose_age_nobody_can_tell() -> None:
+    """Made again, scaled, and truncated past the segments that it was made with."""
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    contents = world.bytes_of(SOURCE)
+    put_target(world, 1)
+    assert run_append(APPEND, store, ManualClock()) is Outcome.COPIED
+    store.seal_stream(TARGET)
+    store.delete_stream(TARGET)
+    put_target(world, 1)
+    world.scale(TARGET, 2, truncate=True)
+    assert run_append(APPEND, store, ManualClock()) is Outcome.COPIED
+    assert appended(world, contents) == [1]
+    assert run_append(APPEND, store, ManualClock()) == "complete before"
+
+
+def test_a_receipt_counts_however_the_target_was_scaled_since() -> None:
+    """Also once retention has dropped all that was there when it was left."""
+    world = World()
+    store = ModelStore(world)
+    put_source(world, [40, 40])
+    put_target(world, 1)
+    assert run_append(APPEND, store, ManualClock()) is Outcome.COPIED
+    world.scale(TARGET, 3, truncate=True)
+    assert run_append(APPEND, store, ManualClock()) == "complete before"
+
+
+def test_a_receipt_without_a_segment_goes_by_age() -> None:
+    """As they were before: newer than the stream, it counts; older, it does not."""
+    world = World()
+    store = ModelStore(world)
+    put_target(world, 1)
+    name = store.staging_name(TARGET, 0, identity.receipt_key(APPEND.copy_id, 0))
+    store.create(name)
+    record = {"record": "receipt", "digest": "d", "bytes": 1, "events": 1, "at": world.time}
+    store.append_at(name, 0, journal.frame(record))
+    assert receipts.find(APPEND.copy_id, TARGET, store) == receipts.Receipt("d", 1, 1, record["at"])
+    store.seal_stream(TARGET)
+    store.delete_stream(TARGET)
+    put_target(world, 1)
+    assert receipts.find(APPEND.copy_id, TARGET, store) is None
