@@ -19,6 +19,7 @@ from sluice.errors import (
     StoreBusy,
     StoreUnavailable,
 )
+from sluice.stores.deadline import even_so
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +33,9 @@ _SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _LONGEST: Final = 64 << 10
 """Bytes of the longest lease that is read; ours have some two hundred."""
+
+_TIDY: Final = 10.0
+"""Seconds to give it back, though the time for all else is over."""
 
 _TRIES: Final = 3
 """How often it is tried to give a lease back: what is left behind keeps others for long."""
@@ -131,11 +135,12 @@ class Lease:
     def give_back(self) -> None:
         """Give it back before its time is over."""
         self._written = -math.inf
-        for _ in range(_TRIES - 1):
-            with suppress(StoreUnavailable):
-                self._objects.delete([self.name])
-                return
-        self._objects.delete([self.name])
+        with even_so(_TIDY):
+            for _ in range(_TRIES - 1):
+                with suppress(StoreUnavailable):
+                    self._objects.delete([self.name])
+                    return
+            self._objects.delete([self.name])
 
     @property
     def is_held(self) -> bool:

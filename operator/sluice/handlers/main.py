@@ -146,18 +146,24 @@ async def operate(settings: OperatorSettings) -> None:
         jobs = [
             resync.run(),
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
-            kopf.operator(
-                registry=watches.registry(watching),
-                settings=watches.settings(),
-                standalone=True,
-                clusterwide=not settings.namespaces,
-                namespaces=settings.namespaces,
-                stop_flag=stop,
-            ),
+            _watch(watching, settings.namespaces, stop),
         ]
         _log.info("operator started", cluster=cluster, namespaces=settings.namespaces or "all")
         await _until(stop, jobs)
         _log.info("operator stopped")
+
+
+async def _watch(watching: watches.Watches, namespaces: list[str], stop: asyncio.Event) -> None:
+    """Watch until told to stop. kopf takes the signals from us, and ends without an error then."""
+    await kopf.operator(
+        registry=watches.registry(watching),
+        settings=watches.settings(),
+        standalone=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
+        stop_flag=stop,
+    )
+    stop.set()
 
 
 async def _known_cluster(api: Api, given: str, stop: asyncio.Event) -> str | None:

@@ -5,6 +5,7 @@ Plain event handlers, so kopf itself writes nothing: no finalizers, no annotatio
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
@@ -26,6 +27,8 @@ from sluice.kube.queue import Key, Lane
 from sluice.kube.users import stores_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
     from sluice.kube.queue import WorkQueue
@@ -159,12 +162,20 @@ def registry(watches: Watches) -> kopf.OperatorRegistry:
     return handlers
 
 
+class _Backoffs:
+    """Seconds before each further try of a call to the API server: there is always another one."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((1, 2, 4, 8), repeat(15))
+
+
 def settings() -> kopf.OperatorSettings:
     """Kopf's settings: a deadline on everything, and nothing that it would write of its own."""
     found = kopf.OperatorSettings()
     found.watching.server_timeout = WATCH_SECONDS
     found.watching.client_timeout = WATCH_SECONDS + 30
     found.watching.connect_timeout = 10
+    found.networking.error_backoffs = _Backoffs()
     found.networking.request_timeout = 30
     found.networking.connect_timeout = 10
     for kind in (JOB, POD):  # the server leaves out what others run in the cluster

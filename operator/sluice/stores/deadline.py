@@ -36,6 +36,16 @@ def within(seconds: float) -> Iterator[None]:
         _UNTIL.reset(before)
 
 
+@contextmanager
+def even_so(seconds: float) -> Iterator[None]:
+    """Let the block, which tidies up, have so many seconds though there may be none left."""
+    before = _UNTIL.set(max(_UNTIL.get(), monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _UNTIL.reset(before)
+
+
 def left(seconds: float = math.inf) -> float:
     """So many seconds, or those that are left if these are fewer.
 

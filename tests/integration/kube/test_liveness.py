@@ -71,3 +71,4 @@ def test_an_api_server_that_is_away_is_waited_for(
             assert operator.probe("livez") == (200, "ok\n")
         finally:
             operator.__exit__()
+        assert "operator stopped" in operator.log()

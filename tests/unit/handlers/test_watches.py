@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable, Sized
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -197,3 +199,13 @@ def test_a_watch_that_hangs_is_ended() -> None:
     assert watching.server_timeout < watching.client_timeout < 600
     assert networking.request_timeout is not None
     assert networking.request_timeout <= 30
+
+
+def test_watching_is_never_given_up() -> None:
+    """However long the API server is away, there is another try, and before long."""
+    backoffs = settings().networking.error_backoffs
+    assert isinstance(backoffs, Iterable)
+    assert not isinstance(backoffs, Sized)
+    waits = [*islice(backoffs, 10_000)]
+    assert len(waits) == 10_000
+    assert max(waits) <= 15

@@ -6,13 +6,16 @@ import asyncio
 import itertools
 import socket
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from sluice.archive.leases import Lease
 from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
+from sluice.core.archive.lease import Work
 from sluice.engine import pool, scopes, whose
 from sluice.errors import StoreTimeout
 from sluice.kube.memory import Blocking, BoundedThreads
@@ -24,10 +27,11 @@ from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.wire import encode
 from support.hostile import HostileController
+from support.memory_objects import MemoryObjects
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from sluice.stores.base import Store
 
@@ -138,6 +142,24 @@ def test_each_call_of_the_operator_is_bounded() -> None:
         pytest.raises(StoreTimeout),
     ):
         asyncio.run(ask(store))
+
+
+class Punctual(MemoryObjects):
+    """Objects that keep to the time of whoever asks."""
+
+    def delete(self, names: Sequence[str]) -> None:
+        """See Objects."""
+        deadline.left()
+        super().delete(names)
+
+
+def test_a_lease_is_given_back_though_the_time_is_over() -> None:
+    """It would keep others away for hours."""
+    objects = Punctual()
+    lease = Lease(objects, "0" * 32, Work.SWEEP)
+    with suppress(StoreTimeout), within(0), lease:
+        deadline.left()
+    assert not objects.held
 
 
 def test_who_waits_for_others_at_a_scope_waits_for_so_long_only() -> None:
