@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice.errors import Category
+from sluice.errors import AuthenticationFailed, Category
 
 if TYPE_CHECKING:
     from sluice.errors import SluiceError
@@ -39,6 +39,11 @@ POLICIES = {
 }
 
 
+ROTATED = Policy(first=1, most=5, patience=150)
+"""For a store that does not know us any more: a changed password comes to its files, in a pod,
+up to two minutes later."""
+
+
 @dataclass(slots=True)
 class Patience:
     """One copy's failures since it last advanced.
@@ -50,17 +55,20 @@ class Patience:
     patience: float | None = None
     _failures: int = field(default=0, init=False)
     _since: float | None = field(default=None, init=False)
+    _known: bool = field(default=False, init=False)
 
     def advanced(self) -> None:
         """Something moved: past failures are forgotten."""
         self._failures = 0
         self._since = None
+        self._known = True
 
     def delay(self, error: SluiceError, now: float) -> float | None:
         """Seconds to wait before the next try after `error`; None when it is time to give up."""
-        if not error.retryable:
+        rotated = self._known and isinstance(error, AuthenticationFailed)
+        if not error.retryable and not rotated:
             return None
-        policy = POLICIES[error.category]
+        policy = ROTATED if rotated else POLICIES[error.category]
         self._since = now if self._since is None else self._since
         limit = policy.patience if self.patience is None else self.patience
         if now - self._since > limit:

@@ -18,6 +18,8 @@ class Credentials:
 
     username: str = field(repr=False)
     password: str = field(repr=False)
+    source: tuple[str, Path] | None = field(default=None, repr=False, compare=False)
+    """The Secret and the folder that they were read from."""
 
     @classmethod
     def read(cls, secret: str, folder: Path | None) -> Credentials:
@@ -29,7 +31,17 @@ class Credentials:
             AuthenticationFailed: there is no such folder or file, or a file is empty.
         """
         keys = ("username", "password")
-        return cls(*(read_file(secret, key, folder, keys=keys) for key in keys))
+        username, password = (read_file(secret, key, folder, keys=keys) for key in keys)
+        return cls(username, password, source=None if folder is None else (secret, folder))
+
+    def again(self) -> Credentials:
+        """What the files hold by now; the same where they cannot be read, or there are none."""
+        if self.source is None:
+            return self
+        try:
+            return Credentials.read(*self.source)
+        except AuthenticationFailed:
+            return self
 
 
 def read_file(secret: str, key: str, folder: Path | None, *, keys: Sequence[str]) -> str:

@@ -157,6 +157,21 @@ def test_a_token_refused_is_renewed_once(
         assert appender.last is None
 
 
+def test_a_password_that_is_changed_is_read_again(
+    client: Client, passwords: dict[str, str], tmp_path: Path
+) -> None:
+    """A call that the store refuses for it is made once more, if its file holds another one."""
+    folder = tmp_path / "login"
+    folder.mkdir()
+    (folder / "username").write_text("admin")
+    (folder / "password").write_text("of yesterday")
+    store = client(Credentials.read("login", tmp_path))
+    with pytest.raises(AuthenticationFailed):
+        store.scope_exists("any")
+    (folder / "password").write_text(passwords["admin"])
+    assert not store.scope_exists("any")
+
+
 def test_an_appender_outlives_its_token(
     client: Client, passwords: dict[str, str], stream: StreamName
 ) -> None:

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from sluice.core.retry import POLICIES, Patience
 from sluice.errors import (
+    AuthenticationFailed,
     Category,
     DigestMismatch,
     InfrastructureError,
@@ -90,3 +91,13 @@ def test_waits_never_shrink_without_progress(gaps: list[float]) -> None:
 def test_every_category_has_a_policy() -> None:
     """No category is left without a rule."""
     assert set(POLICIES) == set(Category)
+
+
+def test_a_store_that_knew_us_is_asked_again_for_a_while() -> None:
+    """A changed password comes a minute later to a driver; a wrong one is told in the end."""
+    patience = Patience()
+    assert patience.delay(AuthenticationFailed("wrong"), now=0) is None
+    patience.advanced()
+    waits = [patience.delay(AuthenticationFailed("changed"), now=at) for at in (0, 1, 3, 150)]
+    assert waits == [1, 2, 4, 5]
+    assert patience.delay(AuthenticationFailed("changed"), now=151) is None

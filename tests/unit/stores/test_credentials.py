@@ -48,3 +48,18 @@ def test_an_address_of_another_form_is_refused_before_any_call() -> None:
     """A store is not made from an address that cannot be right."""
     with pytest.raises(InvalidSpec, match="https://store"):
         connect(StoreAddress(uri="https://store"), Settings())
+
+
+def test_a_changed_secret_is_read_again(tmp_path: Path) -> None:
+    """As Kubernetes changes the files under a process; what cannot be read changes nothing."""
+    folder = tmp_path / "login"
+    folder.mkdir()
+    for key in ("username", "password"):
+        (folder / key).write_text(key)
+    found = Credentials.read("login", tmp_path)
+    assert found.again() == found
+    (folder / "password").write_text("changed")
+    assert found.again() == Credentials("username", "changed")
+    (folder / "password").unlink()
+    assert found.again() == found
+    assert Credentials("a", "b").again() == Credentials("a", "b")

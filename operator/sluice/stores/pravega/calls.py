@@ -88,6 +88,7 @@ class Calls:
     ) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
+        self._credentials = credentials
         self._metadata = _basic(credentials) if credentials else ()
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=_OPTIONS)
         self.stub = ControllerServiceStub(self._channel)  # type: ignore[no-untyped-call]
@@ -104,7 +105,13 @@ class Calls:
         """One call; `missing` is what the code NOT_FOUND means, where it means something."""
         begun = time.monotonic()
         try:
-            return await method(request, timeout=self._timeout, metadata=self._metadata)
+            used = self._metadata
+            try:
+                return await method(request, timeout=self._timeout, metadata=used)
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAUTHENTICATED or not self._others(used):
+                    raise
+                return await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             code = error.code()
             if missing is not None and code is grpc.StatusCode.NOT_FOUND:
@@ -123,6 +130,13 @@ class Calls:
         finally:
             if self._told is not None:
                 self._told(self._names[method], time.monotonic() - begun)
+
+    def _others(self, used: tuple[tuple[str, str], ...]) -> bool:
+        """Whether there are other credentials by now: a password may be changed while we run."""
+        if self._metadata == used and self._credentials is not None:
+            self._credentials = self._credentials.again()
+            self._metadata = _basic(self._credentials)
+        return self._metadata != used
 
 
 def _basic(credentials: Credentials) -> tuple[tuple[str, str], ...]:
