@@ -43,6 +43,11 @@ _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
     # A controller that comes back is found within seconds and not within two minutes.
     ("grpc.max_reconnect_backoff_ms", 2000),
+    # A connection whose host is gone without a word is broken by the kernel after the second of
+    # these: gRPC hands it on to it only together with the first. That is longer than any call may
+    # take, so no ping is sent: a controller ends connections with more of them.
+    ("grpc.keepalive_time_ms", 310_000),
+    ("grpc.keepalive_timeout_ms", 8_000),
     ("grpc.max_receive_message_length", MOST_MESSAGE),
 )
 

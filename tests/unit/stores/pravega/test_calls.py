@@ -1,0 +1,71 @@
+"""A channel to a controller whose host goes away without a word."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+from concurrent import futures
+from contextlib import suppress
+from typing import Any
+
+import grpc
+import pytest
+
+from sluice.config import StoreTimeouts
+from sluice.errors import StoreTimeout, StoreUnavailable
+from sluice.stores.pravega import calls
+from sluice.stores.pravega.directory import Directory
+from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.proto import controller_pb2 as pb
+from sluice.stores.pravega.proto import controller_pb2_grpc as service
+
+_ATTACH_FILTER = 26
+"""SO_ATTACH_FILTER: a program of the kernel that says which packets a socket gets."""
+
+
+class _Controller(service.ControllerServiceServicer):
+    """Every scope is there."""
+
+    def checkScopeExists(self, _request: Any, _context: Any) -> Any:  # noqa: N802 - as it is called
+        """See the protocol."""
+        return pb.ExistsResponse(exists=True)
+
+
+def _vanish(port: int) -> None:
+    """Let no packet reach those that have connected to a port of this process."""
+    program = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))
+    drop = struct.pack("HL", 1, ctypes.addressof(program))
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as one:
+            if one.family in {socket.AF_INET, socket.AF_INET6}:
+                one.getpeername()
+                if one.getsockname()[1] == port:
+                    one.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, drop)
+
+
+@pytest.mark.timeout(60)
+def test_a_channel_whose_host_is_gone_is_replaced_before_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The call that finds out is one to try again, and the next one has a new connection."""
+    options = dict(calls._OPTIONS) | {"grpc.keepalive_timeout_ms": 1000}
+    monkeypatch.setattr(calls, "_OPTIONS", tuple(options.items()))
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    service.add_ControllerServiceServicer_to_server(_Controller(), server)  # type: ignore[no-untyped-call]
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    directory = Directory(
+        Endpoint("127.0.0.1", port), credentials=None, timeouts=StoreTimeouts(call=30)
+    )
+    try:
+        assert directory.run(lambda controller: controller.scope_exists("any"))
+        _vanish(port)
+        with pytest.raises(StoreUnavailable) as caught:
+            directory.run(lambda controller: controller.scope_exists("any"))
+        assert not isinstance(caught.value, StoreTimeout)
+        assert directory.run(lambda controller: controller.scope_exists("any"))
+    finally:
+        directory.close()
+        server.stop(None)
