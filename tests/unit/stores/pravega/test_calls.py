@@ -8,6 +8,7 @@ import socket
 import struct
 from concurrent import futures
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -37,8 +38,8 @@ def _vanish(port: int) -> None:
     """Let no packet reach those that have connected to a port of this process."""
     program = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))
     drop = struct.pack("HL", 1, ctypes.addressof(program))
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as one:
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as one:
             if one.family in {socket.AF_INET, socket.AF_INET6}:
                 one.getpeername()
                 if one.getsockname()[1] == port:
