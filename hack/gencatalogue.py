@@ -17,7 +17,7 @@ from sluice.core.reconcile import ephemeral_deletion as deletion
 from sluice.core.reconcile import ephemeral_failure as failure
 from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
-from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, Verdict, judge
+from sluice.core.reconcile.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
 from sluice.core.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -81,10 +81,13 @@ A copy does one of four things:
 
 {then()}
 {backoffs()}
-It stalls after more than `spec.backoffLimit` failed attempts in a row; once more bytes are staged
-than before, it counts from the beginning. A changed spec or a new value of the annotation
-`sluice.dev/requestedAt` makes it try at once, and count from the beginning. When it stalls by a
-failure of the categories Spec and Integrity, what was staged is dropped, but not for
+It stalls for good after more than `spec.backoffLimit` failed attempts in a row, whatever they fail
+by; once more bytes are staged than before, it counts from the beginning. An attempt that fails by
+{lasting()} is the last at once:
+another one would copy everything again and come to the same end. What keeps an attempt from
+beginning costs nothing, and is looked at again for ever. A changed spec or a new value of the
+annotation `sluice.dev/requestedAt` makes it try at once, and count from the beginning. When it
+stalls by a failure of the categories Spec and Integrity, what was staged is dropped, but not for
 {missing()}.
 In all other cases it stays, and the next attempt goes on there.
 
@@ -165,15 +168,15 @@ def what_follows(failure: Failure) -> str:
     """What a copy does after a failure."""
     if failure.waits:
         return WAITS
-    verdict = judged(failure.category, retryable=failure.retryable)
+    verdict = judged(failure.category, failure.name, retryable=failure.retryable)
     if not verdict.final:
         return RETRIES
     return STALLS if verdict.wait is None else TRIES
 
 
-def judged(category: Category, *, retryable: bool) -> Verdict:
-    """The verdict over the first failure of its kind."""
-    trouble = Trouble(reason="Any", category=category, message="", remedy="", retryable=retryable)
+def judged(category: Category, reason: str, *, retryable: bool) -> Verdict:
+    """The verdict over the first attempt that fails so."""
+    trouble = Trouble(reason=reason, category=category, message="", remedy="", retryable=retryable)
     return judge(trouble, failures=1, limit=1)
 
 
@@ -201,6 +204,12 @@ def missing() -> str:
     """The failures that leave what is staged."""
     *most, last = (f"`{one.name}`" for one in failures() if one.name in MISSING)
     return f"{', '.join(most)} and {last}"
+
+
+def lasting() -> str:
+    """The failures after which no other attempt is made."""
+    *most, last = (f"`{name}`" for name in sorted(LASTING))
+    return f"{', '.join(most)} or {last}"
 
 
 def span(backoff: Backoff) -> str:

@@ -17,7 +17,7 @@ from sluice.core import text
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_seen import recorded
-from sluice.core.reconcile.verdict import in_a_row, judge
+from sluice.core.reconcile.verdict import gave_up, in_a_row, judge
 from sluice.core.trouble import sentence
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class CopyStatus(ABC):
         )
         if verdict.final:
             said = Saying(trouble.reason, f"{trouble}{self._copied()}")
-            if trouble.retryable:
+            if job is not None and gave_up(trouble, verdict):
                 times = "a failure" if failures == 1 else f"{failures} failures"
                 message = (
                     f"Gave up after {times} without progress.{self._copied()} {trouble} To try "

@@ -33,6 +33,10 @@ RECHECK: Final = Backoff(30, 600)
 right that is missing. It costs a few calls, and spares them the second step."""
 
 
+LASTING: Final = frozenset({"CutInsideEvent", "InvalidSpec", "SourceUnsupported"})
+"""Reasons by which an attempt fails that every other attempt for the same spec would meet, perhaps
+after it had copied everything again."""
+
 _MOST_ROW: Final = 16
 """By then every wait is its longest."""
 
@@ -52,22 +56,34 @@ class Verdict(NamedTuple):
 def judge(trouble: Trouble, *, failures: int, limit: int | None) -> Verdict:
     """What follows from the latest of `failures` failures in a row.
 
-    Only attempts use up the `limit`; what keeps one from beginning, a quota or a store that is
-    away, is waited for without one.
+    Only attempts use up the `limit`, whatever they fail by; what keeps one from beginning, a quota
+    or a store that is away, is waited for without one.
 
     Integrity failures are never tried again without a person: the data are not what they should
-    be. What the spec or the store's administrator got wrong is looked at again slowly, for ever.
+    be. What the spec or the store's administrator got wrong is looked at again slowly: for ever
+    where that keeps an attempt from beginning, and as often as the limit says where it ends one.
     """
     if trouble.category is Category.INTEGRITY:
+        return Verdict(final=True, wait=None)
+    if limit is not None and (failures > limit or trouble.reason in LASTING):
         return Verdict(final=True, wait=None)
     if trouble.category is Category.SPEC:
         return Verdict(final=True, wait=RECHECK.after(failures))
     if not trouble.retryable:
         recheck = trouble.category is Category.BACKEND
         return Verdict(final=True, wait=RECHECK.after(failures) if recheck else None)
-    if limit is not None and failures > limit:
-        return Verdict(final=True, wait=None)
     return Verdict(final=False, wait=ATTEMPTS[trouble.category].after(failures))
+
+
+def gave_up(trouble: Trouble, verdict: Verdict) -> bool:
+    """Whether it might pass, and yet no other attempt is made since there were so many."""
+    passes = trouble.retryable or trouble.category in {Category.SPEC, Category.BACKEND}
+    return (
+        verdict == (True, None)
+        and passes
+        and trouble.category is not Category.INTEGRITY
+        and trouble.reason not in LASTING
+    )
 
 
 def in_a_row(trouble: Trouble, elapsed: float) -> int:

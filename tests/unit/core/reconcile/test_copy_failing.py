@@ -6,10 +6,12 @@ from sluice.core.reconcile.copy import after_failure, questions, reconcile
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.world import Decision, JobPhase, Planned, Question, StartJob
 from sluice.errors import (
+    CutInsideEvent,
     DigestMismatch,
     DriverEvicted,
     DriverLost,
     OutcomeUnknown,
+    PermissionDenied,
     QuotaExceeded,
     SluiceError,
     SourceKept,
@@ -138,6 +140,34 @@ def test_what_is_wrong_with_the_data_is_never_tried_again_by_itself(error: Sluic
         assert (said(decision), reason(decision)) == (STALLED, error.reason)
         assert decision.actions == ()
         seen = after(seen, decision)
+
+
+def test_a_failure_that_cannot_pass_copies_nothing_again() -> None:
+    """The range stays where it is: only another spec, or somebody who asks, begins anew."""
+    decision = ended(CutInsideEvent("offset 5 of segment 0", field="spec.source.ranges[0].from"))
+    assert (said(decision), reason(decision)) == (STALLED, "CutInsideEvent")
+    assert decision.actions == DROP
+    assert decision.again is None
+    assert decision.status.retry_time is None
+    seen = after(begun(), decision)
+    failed = job(phase=JobPhase.FAILED)
+    much_later = world(now=later(10**6), jobs=(failed,), plan=plan_seen(), answer=RECORDED)
+    assert questions(seen, much_later) == set()
+    assert reconcile(seen, much_later).actions == ()
+    for again in (replace(seen, requested_at="now"), replace(seen, generation=2)):
+        assert questions(again, replace(much_later, answer=None)) == {Question.STATE}
+        assert reconcile(again, much_later).actions[-1] == StartJob(2, PLAN)
+
+
+@pytest.mark.parametrize("error", [TargetExists("it is there"), PermissionDenied("no right")])
+def test_attempts_that_wait_for_a_person_are_limited(error: SluiceError) -> None:
+    """With backoffLimit 0 the first failure of a driver is the last; it is said how to go on."""
+    decision = ended(error, begun(backoffLimit=0))
+    assert (said(decision), reason(decision)) == (STALLED, error.reason)
+    assert decision.again is None
+    assert message(decision).startswith("Gave up after a failure without progress. ")
+    assert "sluice.dev/requestedAt" in message(decision)
+    assert ended(error, begun(backoffLimit=1)).again == 30
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknown("who knows"), SourceKept("it has more")])

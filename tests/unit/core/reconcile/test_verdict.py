@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.verdict import ATTEMPTS, RECHECK, in_a_row, judge
+from sluice.core.reconcile.verdict import ATTEMPTS, LASTING, RECHECK, in_a_row, judge
 from sluice.core.trouble import Trouble
 from sluice.errors import Category
 
@@ -23,14 +23,33 @@ def test_wrong_data_are_never_tried_again(failures: int, limit: int, *, retryabl
     assert verdict == (True, None)
 
 
-@given(failures=FAILURES, limit=LIMITS)
-def test_a_wrong_spec_is_looked_at_again_for_ever(failures: int, limit: int) -> None:
+@pytest.mark.parametrize("category", [Category.SPEC, Category.BACKEND])
+@given(failures=FAILURES)
+def test_a_wrong_spec_is_looked_at_again_for_ever(category: Category, failures: int) -> None:
     """What somebody may mend elsewhere is stalled, and noticed within ten minutes."""
-    for trouble in (of(Category.SPEC), of(Category.BACKEND)):
-        final, wait = judge(trouble, failures=failures, limit=limit)
-        assert final
-        assert wait is not None
-        assert RECHECK.first <= wait <= RECHECK.most
+    final, wait = judge(of(category), failures=failures, limit=None)
+    assert final
+    assert wait is not None
+    assert RECHECK.first <= wait <= RECHECK.most
+
+
+@pytest.mark.parametrize("category", [Category.SPEC, Category.BACKEND])
+@given(failures=FAILURES, limit=LIMITS)
+def test_attempts_that_a_person_has_to_help_end_with_the_limit_too(
+    category: Category, failures: int, limit: int
+) -> None:
+    """Each of them may copy everything again, and nobody may ever help."""
+    verdict = judge(of(category), failures=failures, limit=limit)
+    assert verdict.final
+    assert (verdict.wait is None) == (failures > limit)
+
+
+@pytest.mark.parametrize("reason", sorted(LASTING))
+def test_an_attempt_that_failed_for_good_is_the_last(reason: str) -> None:
+    """Another one would come to the same end; the same found without an attempt costs nothing."""
+    trouble = of(Category.SPEC).model_copy(update={"reason": reason})
+    assert judge(trouble, failures=1, limit=100) == (True, None)
+    assert judge(trouble, failures=1, limit=None) == (True, RECHECK.first)
 
 
 @pytest.mark.parametrize("category", PASSING)
