@@ -58,7 +58,7 @@ def test_a_channel_whose_host_is_gone_is_replaced_before_the_deadline(
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     directory = Directory(
-        Endpoint("127.0.0.1", port), credentials=None, timeouts=StoreTimeouts(call=30)
+        Endpoint("127.0.0.1", port), credentials=None, timeouts=StoreTimeouts(call=10)
     )
     try:
         assert directory.run(lambda controller: controller.scope_exists("any"))
