@@ -21,7 +21,7 @@ from support.evil import LOGIN, OURS, PRECIOUS, plotted, resource
 from support.operator_process import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
     from support.evil import Evil, Object
@@ -225,7 +225,11 @@ def _is_held(evil: Evil) -> None:
     assert found["metadata"].get("finalizers") == [IN_USE_FINALIZER]
 
 
-MAKES: Final = {"streamcopy": _copy, "scopecopy": _scope, "streamarchive": _archive}
+MAKES: Final[dict[str, Callable[..., Object]]] = {
+    "streamcopy": _copy,
+    "scopecopy": _scope,
+    "streamarchive": _archive,
+}
 FORGERIES: Final = ("plain", "immutable", "owned", "stated", "own Secret", "spoiled", "packed")
 
 
