@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sluice.api.ephemeral_status import EphemeralStreamStatus
+from sluice.api.status import ConditionType
 from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_holding import SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral_world import (
@@ -176,7 +177,10 @@ class Operator:
         older = [
             one
             for one in cluster.seen.values()
-            if (one.created, one.uid) < (seen.created, seen.uid) and one.status.release is None
+            if (one.created, one.uid) < (seen.created, seen.uid)
+            and one.status.release is None
+            and one.finalizer
+            and _has_claimed(one.status)
         ]
         if not older:
             return None
@@ -284,3 +288,10 @@ class Operator:
         if live is not None and live.name not in cluster.deleted:
             assert live.status.release is not None, "deleted while the resource is there"
         del cluster.streams[name]
+
+
+def _has_claimed(status: EphemeralStreamStatus) -> bool:
+    """Whether a resource has proved itself in the store; see `kube.rivals`."""
+    ready = status.condition(ConditionType.READY)
+    known = status.streams or status.created_milliseconds is not None
+    return bool(known) or (ready is not None and ready.status == "True")

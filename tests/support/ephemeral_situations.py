@@ -126,7 +126,7 @@ def _(stream: EphemeralRecorder) -> None:
 
 @_ephemeral("conflict", "an older EphemeralStream has the stream", FAILED)
 def _(stream: EphemeralRecorder) -> None:
-    rival = Rival(name="team-a/elder", uid="uid-of-elder")
+    rival = Rival(name="EphemeralStream team-a/elder", uid="uid-of-elder")
     stream.look(holding=TAKEN, rival=rival)
 
 

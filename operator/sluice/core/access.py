@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.errors import AccessDenied, InvalidSpec
 
@@ -83,20 +83,40 @@ def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str)
     )
 
 
+CONSENT: Final = "observed-by.sluice.dev/"
+"""Of labels of a namespace, each with the name of another one whose EphemeralStreams may look at
+workloads of it."""
+
+
 def check_namespace(
-    access: Access | None, *, store: str, namespace: str, labels: Mapping[str, str] | None
+    access: Access | None,
+    *,
+    store: str,
+    here: str,
+    namespace: str,
+    labels: Mapping[str, str] | None,
 ) -> None:
-    """Check that workloads of another namespace may own streams here.
+    """Check that workloads of another namespace may own streams here: both have to agree.
+
+    What is said is the same whether there is such a namespace or not.
 
     Args:
         access: the StreamStore's.
         store: its name, for the message.
+        here: the namespace of the StreamStore and the EphemeralStream.
         namespace: the other namespace.
         labels: its labels; None when there is no such namespace.
 
     Raises:
         AccessDenied: they may not.
     """
+    if (labels or {}).get(CONSENT + here) != "true":
+        raise AccessDenied(
+            f"nothing is told of workloads of namespace {namespace!r}: it does not agree",
+            field="spec.owners",
+            remedy=f"Whoever has it may agree: kubectl label namespace {namespace} "
+            f"{CONSENT}{here}=true",
+        )
     wanted = access.selector.match_labels.items() if access and access.selector else None
     if wanted is None or labels is None or not wanted <= labels.items():
         raise AccessDenied(

@@ -18,7 +18,7 @@ from sluice.core.model import (
 )
 from sluice.core.reconcile.ephemeral import asks_store
 from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS
-from sluice.core.reconcile.ephemeral_world import EphemeralWorld
+from sluice.core.reconcile.ephemeral_world import EphemeralWorld, OwnerSeen
 from sluice.core.trouble import Trouble
 from sluice.engine import claims
 from sluice.errors import SluiceError, StoreNotFound
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.api.streamstore import StreamStore
     from sluice.core.claim import Holding
     from sluice.core.model import StoreAddress
-    from sluice.core.reconcile.ephemeral_world import EphemeralSeen, OwnerSeen
+    from sluice.core.reconcile.ephemeral_world import EphemeralSeen
     from sluice.kube.client import Api
     from sluice.kube.kinds import Object
     from sluice.kube.mirror import Mirror
@@ -130,13 +130,14 @@ class EphemeralObserver:
         memory = self._memory(seen)
         if found is not None and found.seen is not None:
             memory.address = found.seen.address
+        refused = await self._refused(seen, found.resource if found else None)
         world = EphemeralWorld(
             now=datetime.now(UTC),
             store=found.seen if found else None,
-            owners=await self._look_at_owners(seen),
+            owners=await self._look_at_owners(seen, found.resource if found else None, refused),
             rival=None if seen.deleted is not None else rivals.rival(self._mirror, body),
             readers=rivals.readers(self._mirror, body),
-            refused=await self._refused(seen, found.resource if found else None),
+            refused=refused,
         )
         claim = claim_of(resource, seen, cluster=self._cluster)
         situation = EphemeralSituation(
@@ -159,18 +160,29 @@ class EphemeralObserver:
     def _memory(self, seen: EphemeralSeen) -> _Memory:
         return self._memories.of(seen.namespace, seen.name, seen.uid)
 
-    async def _look_at_owners(self, seen: EphemeralSeen) -> tuple[OwnerSeen, ...]:
-        """The owners; of a resource that is deleted, those of a prefix only."""
+    async def _look_at_owners(
+        self, seen: EphemeralSeen, store: StreamStore | None, refused: Trouble | None
+    ) -> tuple[OwnerSeen, ...]:
+        """The owners; of a resource that is deleted, those of a prefix only.
+
+        While it is refused what the resource wants, nobody is asked about owners: the status would
+        tell of workloads that its author may not see.
+        """
+        if refused is not None:
+            return tuple(OwnerSeen(trouble=refused) for _ in seen.spec.owners)
         if seen.deleted is None:
             return tuple([await self._look_at_owner(seen, owner) for owner in seen.spec.owners])
         if seen.spec.stream_prefix is None:
             return ()
-        return tuple(
-            [
-                await self._owners.look(owner, owner.namespace or seen.namespace)
-                for owner in seen.spec.owners
-            ]
-        )
+        found = []
+        for owner in seen.spec.owners:
+            try:
+                await self._check_owner(seen, store, owner)
+            except SluiceError as error:
+                found.append(OwnerSeen(trouble=Trouble.of(error)))
+            else:
+                found.append(await self._owners.look(owner, owner.namespace or seen.namespace))
+        return tuple(found)
 
     async def _look_at_owner(self, seen: EphemeralSeen, owner: Owner) -> OwnerSeen:
         """An owner; one by whom something would be released, or made, is looked at once more.
@@ -199,17 +211,30 @@ class EphemeralObserver:
                 operations=access.needs(seen.spec),
             )
             for owner in seen.spec.owners:
-                if owner.namespace not in {None, seen.namespace}:
-                    found = await self._api.get(NAMESPACE, None, str(owner.namespace))
-                    access.check_namespace(
-                        store.spec.access,
-                        store=name,
-                        namespace=str(owner.namespace),
-                        labels=None if found is None else found["metadata"].get("labels", {}),
-                    )
+                await self._check_owner(seen, store, owner)
         except SluiceError as error:
             return Trouble.of(error)
         return None
+
+    async def _check_owner(
+        self, seen: EphemeralSeen, store: StreamStore | None, owner: Owner
+    ) -> None:
+        """Check that an owner of another namespace may be looked at.
+
+        Raises:
+            AccessDenied: the StreamStore or that namespace does not agree.
+            ApiUnavailable: the API server does not say.
+        """
+        if owner.namespace in {None, seen.namespace}:
+            return
+        found = await self._api.get(NAMESPACE, None, str(owner.namespace))
+        access.check_namespace(
+            store.spec.access if store is not None else None,
+            store=seen.spec.store_ref.name,
+            here=seen.namespace,
+            namespace=str(owner.namespace),
+            labels=None if found is None else found["metadata"].get("labels", {}),
+        )
 
     async def _ask(self, situation: EphemeralSituation) -> EphemeralSituation:
         """Ask the store, unless it was asked lately; why it could not be is part of the answer."""

@@ -15,17 +15,26 @@ from sluice.kube.kinds import (
     STREAM_ARCHIVE,
     STREAM_STORE,
 )
-from sluice.kube.objects import STAGING_FINALIZER, has_finalizer, is_deleting, parse_store
+from sluice.kube.objects import (
+    STAGING_FINALIZER,
+    STREAMS_FINALIZER,
+    has_finalizer,
+    is_deleting,
+    parse_store,
+)
 from sluice.kube.users import sources_of
 
 if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
-    from sluice.kube.kinds import Object
+    from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
 
 
 def rival(mirror: Mirror, body: Object) -> Rival | None:
     """The oldest EphemeralStream that claims what this one does and is older, if there is one.
+
+    One counts once it has proved itself in the store, where the status says so, which tenants
+    cannot write: whoever has no rights there blocks nobody. Until then the store's tags decide.
 
     Of two that were made in one second, the one with the lower uid counts as older.
     """
@@ -35,7 +44,8 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
         other
         for other in _near(mirror, spec)
         if _age(other) < _age(body)
-        and "release" not in other.get("status", {})
+        and "release" not in (other.get("status") or {})
+        and _has_claimed(other)
         and _overlap(other.get("spec", {}), spec)
         and here is not None
         and here == _address(mirror, other["metadata"]["namespace"], _store(other["spec"]))
@@ -44,7 +54,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
         return None
     found = min(older, key=_age)
     return Rival(
-        name=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
+        name=_told(EPHEMERAL_STREAM, found, meta["namespace"]),
         uid=found["metadata"]["uid"],
         grace=_grace(found) if is_deleting(found) else None,
     )
@@ -56,10 +66,11 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
     here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
     return tuple(
         sorted(
-            f"{kind.name} {copy['metadata']['namespace']}/{copy['metadata']['name']}"
+            _told(kind, copy, meta["namespace"])
             for kind in COPIES.values()
             for copy in mirror.all(kind)
             if has_finalizer(copy, STAGING_FINALIZER)
+            and _has_planned(copy)
             and (kind != STREAM_ARCHIVE or _goes_on(copy))
             and (kind != SCOPE_COPY or _with_ephemeral(copy))
             and here is not None
@@ -70,6 +81,29 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
             )
         )
     )
+
+
+def _has_claimed(body: Object) -> bool:
+    """Whether an EphemeralStream has, or had, streams in the store by what the operator says."""
+    status = body.get("status") or {}
+    ready = any(
+        one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []
+    )
+    there = ready or status.get("streams") or status.get("createdMilliseconds") is not None
+    return has_finalizer(body, STREAMS_FINALIZER) and bool(there)
+
+
+def _has_planned(copy: Object) -> bool:
+    """Whether the operator has planned a copy: then it may read its sources."""
+    return (copy.get("status") or {}).get("planHash") is not None
+
+
+def _told(kind: Kind, body: Object, to: str) -> str:
+    """Name a resource to the people of a namespace; of others' only that there is one."""
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+    if namespace != to:
+        return f"{'an' if kind.name[0] in 'AEIOU' else 'a'} {kind.name} of another namespace"
+    return f"{kind.name} {namespace}/{name}"
 
 
 def _goes_on(archive: Object) -> bool:

@@ -70,13 +70,45 @@ def test_what_is_not_listed_is_denied(given: dict[str, Any], field: str) -> None
 def test_other_namespaces_are_admitted_by_label(
     given: dict[str, Any], labels: dict[str, str] | None, *, admitted: bool
 ) -> None:
-    """Only with a selector, and only a namespace that exists."""
+    """Only with a selector, and only a namespace that exists and agrees."""
+    consent = {f"{access.CONSENT}here": "true"}
+    agreed = None if labels is None else labels | consent
     try:
-        access.check_namespace(_access(**given), store="s", namespace="n", labels=labels)
+        access.check_namespace(
+            _access(**given), store="s", here="here", namespace="n", labels=agreed
+        )
     except AccessDenied:
         assert not admitted
     else:
         assert admitted
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        None,
+        {},
+        {"a": "b"},
+        {"a": "b", f"{access.CONSENT}here": "false"},
+        {"a": "b", f"{access.CONSENT}elsewhere": "true"},
+        {"a": "b", "here": "true"},
+    ],
+)
+def test_a_namespace_that_does_not_agree_is_not_told_from_one_that_is_not_there(
+    labels: dict[str, str] | None,
+) -> None:
+    """Whatever the StreamStore says, which may be the asker's own."""
+    given = {"namespaces": "Selector", "selector": {"matchLabels": {"a": "b"}}}
+    with pytest.raises(AccessDenied) as caught:
+        access.check_namespace(
+            _access(**given), store="s", here="here", namespace="n", labels=labels
+        )
+    assert str(caught.value.message) == (
+        "nothing is told of workloads of namespace 'n': it does not agree"
+    )
+    assert caught.value.remedy == (
+        "Whoever has it may agree: kubectl label namespace n observed-by.sluice.dev/here=true"
+    )
 
 
 @pytest.mark.parametrize(

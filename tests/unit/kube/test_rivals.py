@@ -10,7 +10,7 @@ import pytest
 from sluice.kube import rivals
 from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.mirror import Mirror
-from sluice.kube.objects import STAGING_FINALIZER
+from sluice.kube.objects import STAGING_FINALIZER, STREAMS_FINALIZER
 from support.resources import ARCHIVE, COPY, SCOPE, STORE, changed
 
 
@@ -24,8 +24,9 @@ def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:
     }
     return {
         "kind": "EphemeralStream",
-        "metadata": meta,
+        "metadata": meta | {"finalizers": [STREAMS_FINALIZER]},
         "spec": {"storeRef": {"name": "local"}, "scope": "in"} | spec,
+        "status": {"streams": ["s"]},
     }
 
 
@@ -59,7 +60,11 @@ def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]
     mirror = _mirror(older, younger)
     found = rivals.rival(mirror, younger)
     assert found is not None
-    assert (found.name, found.uid, found.grace) == ("team/older", "uid-older", None)
+    assert (found.name, found.uid, found.grace) == (
+        "EphemeralStream team/older",
+        "uid-older",
+        None,
+    )
     assert rivals.rival(mirror, older) is None
 
 
@@ -79,6 +84,43 @@ def test_others_are_no_rivals(other: dict[str, Any]) -> None:
     assert rivals.rival(_mirror(_body("older", 1, **other), younger), younger) is None
 
 
+@pytest.mark.parametrize(
+    ("finalizers", "status"),
+    [
+        ([], {"streams": ["a"]}),
+        ([STREAMS_FINALIZER], None),
+        ([STREAMS_FINALIZER], {"conditions": [{"type": "Ready", "status": "False"}]}),
+        ([STREAMS_FINALIZER], {"streams": []}),
+    ],
+)
+def test_who_has_nothing_in_the_store_blocks_nobody(
+    finalizers: list[str], status: dict[str, Any] | None
+) -> None:
+    """A finalizer may be set by anybody; a status is the operator's."""
+    older, younger = _body("older", 1, stream="a"), _body("younger", 2, stream="a")
+    older["metadata"]["finalizers"], older["status"] = finalizers, status
+    assert rivals.rival(_mirror(older, younger), younger) is None
+
+
+def test_who_claims_a_prefix_counts_before_there_are_streams() -> None:
+    """The claim is in the store then, and the operator says so."""
+    older, younger = _body("older", 1, streamPrefix="flow"), _body("younger", 2, stream="flow-a")
+    older["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+    assert rivals.rival(_mirror(older, younger), younger) is not None
+
+
+def test_what_is_in_another_namespace_is_not_named() -> None:
+    """That it is there is said: it decides."""
+    older, younger = _body("older", 1, stream="a"), _body("younger", 2, stream="a")
+    older["metadata"]["namespace"] = "others"
+    mirror = _mirror(older, younger)
+    there = changed(changed(STORE, "metadata.name", "local"), "metadata.namespace", "others")
+    mirror.see(STREAM_STORE, there, gone=False)
+    found = rivals.rival(mirror, younger)
+    assert found is not None
+    assert found.name == "an EphemeralStream of another namespace"
+
+
 def test_of_two_of_one_second_one_is_older() -> None:
     """Both see the same one."""
     one, other = _body("a", 1, stream="s"), _body("b", 1, stream="s")
@@ -89,7 +131,9 @@ def test_of_two_of_one_second_one_is_older() -> None:
 
 def test_what_was_released_claims_nothing() -> None:
     """Its stream is gone, or left to whoever wants it."""
-    older = _body("older", 1, stream="a") | {"status": {"release": {"reason": "OwnersDeleted"}}}
+    older = _body("older", 1, stream="a") | {
+        "status": {"streams": ["a"], "release": {"reason": "OwnersDeleted"}}
+    }
     younger = _body("younger", 2, stream="a")
     assert rivals.rival(_mirror(older, younger), younger) is None
 
@@ -118,13 +162,15 @@ def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
 def test_copies_that_are_not_done_read_their_source(
     finalizers: list[str], spec: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    """By the finalizer that stands on a copy until it needs nothing any more."""
+    """By the finalizer that stands on a copy until it needs nothing any more, once it has a plan."""
     copy = changed(COPY, "metadata", {"name": "orders", "namespace": "team", "uid": "u"})
     copy["metadata"]["finalizers"] = finalizers
     copy = changed(
         copy, "spec.source", {"storeRef": {"name": "same"}, "scope": "in", "stream": "s"}
     )
     body = _body("helper", 1, **spec)
+    assert rivals.readers(_mirror(copy, body), body) == (), "anybody may set a finalizer"
+    copy["status"] = {"planHash": "h"}
     assert rivals.readers(_mirror(copy, body), body) == expected
 
 
@@ -150,6 +196,7 @@ def test_a_copy_of_a_scope_reads_what_is_ephemeral_if_it_is_to(
     """Any stream of the scope then; where it leaves them out, nobody waits for it."""
     copy = changed(SCOPE, "metadata", {"name": "shop", "namespace": "team", "uid": "u"})
     copy["metadata"]["finalizers"] = finalizers
+    copy["status"] = {"planHash": "h"}
     copy = changed(copy, "spec.source", {"storeRef": {"name": "same"}, "scope": scope})
     if ephemeral is not None:
         copy = changed(copy, "spec.streams", {"includeEphemeral": ephemeral})
@@ -163,5 +210,6 @@ def test_an_archive_reads_while_a_run_goes_on() -> None:
     archive = changed(ARCHIVE, "metadata", meta)
     own = _body("own", 1, stream="orders")
     assert rivals.readers(_mirror(archive), own) == ()
-    going = archive | {"status": {"conditions": [{"type": "Reconciling", "status": "True"}]}}
+    conditions = [{"type": "Reconciling", "status": "True"}]
+    going = archive | {"status": {"conditions": conditions, "planHash": "h"}}
     assert rivals.readers(_mirror(going), own) == ("StreamArchive team/orders",)

@@ -129,9 +129,13 @@ def test_the_store_admits_the_owner_of_another_namespace() -> None:
     assert owner.namespace is not None
     assert store.metadata.namespace == stream.metadata.namespace != owner.namespace
     text = (EXAMPLES / name).read_text()
-    (label,) = re.findall(rf"kubectl label namespace {owner.namespace} (\S+)=(\S+)", text)
+    (labels,) = re.findall(rf"kubectl label namespace {owner.namespace} ((?:\S+=\S+ ?)+)", text)
     access.check_namespace(
-        store.spec.access, store="main", namespace=owner.namespace, labels=dict([label])
+        store.spec.access,
+        store="main",
+        here=store.metadata.namespace,
+        namespace=owner.namespace,
+        labels=dict(label.split("=") for label in labels.split()),
     )
     access.check(
         store.spec.access, store="main", scope=stream.spec.scope, operations=["Create", "Delete"]

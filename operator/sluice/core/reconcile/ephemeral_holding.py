@@ -87,7 +87,7 @@ def _there(
     """The streams are there and ours."""
     if seen.spec.stream is None and rival is not None and rival.grace is None:
         # An older one was seen only now. A stream has one holder, a prefix could have two.
-        decision = _conflict(status, f"EphemeralStream {rival.name}")
+        decision = _conflict(status, rival.name)
         return replace(decision, actions=(Release(delete=False),))
     actions = () if seen.finalizer else (Protect(),)
     drift = ""
@@ -133,7 +133,7 @@ def _absent(
 ) -> EphemeralDecision:
     """Nothing is there yet, or not any more."""
     if rival is not None:
-        return _conflict(status, f"EphemeralStream {rival.name}")
+        return _conflict(status, rival.name)
     if not holding.scope and seen.spec.scope_policy == "MustExist":
         said = Saying(
             "ScopeNotFound",
@@ -168,7 +168,7 @@ def _soon(seen: EphemeralSeen, said: Saying, now: datetime) -> float:
 def _found(seen: EphemeralSeen, rival: Rival | None, status: EphemeralStatus) -> EphemeralDecision:
     """A stream of the name is there, and no resource has it."""
     if rival is not None:
-        return _conflict(status, f"EphemeralStream {rival.name}")
+        return _conflict(status, rival.name)
     if seen.spec.adopt == "IfUnowned":
         return _adopt(seen, status, Adopt())
     said = Saying(

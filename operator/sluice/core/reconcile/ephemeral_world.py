@@ -41,7 +41,7 @@ class Rival:
     One that was released claims nothing any more.
 
     Attributes:
-        name: `namespace/name`.
+        name: as it is told to people, with its kind.
         uid: its uid.
         grace: seconds for which it still leaves its stream to a successor; None while it lives.
     """

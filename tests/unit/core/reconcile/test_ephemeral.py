@@ -41,7 +41,7 @@ from support.ephemerals import (
     world,
 )
 
-RIVAL = Rival(name="team/older", uid="uid-of-older")
+RIVAL = Rival(name="EphemeralStream team/older", uid="uid-of-older")
 LEAVING = replace(RIVAL, grace=60.0)
 
 
