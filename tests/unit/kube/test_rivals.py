@@ -162,7 +162,7 @@ def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
 def test_copies_that_are_not_done_read_their_source(
     finalizers: list[str], spec: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    """By the finalizer that stands on a copy until it needs nothing any more, once it has a plan."""
+    """By the finalizer that stands on a copy until it needs nothing any more, and by its plan."""
     copy = changed(COPY, "metadata", {"name": "orders", "namespace": "team", "uid": "u"})
     copy["metadata"]["finalizers"] = finalizers
     copy = changed(

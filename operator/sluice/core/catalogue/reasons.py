@@ -234,6 +234,7 @@ OUTCOMES: Final = (
     ),
     ("Failed", "The reason is a failure, or says that not every stream of a scope is copied."),
     ("Suspended", "spec.suspend was set while it ran."),
+    ("Stopped", "The StreamStore's access was withdrawn while it ran; what was staged is kept."),
     ("Replaced", "spec.runtime was changed before its driver ran."),
 )
 """How attempts end, in status.history and in the metric sluice_attempts_total."""
