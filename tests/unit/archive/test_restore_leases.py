@@ -34,7 +34,7 @@ def test_the_lease_is_held_while_a_run_is_read_and_given_back() -> None:
 
     store = ModelStore(lab.world, block=BLOCK)
     runner = lab.runner(store, lab.plan(store, lab.request()))
-    runner._executor = Looking(runner._runs[0].copy.sources, store)
+    runner._rounds._executor = Looking(runner._runs[0].copy.sources, store)
     (report,) = runner.run()
     assert report.outcome is Outcome.COPIED
     assert seen
