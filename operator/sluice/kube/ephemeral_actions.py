@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
@@ -81,6 +81,8 @@ class EphemeralPerformer:
                 await self._abandon(situation, why)
             case Make() | Adopt() | Configure() | Release():
                 await self._change(situation, action)
+            case _:
+                assert_never(action)
 
     async def _change(
         self, situation: EphemeralSituation, action: Make | Adopt | Configure | Release
@@ -104,6 +106,8 @@ class EphemeralPerformer:
                 _log.info("released", streams=count, deleted=delete)
                 if delete:
                     self._metrics.count("sluice_streams_deleted_total", count)
+            case _:
+                assert_never(action)
 
     async def _protect(self, situation: EphemeralSituation) -> None:
         """Let neither the resource nor its store go while it has a stream."""

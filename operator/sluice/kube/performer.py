@@ -6,7 +6,7 @@ what is there already is adopted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
@@ -123,6 +123,8 @@ class Performer:
                 await self._erase(situation)
             case Orphan(why):
                 await self._orphan(situation, why)
+            case _:
+                assert_never(action)
 
     async def _protect(self, situation: Situation) -> None:
         """Let the copy not go while it has something in a store."""
