@@ -9,7 +9,7 @@ from support.resources import EPHEMERAL, REMOVED, changed
 OWNERS = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}]
 PREFIX = {"spec.stream": REMOVED, "spec.streamPrefix": "app-"}
 LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
-INTERNAL = "names that begin with _ are the store's own: choose another"
+INTERNAL = "names in a store have letters, digits, . and - only: choose another"
 ONE_THING = "exactly one thing to own is needed: stream, streamPrefix"
 RATE = "a policy that follows the load needs targetRate and scaleFactor"
 FIXED = "targetRate and scaleFactor go with a policy that follows the load"
