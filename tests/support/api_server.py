@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class ApiServer:
     def api(self) -> Api:
         """It, as what the operator takes it for."""
         return cast("Api", self)
+
+    def time(self) -> float:
+        """As Api.time."""
+        return time.time()
 
     def put(self, kind: Kind, body: Object) -> Object:
         """Somebody else makes an object, or changes it."""

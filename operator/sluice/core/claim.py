@@ -2,8 +2,9 @@
 
 A stream that Sluice makes carries tags. Streams that an application makes under a prefix are left
 as they are; a marker, an empty stream of ours that no reader's listing shows, remembers the claim:
-its tags say whose it is, and an attribute of its segment for each stream that was seen to be new.
-So nothing that decides about deleting is kept anywhere but beside the streams.
+its tags say whose it is, and attributes of its segment which streams were there before the claim,
+and which ones were seen to be new. So nothing that decides about deleting is kept anywhere but
+beside the streams.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _CLUSTER, _UID, _OWNER = f"{OURS}cluster=", f"{OURS}ephemeral=", f"{OURS}resource="
 _PREFIX, _MARKED = f"{OURS}prefix=", f"{OURS}marked="
+_LISTS: Final = f"{OURS}lists"
+"""On a marker that has a list of what was there before the claim. It counts once that is whole."""
 
 MARKER: Final = "_sluice-"
 """How the names of markers begin, followed by the uid of the resource that claims a prefix."""
@@ -31,9 +34,10 @@ MARKER: Final = "_sluice-"
 SCOPE_MARKER: Final = "_sluice-scope"
 """The stream in a scope that Sluice made. Scopes have no tags."""
 
-IN_DOUBT: Final = 1000
-"""Milliseconds after a resource's creation, which Kubernetes tells to the second, in which a stream
-under its prefix may have been made before it: it is left alone."""
+IN_DOUBT: Final = 10_000
+"""Milliseconds after a resource's creation in which a stream that was there before the claim may be
+older than the resource: it is left alone. Kubernetes tells that to the second, and its own time as
+well; the rest is for the clocks of two segment stores, which nobody compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +110,18 @@ class Claim:
         return StreamName(scope=self.scope, stream=f"{MARKER}{self.claimant.uid}")
 
     def marker_tags(self, now: int) -> tuple[str, ...]:
-        """The marker's tags; `now` is the operator's time in milliseconds, before it is made."""
-        return (*self.claimant.tags(), f"{_PREFIX}{self.prefix}", f"{_MARKED}{now}")
+        """The marker's tags; `now` is the API server's time in milliseconds, before it is made."""
+        lists = () if self.existing else (_LISTS,)
+        return (*self.claimant.tags(), f"{_PREFIX}{self.prefix}", f"{_MARKED}{now}", *lists)
+
+    @property
+    def listed(self) -> UUID:
+        """The attribute of the marker's segment that says that its list is whole."""
+        return uuid5(UUID(self.claimant.uid), "/listed")
+
+    def older(self, stream: str) -> UUID:
+        """The attribute that says when a stream was made that was there before the claim."""
+        return uuid5(UUID(self.claimant.uid), f"/older/{stream}")
 
     def mark(self, stream: str) -> UUID:
         """The attribute of the marker's segment that says that a stream is claimed."""
@@ -197,9 +211,25 @@ def prefix_of(tags: Iterable[str]) -> str | None:
 
 
 def marked_at(tags: Iterable[str]) -> int | None:
-    """The operator's time, in milliseconds, when the marker with these tags was made."""
+    """The API server's time, in milliseconds, when the marker with these tags was made."""
     told = next((tag.removeprefix(_MARKED) for tag in tags if tag.startswith(_MARKED)), "")
     return int(told) if told.isdigit() else None
+
+
+def has_list(tags: Iterable[str]) -> bool:
+    """Whether a marker with these tags has a list of what was there before the claim."""
+    return _LISTS in tags
+
+
+def came_later(created: int | None, older: int | None) -> bool:
+    """Whether a stream was certainly made after the list of what was there before the claim.
+
+    Args:
+        created: when the store made it, in the store's milliseconds; None where nobody knows.
+        older: when one of its name was made that is in the list, 0 where nobody knew; None where
+            none is.
+    """
+    return older is None or (created is not None and older not in {0, created})
 
 
 def is_owned(tags: Iterable[str]) -> bool:
@@ -224,7 +254,7 @@ def is_new(created: int | None, claim: Claim, *, marker_tags: Iterable[str], mar
     Args:
         created: when the store made it, in the store's milliseconds; None where nobody knows.
         claim: the claim.
-        marker_tags: of the claim's marker, which hold the operator's time when it was made.
+        marker_tags: of the claim's marker, which hold the API server's time when it was made.
         marked: when the store made the marker, in the store's milliseconds. The difference of the
             two is how far the store's clock is ahead, and at most a call's length too much.
     """

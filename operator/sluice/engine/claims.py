@@ -95,7 +95,7 @@ def _look_at_one(claim: Claim, store: Store) -> Holding:
 
 def _look_under(claim: Claim, store: Store) -> Holding:
     found = whose.under(claim, store)
-    if found.marker is None:
+    if found.marker is None or not found.marker.whole:
         return Holding(scope=store.scope_exists(claim.scope), left_alone=found.left_alone)
     for name, created in found.news:
         note = Condition(claim.mark(name), None, created or 0)
@@ -118,7 +118,7 @@ def make(claim: Claim, store: Store, now: int) -> bool:
     Args:
         claim: what is claimed.
         store: where.
-        now: milliseconds since 1970, by the operator's clock, before this call.
+        now: milliseconds since 1970, by the API server's clock, before this call.
 
     Returns:
         Whether it was made; False when it was there and is ours.
@@ -148,8 +148,7 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
     """Remember the claim to a prefix."""
     _refuse_overlap(claim, store)
     config = StreamConfig(tags=claim.marker_tags(now))
-    if store.create_stream(claim.marker, config):
-        return True
+    made = store.create_stream(claim.marker, config)
     found = whose.marker(claim, store)
     if found is None:
         raise StreamExists(
@@ -157,11 +156,22 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
             field="spec.streamPrefix",
             remedy="Delete that stream, if nobody needs it.",
         )
-    if not found.sealed:
-        return False
-    # Giving the claim up was cut off, and now it is wanted again.
-    store.delete_stream(claim.marker)
-    return store.create_stream(claim.marker, config)
+    if found.sealed:
+        # Giving the claim up was cut off, and now it is wanted again.
+        store.delete_stream(claim.marker)
+        made = store.create_stream(claim.marker, config)
+        found = whose.marker(claim, store)
+    if found is None:
+        raise StoreBusy(f"{claim.marker} was deleted while it was made")
+    if found.whole:
+        return made
+    try:
+        for name, created in whose.older_than(claim, store, found):
+            store.set_attribute(found.segment, Condition(claim.older(name), None, created))
+        store.set_attribute(found.segment, Condition(claim.listed, None, 1))
+    except (NoSuchSegment, SegmentSealed):
+        raise StoreBusy(f"{claim.marker} was given up while it was made") from None
+    return True
 
 
 def _refuse_overlap(claim: Claim, store: Store) -> None:

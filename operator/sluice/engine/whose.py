@@ -10,6 +10,8 @@ from sluice.core.claim import (
     MARKER,
     SCOPE_MARKER,
     Ownership,
+    came_later,
+    has_list,
     is_new,
     is_owned,
     prefix_of,
@@ -49,12 +51,22 @@ class One(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What remembers a claim to a prefix: the full name of its segment, and when that was made."""
+    """What remembers a claim to a prefix.
+
+    Attributes:
+        tags: of it.
+        sealed: whether the claim is being given up.
+        segment: the full name of its segment.
+        created: when that was made, in the store's milliseconds.
+        whole: whether it counts: its list of what was there before the claim, if it is to have one,
+            is complete.
+    """
 
     tags: tuple[str, ...]
     sealed: bool
     segment: str
     created: int | None
+    whole: bool = True
 
 
 class Under(NamedTuple):
@@ -129,12 +141,28 @@ def marker(claim: Claim, store: Store) -> Marker | None:
     stream = store.describe(claim.marker)
     if stream is None or not claim.claimant.owns(stream.config.tags):
         return None
+    segment = store.segment_name(claim.marker, stream.tail[0].id)
+    lists = has_list(stream.config.tags)
     return Marker(
         tags=stream.config.tags,
         sealed=stream.sealed,
-        segment=store.segment_name(claim.marker, stream.tail[0].id),
+        segment=segment,
         created=made_at(claim.marker, stream, store),
+        whole=not lists or store.attributes([(segment, claim.listed)]) != [None],
     )
+
+
+def older_than(claim: Claim, store: Store, found: Marker) -> Iterator[tuple[str, int]]:
+    """The streams under a prefix that may be older than the resource, and when they were made.
+
+    To be asked before the claim counts: what comes afterwards is certainly younger, whatever the
+    clocks say. When nobody knows when one was made, that is 0.
+    """
+    names = [name for name in store.list_streams(claim.scope) if _is_under(name, claim)]
+    for part in batches(names, _PART):
+        for name, seen in zip(part, each(partial(_look, claim, store, set()), part), strict=True):
+            if seen is not None and not _is_new(seen.created, claim, found):
+                yield name, seen.created or 0
 
 
 def under(claim: Claim, store: Store) -> Under:
@@ -174,6 +202,15 @@ def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str], *, ag
     """What some of the streams under a prefix are."""
     marks = store.attributes([(found.segment, claim.mark(name)) for name in names])
     known = {name for name, mark in zip(names, marks, strict=True) if mark is not None}
+    rest = [name for name in names if name not in known] if has_list(found.tags) else []
+    listed = store.attributes([(found.segment, claim.older(name)) for name in rest])
+    older = dict(zip(rest, listed, strict=True))
+
+    def is_younger(name: str, created: int | None) -> bool:
+        if not has_list(found.tags):  # a marker of before
+            return _is_new(created, claim, found)
+        return found.whole and came_later(created, older[name])
+
     claimed, news, left_alone = [], [], 0
     created: list[int | None] = []
     look = partial(_look, claim, store, set() if ages else known)
@@ -181,7 +218,7 @@ def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str], *, ag
         if stream is None:
             continue  # it was deleted meanwhile
         if is_owned(stream.tags) or not (
-            name in known or claim.existing or _is_new(stream.created, claim, found)
+            name in known or claim.existing or is_younger(name, stream.created)
         ):
             left_alone += 1
             continue

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager, contextmanager
+import time
+from contextlib import asynccontextmanager, contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.request import getproxies
 
@@ -77,6 +79,7 @@ class Api:
     def __init__(self, client: kubernetes_client.ApiClient, told: Told | None = None) -> None:
         self._client = client
         self._told = told
+        self._ahead = 0.0
 
     @classmethod
     async def connect(cls, told: Told | None = None) -> Self:
@@ -109,6 +112,13 @@ class Api:
                     remedy="Run in a pod with a service account, or set KUBECONFIG.",
                 ) from error
         return cls(kubernetes_client.ApiClient(configuration), told)
+
+    def time(self) -> float:
+        """Give the API server's time, in seconds since 1970, as its last answer told it.
+
+        It tells whole seconds, so this may be up to a second early, and late by a call's length.
+        """
+        return time.time() - self._ahead
 
     async def __aenter__(self) -> Self:
         """The connection is opened by the first call."""
@@ -320,7 +330,11 @@ class Api:
             body=body,
             auth_settings=["BearerToken"],
         )
-        return await self._client.call_api(*request, _request_timeout=timeout)
+        answer = await self._client.call_api(*request, _request_timeout=timeout)
+        with suppress(KeyError, TypeError, ValueError):  # without a date the last one holds
+            told = parsedate_to_datetime(answer.response.headers["Date"])
+            self._ahead = time.time() - told.timestamp()
+        return answer
 
 
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}

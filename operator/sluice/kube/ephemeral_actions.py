@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, assert_never
 
@@ -92,7 +91,7 @@ class EphemeralPerformer:
         self._observer.forget_holding(situation)
         match action:
             case Make():
-                now = round(time.time() * 1000)
+                now = round(self._api.time() * 1000)
                 await self._observer.blocking(lambda: claims.make(claim, store, now))
             case Adopt(predecessor):
                 _in_time(situation)

@@ -225,15 +225,16 @@ def test_many_streams_under_a_prefix_go_with_their_claim(
     assert claims.look(claim, store) == Holding(scope=True, left_alone=1)
 
 
-def test_a_noted_stream_is_known_when_its_age_is_not(
+def test_whose_a_stream_is_stays_known_when_its_age_is_not(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant]
 ) -> None:
-    """The marker's attribute says so; internal streams never count."""
+    """The marker's attributes say what was there before it; internal streams never count."""
     claim = Claim(claimant=claimant(), scope=own, make_scope=True, prefix="app-")
-    claims.make(claim, store, now())
-    time.sleep(1.2)
-    for seen in (True, False):
-        name = StreamName(scope=own, stream=f"app-{'seen' if seen else 'unseen'}")
+    store.create_scope(own)
+
+    def aged(stream: str, *, seen: bool = False) -> None:
+        """Make a stream of which nobody can say when it was made."""
+        name = StreamName(scope=own, stream=stream)
         store.create_stream(name, StreamConfig())
         if seen:
             claims.look(claim, store)
@@ -241,10 +242,15 @@ def test_a_noted_stream_is_known_when_its_age_is_not(
         described = store.describe(name)
         assert described is not None
         store.truncate_stream(name, {segment.id: 0 for segment in described.tail})
+
+    aged("app-before")
+    claims.make(claim, store, now())
+    aged("app-seen", seen=True)
+    aged("app-unseen")
     found = claims.look(claim, store)
-    assert (found.streams, found.left_alone) == (("app-seen",), 1)
+    assert (found.streams, found.left_alone) == (("app-seen", "app-unseen"), 1)
     claims.release(claim, store, delete=True)
-    assert store.list_streams(own, internal=True) == [SCOPE_MARKER, "app-unseen"]
+    assert store.list_streams(own, internal=True) == ["app-before"]
 
 
 def test_many_resources_share_a_scope_that_goes_with_the_last(

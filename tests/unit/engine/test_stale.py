@@ -27,11 +27,12 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def world() -> World:
     """Gives a store with two streams, a prefix with streams of all ages, and another cluster's."""
     made = World()
-    made.time = NOW
     store = ModelStore(made)
     prefix = Claim(claimant=CLAIMANTS[2], scope="out", prefix="app-")
+    made.time = CLAIMANTS[2].created - 500
     put(made, "app-older")
     put(made, "app-noted")
+    made.time = NOW
     claims.make(Claim(claimant=CLAIMANTS[0], scope="in", stream="a"), store, NOW)
     claims.make(Claim(claimant=CLAIMANTS[1], scope="in", stream="b"), store, NOW)
     other = replace(CLAIMANTS[3], cluster="there")

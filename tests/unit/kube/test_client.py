@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from email.utils import formatdate
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -119,3 +122,29 @@ def test_no_name_that_is_none_gets_into_a_url(name: str, where: str) -> None:
 def test_names_of_kubernetes_get_into_a_url(name: str) -> None:
     """As they are: none of their characters means anything there."""
     assert SECRET.object("team", name) == f"/api/v1/namespaces/team/secrets/{name}"
+
+
+@pytest.mark.parametrize("ahead", [-90.0, 0.0, 90.0])
+def test_the_api_servers_time_is_told_by_its_answers(ahead: float) -> None:
+    """Whatever this machine's clock says: ages are told by that server, to the second."""
+
+    class Answer:
+        status = 200
+        response = SimpleNamespace(
+            headers={"Date": formatdate(time.time() - ahead, usegmt=True)}, close=lambda: None
+        )
+
+        async def read(self) -> bytes:
+            return b"{}"
+
+    class Connection:
+        async def param_serialize(self, *_: object, **__: object) -> tuple[()]:
+            return ()
+
+        async def call_api(self, *_: object, **__: object) -> Answer:
+            return Answer()
+
+    api = Api(cast("Any", Connection()))
+    assert abs(api.time() - time.time()) < 1, "before there is an answer, it is our own"
+    asyncio.run(api.get(SECRET, "team", "login"))
+    assert -0.1 < time.time() - ahead - api.time() < 1.1

@@ -1,15 +1,16 @@
 """The streams under a prefix that an EphemeralStream claims."""
 
+import copy
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
-from sluice.core.claim import Holding, Ownership
+from sluice.core.claim import IN_DOUBT, Holding, Ownership, has_list
 from sluice.core.identity import owner_tags
-from sluice.core.model import StreamName
+from sluice.core.model import StreamConfig, StreamName
 from sluice.engine import claims, whose
-from sluice.errors import StoreBusy, StoreTimeout, StreamExists
+from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamExists
 from support.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
 from support.model import Fate, ModelStore, World
 
@@ -17,15 +18,16 @@ from support.model import Fate, ModelStore, World
 def test_only_what_is_new_under_a_prefix_is_ours(world: World, store: ModelStore) -> None:
     """Older streams, doubtful ones, internal ones, others' and those beside it are left alone."""
     put(world, "app-old", created=ALICE.created + AHEAD - 1)
-    put(world, "app-doubtful", created=ALICE.created + AHEAD + 500)
-    world.time = NOW + AHEAD
+    put(world, "app-doubtful", created=ALICE.created + AHEAD + IN_DOUBT - 1)
+    now = ALICE.created + IN_DOUBT + 1000
+    world.time = now + AHEAD
     put(world, "app-before-the-marker")
     before = claims.look(PREFIX, store)
     assert not before.marked
     assert before.ownership is Ownership.ABSENT
     assert (before.streams, before.left_alone) == ((), 3)
-    assert claims.make(PREFIX, store, NOW)
-    assert not claims.make(PREFIX, store, NOW + 1)
+    assert claims.make(PREFIX, store, now)
+    assert not claims.make(PREFIX, store, now + 1)
     put(world, "app-new")
     put(world, "application")
     put(world, "_app-internal")
@@ -66,7 +68,9 @@ def test_existing_streams_are_ours_where_the_claim_says_so(world: World, store: 
 def test_a_stream_stays_ours_when_nobody_knows_its_age_any_more(
     world: World, store: ModelStore
 ) -> None:
-    """A look notes it; one that was scaled and truncated before the first look is left alone."""
+    """What was not there before the claim came later; what was, and nobody can tell, stays."""
+    old = put(world, "app-old", created=1)
+    world.scale(old, 2, truncate=True)
     claims.make(PREFIX, store, NOW)
     seen, unseen = put(world, "app-seen"), put(world, "app-unseen")
     del world.streams[unseen]
@@ -75,9 +79,77 @@ def test_a_stream_stays_ours_when_nobody_knows_its_age_any_more(
     for name in (seen, unseen):
         world.scale(name, 2, truncate=True)
     found = claims.look(PREFIX, store)
-    assert (found.streams, found.left_alone) == (("app-seen",), 1)
-    assert claims.release(PREFIX, store, delete=True) == 1
-    assert names(world) == {"app-unseen"}
+    assert (found.streams, found.left_alone) == (("app-seen", "app-unseen"), 1)
+    assert claims.release(PREFIX, store, delete=True) == 2
+    assert names(world) == {"app-old"}
+
+
+@pytest.mark.parametrize("api", [-30_000, -5_000, 0, 5_000])
+@pytest.mark.parametrize("other", [-5_000, 0, 5_000])
+def test_what_was_there_before_is_never_ours_however_clocks_go(
+    world: World, store: ModelStore, api: int, other: int
+) -> None:
+    """Neither that of the API server nor that of another segment store makes a stream younger.
+
+    What comes after the claim is ours, whatever that store says of its age.
+    """
+    resource = replace(ALICE, created=ALICE.created + api)
+    claim = replace(PREFIX, claimant=resource)
+    made = ALICE.created  # by the marker's segment store, as all that follows
+    put(world, "app-old", created=made - 2_000 + other)
+    world.time = made + 300
+    assert claims.make(claim, store, resource.created + 300)
+    assert claims.look(claim, store).streams == ()
+    put(world, "app-new", created=made + 1_000 + other)
+    found = claims.look(claim, store)
+    assert (found.streams, found.left_alone) == (("app-new",), 1)
+    assert claims.release(claim, store, delete=True) == 1
+    assert "app-old" in names(world)
+
+
+def test_a_stream_that_was_there_before_and_is_made_again_is_new(
+    world: World, store: ModelStore
+) -> None:
+    """It has another age than the one of its name that was there."""
+    old = put(world, "app-a", created=1)
+    assert claims.make(PREFIX, store, NOW)
+    assert claims.look(PREFIX, store).streams == ()
+    store.seal_stream(old)
+    store.delete_stream(old)
+    world.time = NOW + AHEAD
+    put(world, "app-a")
+    assert claims.look(PREFIX, store).streams == ("app-a",)
+
+
+def test_a_claim_counts_once_its_list_is_whole(world: World) -> None:
+    """Cut off before, nothing is ours, and it is gone on with; given up, its marker goes."""
+    store = ModelStore(world)
+    old = put(world, "app-old", created=1)
+
+    def cut_off(call: str) -> Fate:
+        return Fate.REQUEST_LOST if call.startswith("set_attribute") else Fate.DONE
+
+    with pytest.raises(StoreUnavailable):
+        claims.make(PREFIX, ModelStore(world, cut_off), NOW)
+    put(world, "app-meanwhile")
+    found = claims.look(PREFIX, store)
+    assert (found.marked, found.ownership, found.streams) == (False, Ownership.ABSENT, ())
+    kept = copy.deepcopy(world)
+    assert claims.release(PREFIX, ModelStore(kept), delete=True) == 0
+    assert (PREFIX.marker in kept.streams, old in kept.streams) == (False, True)
+    assert claims.make(PREFIX, store, NOW)
+    put(world, "app-new")
+    found = claims.look(PREFIX, store)
+    assert (found.streams, found.left_alone) == (("app-new",), 2), "in doubt it is not ours"
+
+
+def test_a_claim_of_before_goes_by_clocks(world: World, store: ModelStore) -> None:
+    """Its marker has no list."""
+    tags = tuple(tag for tag in PREFIX.marker_tags(NOW) if not has_list([tag]))
+    assert store.create_stream(PREFIX.marker, StreamConfig(tags=tags))
+    put(world, "app-old", created=ALICE.created + AHEAD)
+    put(world, "app-new", created=ALICE.created + AHEAD + IN_DOUBT + 10)
+    assert claims.look(PREFIX, store).streams == ("app-new",)
 
 
 def test_streams_under_a_prefix_are_retained(world: World, store: ModelStore) -> None:
