@@ -11,6 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from sluice.kube.client import Api
     from sluice.kube.kinds import Kind, Object
 
@@ -65,6 +67,14 @@ class ApiServer:
             and named in {"", name}
             and wanted.items() <= body["metadata"].get("labels", {}).items()
         ]
+
+    async def pages(
+        self, kind: Kind, namespace: str, *, labels: str | None = None
+    ) -> AsyncIterator[list[Object]]:
+        """As Api.pages; they are short."""
+        found = await self.list(kind, namespace, labels=labels)
+        for at in range(0, len(found), 2):
+            yield found[at : at + 2]
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
         """As Api.create."""

@@ -21,6 +21,7 @@ from sluice.kube.kinds import (
 from sluice.kube.names import MANAGED
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
+from sluice.kube.slim import counted
 
 if TYPE_CHECKING:
     from sluice.kube.client import Api
@@ -111,12 +112,13 @@ class Resync:
                 _log.error("a watch misses changes", kind=kind.name)
 
     async def _list(self, kind: Kind) -> list[Object]:
-        """All objects of a kind that the watches are to show."""
+        """All objects of a kind that the watches are to show, as much as is asked for of each."""
         labels = None if kind in _OWN else MANAGED
         return [
-            body
+            counted(body)
             for namespace in self._namespaces
-            for body in await self._api.list(kind, namespace, labels=labels)
+            async for page in self._api.pages(kind, namespace, labels=labels)
+            for body in page
         ]
 
     async def _still_there(self, kind: Kind, bodies: list[Object], began: float) -> bool:

@@ -21,7 +21,7 @@ from sluice.kube.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.names import MANAGED, UID_LABEL
+from sluice.kube.names import MANAGED, copy_of, uid_of
 from sluice.kube.objects import is_deleting
 from sluice.kube.queue import Key, Lane
 from sluice.kube.users import stores_of
@@ -90,12 +90,10 @@ class Watches:
     def child(self, kind: Kind, body: Object, *, gone: bool) -> None:
         """A Job or a pod of ours was seen."""
         self._mirror.see(kind, body, gone=gone)
-        meta = body["metadata"]
-        uid = meta.get("labels", {}).get(UID_LABEL)
         for own in COPIES.values():
-            for copy in self._mirror.all(own, meta["namespace"]):
-                if copy["metadata"]["uid"] == uid:
-                    self._queue.add(Key(own.name, meta["namespace"], copy["metadata"]["name"]))
+            for copy in self._mirror.where(own, uid_of, copy_of(body)):
+                meta = copy["metadata"]
+                self._queue.add(Key(own.name, meta["namespace"], meta["name"]))
 
 
 def _is_collected_with(body: Object, kind: str, name: str) -> bool:

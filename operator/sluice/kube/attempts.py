@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.kube.jobs import attempt_of, drivers_of, is_gone, job_seen
 from sluice.kube.kinds import EVENT, JOB, POD
-from sluice.kube.names import UID_LABEL, is_child, is_pod_of
+from sluice.kube.names import UID_LABEL, copy_of, is_child, is_pod_of
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
@@ -40,9 +40,9 @@ class Attempts:
         """
         if seen.done and seen.deleted is None:
             return ()
-        labelled = self._mirror.labelled(JOB, namespace, UID_LABEL, seen.uid)
+        labelled = self._mirror.where(JOB, copy_of, (namespace, seen.uid))
         found = [job for job in labelled if is_child(job, seen.uid)]
-        pods = self._mirror.labelled(POD, namespace, UID_LABEL, seen.uid)
+        pods = self._mirror.where(POD, copy_of, (namespace, seen.uid))
         latest = max(found, key=attempt_of, default=None)
         running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
         if latest is None or not running or attempt_of(latest) < seen.status.attempts:

@@ -153,13 +153,15 @@ class Api:
         resources: list[Object] = found.get("resources") or []
         return resources
 
-    async def page(self, kind: Kind, namespace: str, more: str = "") -> Page:
-        """A part of the objects of a namespace: the first, or the one after another part.
+    async def page(
+        self, kind: Kind, namespace: str | None, more: str = "", *, labels: str | None = None
+    ) -> Page:
+        """A part of the objects of a namespace, or of all: the first, or the one after another.
 
         Raises:
             Refused: with status 410, if that other part is too long ago.
         """
-        query = {"limit": str(PAGE), "continue": more}
+        query = {"limit": str(PAGE), "continue": more, "labelSelector": labels}
         found = await self._call("GET", kind.collection(namespace), query=query)
         meta = found.get("metadata") or {}
         return Page(
@@ -167,6 +169,16 @@ class Api:
             str(meta.get("resourceVersion") or ""),
             str(meta.get("continue") or ""),
         )
+
+    async def pages(
+        self, kind: Kind, namespace: str | None, *, labels: str | None = None
+    ) -> AsyncIterator[list[Object]]:
+        """The objects of a namespace, or of all for None, a part at a time. Raises as `page`."""
+        page = await self.page(kind, namespace, labels=labels)
+        yield page.items
+        while page.more:
+            page = await self.page(kind, namespace, page.more, labels=labels)
+            yield page.items
 
     @asynccontextmanager
     async def watch(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.kube.slim import slim
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
@@ -38,7 +40,7 @@ class Mirror:
         self._indices: dict[Kind, dict[Place, _Index]] = {}
 
     def see(self, kind: Kind, body: Object, *, gone: bool) -> Object | None:
-        """Take in an object, but for who manages which field; what was known of it before.
+        """Take in as much of an object as is asked for; what was known of it before.
 
         Of two objects that followed each other under one name, news may come in any order: that of
         the former changes nothing of the latter.
@@ -50,9 +52,7 @@ class Mirror:
             return before.body
         self._drop(kind, key)
         if not gone:
-            # As much as all the rest, for thousands of objects, and nobody asks.
-            meta = {name: it for name, it in body["metadata"].items() if name != "managedFields"}
-            body = body | {"metadata": meta}
+            body = slim(kind, body)
             known[key] = _Entry(body, self._clock())
             for place, index in self._indices.get(kind, {}).items():
                 index.setdefault(place(body), {})[key] = body
@@ -105,14 +105,6 @@ class Mirror:
         for (owner, _), entry in list(self._objects.get(kind, {}).items()):
             if namespace is None or owner == namespace:
                 yield entry.body
-
-    def labelled(self, kind: Kind, namespace: str, label: str, value: str) -> list[Object]:
-        """The objects of a kind with a label."""
-        return [
-            body
-            for body in self.all(kind, namespace)
-            if body["metadata"].get("labels", {}).get(label) == value
-        ]
 
     def is_behind(self, kind: Kind, live: Object, since: float) -> bool:
         """Whether an object that was read at `since` has not been seen in that or a later state."""

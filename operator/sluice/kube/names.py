@@ -61,6 +61,17 @@ class Child:
         }
 
 
+def copy_of(body: Object) -> tuple[str, str]:
+    """Give the namespace and the uid of the copy that an object says it is made for."""
+    meta = body["metadata"]
+    return meta["namespace"], str((meta.get("labels") or {}).get(UID_LABEL, ""))
+
+
+def uid_of(body: Object) -> tuple[str, str]:
+    """Give the namespace and the uid of an object."""
+    return body["metadata"]["namespace"], str(body["metadata"].get("uid", ""))
+
+
 def is_child(body: Object, uid: str) -> bool:
     """Tell whether the copy with this uid controls an object. A label may be anybody's."""
     return any(one.get("controller") and one["uid"] == uid for one in _owners(body))

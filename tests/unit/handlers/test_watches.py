@@ -78,10 +78,14 @@ def test_our_own_status_wakes_nobody() -> None:
     """Or each write would be followed by a look, for ever."""
     bench = Bench()
     bench.see(STREAM_COPY, copy(resourceVersion="1"))
-    status = {"status": {"attempts": 1}}
-    written = copy(resourceVersion="2", managedFields=[{}]) | status
+    conditions = [{"type": "Ready", "status": "True", "message": "long"}]
+    status = {"attempts": 1, "planHash": "h", "conditions": conditions}
+    written = copy(resourceVersion="2", managedFields=[{}]) | {"status": status}
     assert bench.see(STREAM_COPY, written) == {}
-    assert bench.mirror.get(STREAM_COPY, "team", "orders") == copy(resourceVersion="2") | status
+    kept = {"planHash": "h", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert bench.mirror.get(STREAM_COPY, "team", "orders") == (
+        copy(resourceVersion="2") | {"status": kept}
+    )
 
 
 @pytest.mark.parametrize(

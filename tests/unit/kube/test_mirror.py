@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.kinds import JOB, POD
+from sluice.kube.kinds import JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.mirror import Mirror
+from sluice.kube.names import UID_LABEL, copy_of
+from sluice.kube.slim import counted, slim
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object
@@ -63,13 +65,13 @@ def test_late_news_of_a_former_object_change_nothing_of_its_namesake() -> None:
 def test_objects_are_found_by_namespace_and_label() -> None:
     """Those of another namespace, or without the label, are others."""
     mirror, _ = made()
-    a, b = thing("a", copy="1"), thing("b", copy="2")
-    far, bare = thing("a", namespace="other", copy="1"), thing("c")
+    a, b = thing("a", **{UID_LABEL: "1"}), thing("b", **{UID_LABEL: "2"})
+    far, bare = thing("a", namespace="other", **{UID_LABEL: "1"}), thing("c")
     for body in (a, b, far, bare):
         mirror.see(POD, body, gone=False)
     assert list(mirror.all(POD)) == [a, b, far, bare]
     assert list(mirror.all(POD, "team")) == [a, b, bare]
-    assert mirror.labelled(POD, "team", "copy", "1") == [a]
+    assert mirror.where(POD, copy_of, ("team", "1")) == [a]
 
 
 def test_looking_through_the_mirror_does_not_mind_news() -> None:
@@ -115,10 +117,10 @@ def test_objects_are_found_by_what_a_function_gives() -> None:
     """As they are now: those that changed, went, or came before anybody asked."""
 
     def colour(body: Object) -> str:
-        return str(body["spec"]["colour"])
+        return str(body["metadata"]["labels"]["colour"])
 
     def body(name: str, paint: str) -> Object:
-        return {"metadata": {"name": name, "namespace": "team"}, "spec": {"colour": paint}}
+        return thing(name, colour=paint)
 
     mirror = Mirror()
     mirror.see(POD, body("early", "red"), gone=False)
@@ -133,3 +135,26 @@ def test_objects_are_found_by_what_a_function_gives() -> None:
     assert mirror.where(POD, colour, "blue") == []
     mirror.see(POD, body("late", "red"), gone=False)
     assert mirror.where(POD, colour, "red") == [body("late", "red")]
+
+
+def test_of_what_there_are_thousands_little_is_kept() -> None:
+    """Neither what Jobs and pods were made from, nor what a status tells people."""
+    meta = {"name": "a", "namespace": "team", "managedFields": [{}], "finalizers": ["f"]}
+    status = {
+        "planHash": "h",
+        "history": [{}] * 10,
+        "conditions": [{"type": "Ready", "status": "True", "message": "m" * 1000}],
+    }
+    spec = {"nodeName": "n", "containers": [{}]}
+    body = {"kind": "X", "metadata": meta, "spec": spec, "status": status}
+    kept = {"name": "a", "namespace": "team", "finalizers": ["f"]}
+    told = {"planHash": "h", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert slim(POD, body) == body | {"metadata": kept, "spec": {"nodeName": "n"}}
+    assert slim(JOB, {"metadata": meta, "spec": {"template": {}}}) == {"metadata": kept}
+    assert slim(STREAM_COPY, body) == body | {"metadata": kept, "status": told}
+    assert slim(STREAM_STORE, body) == body | {"metadata": kept}
+    assert slim(STREAM_COPY, {"metadata": meta}) == {"metadata": kept}
+    assert counted(body) == {
+        "metadata": {"name": "a", "namespace": "team"},
+        "status": {"conditions": told["conditions"]},
+    }
