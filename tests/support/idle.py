@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
 FIRST, STEP, LOOKS = 70.0, 15.0, 16
 """Seconds to the first look and between looks: the store keeps what was used in the last 60."""
 
+_COMMITS = 350
+"""More commits to a container's log than from one checkpoint to the next (300, `DurableLogConfig`).
+
+A store evicts only what was last used before the checkpoint to which it has truncated its log. In a
+container where nobody writes there is no checkpoint, so nothing is ever evicted.
+"""
+_THREADS = 8
+
 
 def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName, int]]) -> None:
     """Wait until the store has evicted all that was last used before this call.
@@ -33,14 +43,17 @@ def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName,
         store: the store.
         segments: of each container that matters at least one, as stream and number.
     """
-    mark = uuid4()
+    mark, segments = uuid4(), tuple(segments)
     rounds = [
         [store.staging_name(stream, number, uuid4().hex) for stream, number in segments]
-        for segments in [tuple(segments)] * LOOKS
+        for _ in range(LOOKS)
     ]
     for canary in (name for names in rounds for name in names):
         assert store.create(canary)
         assert store.set_attribute(canary, Condition(mark, None, 7))
+    pumps = [store.staging_name(stream, number, uuid4().hex) for stream, number in segments]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(partial(_checkpoint, store), pumps))
     time.sleep(FIRST - STEP)
     waiting = set(range(len(rounds[0])))
     for names in rounds:
@@ -49,6 +62,13 @@ def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName,
         if not waiting:
             return
     raise AssertionError(f"the store has kept {len(waiting)} of {len(rounds[0])} in memory")
+
+
+def _checkpoint(store: PravegaStore, pump: str) -> None:
+    """Write to a container until it has made a checkpoint; one commit after the other."""
+    assert store.create(pump)
+    for offset in range(_COMMITS):
+        assert store.append_at(pump, offset, b"-")
 
 
 def all_of(streams: Iterable[StreamName], count: int) -> list[tuple[StreamName, int]]:

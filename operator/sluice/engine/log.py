@@ -141,11 +141,6 @@ class Log(Trail):
             self._reset()
         self.name = name
         if info is not None and info.length > self._length:
-            if info.length > MOST_LOG:
-                raise JournalDamaged(
-                    f"{name} is {size(info.length)} long, and no journal gets longer than"
-                    f" {size(MOST_LOG)}"
-                )
             try:
                 data = joined(self._store.read(self.name, self._length, info.length))
             except NoSuchSegment:  # deleted between the two calls
@@ -154,9 +149,20 @@ class Log(Trail):
                 self._add(journal.unframe(data), info.length)
 
     def _there(self) -> dict[str, SegmentInfo]:
-        """Look which of the names there are, the first one first."""
+        """Look which of the names there are, the first one first.
+
+        Raises:
+            JournalDamaged: one is longer than we make them; it is not read.
+        """
         infos = zip(self._names, self._store.infos(self._names), strict=True)
-        return {name: info for name, info in infos if info is not None}
+        there = {name: info for name, info in infos if info is not None}
+        for name, info in there.items():
+            if info.length > MOST_LOG:
+                raise JournalDamaged(
+                    f"{name} is {size(info.length)} long, and no journal gets longer than"
+                    f" {size(MOST_LOG)}"
+                )
+        return there
 
     def _chosen(self, there: Mapping[str, SegmentInfo]) -> str:
         """Say which of the names has the log: all who look at one time say the same.
@@ -179,7 +185,7 @@ class Log(Trail):
 
     def _records_of(self, name: str, info: SegmentInfo) -> int:
         try:
-            data = joined(self._store.read(name, 0, min(info.length, MOST_LOG)))
+            data = joined(self._store.read(name, 0, info.length))
         except NoSuchSegment:  # deleted meanwhile
             return 0
         return len(journal.unframe(data))

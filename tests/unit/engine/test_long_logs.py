@@ -45,6 +45,16 @@ def test_a_journal_that_is_no_journal_by_its_length_is_not_read() -> None:
         Ledger(cast("Store", Boastful(world)), COPY, TARGET).load()
 
 
+def test_nor_is_one_of_several() -> None:
+    """A store that has journals under all names a copy may give them is asked for none."""
+    world = World()
+    mine = Ledger(cast("Store", Boastful(world)), COPY, TARGET)
+    for name in mine._names:
+        ModelStore(world).create(name)
+    with pytest.raises(JournalDamaged, match=r"10 GB long"):
+        mine.load()
+
+
 def test_a_receipt_that_is_none_by_its_length_is_not_read() -> None:
     """It lies beside a stream of somebody else's."""
     world = World()
