@@ -148,6 +148,7 @@ def run_archive(
 
     Raises:
         SparkLost: the application is gone; the block that made it says what became of it.
+        SluiceError: it did not start.
     """
     archive = plan.archive
     if archive is None:
@@ -163,7 +164,7 @@ def run_archive(
             around=around,
         )
 
-    with Stores(settings) as stores:
+    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
         shelf = stores.shelf(plan.target)
         sources = [stores[source] for source in plan.sources]
         here = InlineExecutor(sources, shelf, pace=Pace(lambda: limits().bytes_per_second))
@@ -171,7 +172,7 @@ def run_archive(
             archive,
             sources=sources,
             shelf=shelf,
-            executor=here if is_small(plan) else LazyExecutor(executor),
+            executor=here if is_small(plan) else tasks,
             limits=limits,
             listener=listener,
             patience=patience,

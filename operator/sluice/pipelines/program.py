@@ -280,6 +280,7 @@ def run_plan(
 
     Raises:
         SparkLost: the application is gone; the block that made it says what became of it.
+        SluiceError: it did not start.
     """
 
     def executor() -> SparkExecutor:
@@ -292,14 +293,14 @@ def run_plan(
             around=around,
         )
 
-    with Stores(settings) as stores:
+    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
         sources, target = [stores[source] for source in plan.sources], stores[plan.target]
         here = InlineExecutor(sources, target, pace=Pace(lambda: limits().bytes_per_second))
         runner = CopyRunner(
             plan,
             sources=sources,
             target=target,
-            executor=here if is_small_plan(plan.bytes) else LazyExecutor(executor),
+            executor=here if is_small_plan(plan.bytes) else tasks,
             limits=limits,
             listener=listener,
             patience=patience,

@@ -51,6 +51,7 @@ def run_scope(
 
     Raises:
         SparkLost: the application is gone; the block that made it says what became of it.
+        SluiceError: it did not start.
     """
 
     def executor() -> SparkExecutor:
@@ -63,12 +64,12 @@ def run_scope(
             around=around,
         )
 
-    with Stores(settings) as stores:
+    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
         runner = ScopeRunner(
             plan,
             sources=[stores.place(source) for source in plan.sources],
             target=stores.place(plan.target),
-            executor=LazyExecutor(executor),
+            executor=tasks,
             limits=limits,
             listener=listener,
             patience=patience,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cache, cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice
 from sluice.engine.connect import archives, connect
@@ -142,14 +142,30 @@ class LazyExecutor:
 
     Args:
         make: starts it.
+
+    Raises:
+        SluiceError: at the end of the block: why it did not start. To the streams that wait for it
+            this is no error of theirs, after which they would try again in the same process.
     """
 
     def __init__(self, make: Callable[[], SparkExecutor]) -> None:
         self._make = make
 
+    def __enter__(self) -> Self:
+        """Nothing is started yet."""
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Say why the application did not start, where that ended the block."""
+        if isinstance(error, _NotStartedError):
+            raise error.why from None
+
     @cached_property
     def _executor(self) -> SparkExecutor:
-        return self._make()
+        try:
+            return self._make()
+        except SluiceError as error:
+            raise _NotStartedError(error) from error
 
     @property
     def slots(self) -> int:
@@ -159,6 +175,14 @@ class LazyExecutor:
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
         """See SparkExecutor."""
         return self._executor.run(tasks)
+
+
+class _NotStartedError(Exception):
+    """The application did not start."""
+
+    def __init__(self, why: SluiceError) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 def _is_stopped(context: SparkContext) -> bool:

@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
+    from localstore import ForeignClient
     from support.tenant import Tenant
 
 pytestmark = pytest.mark.crash
+
+SEGMENTS = 4
+WITH_EXECUTORS = {"bytesPerSecond": "16Mi"}
+MANY_EVENTS = 2_000_000
+"""216 MB, which take 13 s with these limits: with lower ones the driver moves all bytes itself."""
 
 
 def test_driver_killed(
@@ -96,26 +102,26 @@ def test_driver_evicted(
     assert status["history"][0]["reason"] == "DriverEvicted"
 
 
-def test_executor_killed(
-    executor_tenant: Tenant,
-    source: Source,
-    java: object,
-    whole: Callable[..., None],
-) -> None:
+def test_executor_killed(executor_tenant: Tenant, java: ForeignClient) -> None:
     """Spark makes another executor, and the copy goes on in the same attempt."""
     tenant = executor_tenant
-    assert java
-    java.create_scope(tenant.namespace)  # type: ignore[attr-defined]
-    target = f"{tenant.namespace}/{uuid4().hex[:8]}"
+    scope = f"executors-{uuid4().hex[:8]}"
+    source, target = f"{scope}/source", f"{scope}/target"
+    java.create(scope, "source", segments=SEGMENTS)
+    java.write(scope, "source", events=MANY_EVENTS, keys=1000)
     tenant.apply(
         tenant.copy_resource(
-            "executors", source.name, target, limits=SLOW, runtime={"executors": 2}
+            "executors", source, target, limits=WITH_EXECUTORS, runtime={"executors": 2}
         )
     )
-    tenant.until_staged("executors", seconds=150)
+    tenant.until_staged("executors", least=5, seconds=150)
     victim = tenant.pods("executor")[0]["metadata"]["name"]
     tenant.run("delete", "pod", victim, "--force", "--grace-period=0")
     status = tenant.until_ready("executors", seconds=180)
-    whole(target, by=tenant)
     assert status["attempts"] == 1
-    tenant.until("no executor is left", lambda: not tenant.pods("executor"))
+    assert status["verification"]["events"] == MANY_EVENTS
+    ours, theirs = (
+        [report["sha256"] for report in tenant.hashes(stream, segments=SEGMENTS)]
+        for stream in (target, source)
+    )
+    assert ours == theirs

@@ -20,7 +20,13 @@ from sluice.core.model import StreamName
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome, StreamReport
 from sluice.engine.stream import StreamCopy
-from sluice.errors import DigestMismatch, InvalidSpec, StoreBusy, TargetExists
+from sluice.errors import (
+    DigestMismatch,
+    InvalidSpec,
+    StoreBusy,
+    TargetExists,
+    WaitingForExecutors,
+)
 from sluice.pipelines import driver, program, stopping
 from sluice.pipelines.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.stopping import Stop, Terminated
@@ -131,6 +137,26 @@ def test_a_driver_runs_from_what_its_job_names(
     plan = hashlib.sha256(options.plan.read_bytes()).hexdigest()
     assert drive(replace(options, plan_sha256=plan), Settings()) is None
     assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)
+
+
+def test_a_driver_ends_when_spark_does_not_start(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says why, and leaves further tries to the operator: in this process none would go well."""
+
+    @contextmanager
+    def application(_configuration: object) -> Iterator[Any]:
+        yield SimpleNamespace(start=refuse)
+
+    def refuse() -> None:
+        started.append("start")
+        raise WaitingForExecutors("none was there")
+
+    monkeypatch.setattr(driver, "Application", application)
+    trouble = drive(options, Settings())
+    assert trouble is not None
+    assert trouble.reason == said(options)["reason"] == "WaitingForExecutors"
+    assert started.count("start") == 1
 
 
 def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started: list[str]) -> None:

@@ -133,6 +133,29 @@ def test_small_streams_need_no_spark(
     )
 
 
+def test_a_scope_s_driver_ends_when_spark_does_not_start(
+    options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says why, and no stream of the scope is said to have failed."""
+
+    @contextmanager
+    def application(_configuration: object) -> Iterator[Any]:
+        yield SimpleNamespace(start=refuse)
+
+    def refuse() -> None:
+        started.append("start")
+        raise WaitingForExecutors("none was there")
+
+    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr(driver, "Application", application)
+    with capture_logs() as logs:
+        trouble = drive(options, Settings())
+    assert trouble is not None
+    assert trouble.reason == said(options)["reason"] == "WaitingForExecutors"
+    assert started.count("start") == 1
+    assert [log for log in logs if log["event"] == "stream failed"] == []
+
+
 def test_large_streams_start_spark_once(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
