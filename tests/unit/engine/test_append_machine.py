@@ -67,6 +67,9 @@ DAMAGE = (
 EXPECTED = (AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable)
 KEYS = (0.1, 0.3, 0.6, 0.9)
 SECOND = StreamName(scope="in", stream="second")
+CHANGES = ("create ", "append_at", "open_transaction", "merge", "commit_transaction", "settled")
+HALTS = st.tuples(*[st.sampled_from(CHANGES)] * 3, st.integers(0, 7))
+"""Before which call an actor is frozen, and how far two others come meanwhile."""
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "300"))
 
 
@@ -103,6 +106,7 @@ class Appending(RuleBasedStateMachine):
         count=st.integers(0, 3),
         divided=st.booleans(),
         backwards=st.booleans(),
+        halts=st.none() | HALTS,
     )
     def streams(
         self,
@@ -113,6 +117,7 @@ class Appending(RuleBasedStateMachine):
         second: list[list[int]] | None = None,
         divided: bool,
         backwards: bool = False,
+        halts: tuple[str, str, str, int] | None = None,
     ) -> None:
         """A source, scaled or not, perhaps another one that follows it, and a target.
 
@@ -132,8 +137,9 @@ class Appending(RuleBasedStateMachine):
         self.before = target.config
         self.layout = [segment.keys for segment in target.segments]
         self.divided = divided
-        for _ in range(2):
-            self.driver()
+        first, _ = (self.driver() for _ in range(2))
+        if halts is not None:
+            self.freeze(first, halts)
 
     def drive(self, store: ModelStore, clock: Actor) -> object:
         """What one driver does from beginning to end."""
@@ -170,6 +176,26 @@ class Appending(RuleBasedStateMachine):
             self.step(actor)
         for _ in range(beyond):
             self.step(actor)
+
+    @rule(target=actors, frozen=actors, halts=HALTS)
+    def freeze(self, frozen: Actor, halts: tuple[str, str, str, int]) -> Actor:
+        """An actor's machine stands still for minutes, in which all others come and go.
+
+        One driver gets somewhere, the copy is aborted, and another driver begins it again and dies
+        somewhere. Then the store lets go of the names of what was deleted.
+        """
+        at, *reached, beyond = halts
+        self.hold(frozen, at, 0)
+        first = self.driver()
+        self.hold(first, reached[0], 0)
+        for other in [one for one in self.alive if one.alive and one is not frozen]:
+            self.kill(other)
+        self.finish(self.aborter())
+        second = self.driver()
+        self.hold(second, reached[1], beyond)
+        self.kill(second)
+        self.give_back()
+        return second
 
     @rule(actor=actors)
     def finish(self, actor: Actor) -> None:
