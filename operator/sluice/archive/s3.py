@@ -12,7 +12,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -31,9 +31,11 @@ from sluice.errors import (
     StoreUnavailable,
 )
 from sluice.stores import deadline
+from sluice.stores.credentials import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from obstore import GetOptions, ListStream, ObjectMeta
     from obstore.store import ClientConfig, S3Config, S3Credential, S3CredentialProvider
@@ -55,6 +57,10 @@ _AT_ONCE: Final = 32
 
 _BATCH: Final = 512
 """Small objects that are taken from an iterator at a time."""
+
+_KEYS_COUNT: Final = timedelta(minutes=1)
+"""For which keys from files count. The library asks again before each request, a tenth of a second
+after it last did, where that is less than five minutes."""
 
 _TRIES: Final = 2
 """How often a request is repeated at once; after that the caller decides."""
@@ -108,6 +114,30 @@ class S3Keys:
 
     access: str = field(repr=False)
     secret: str = field(repr=False)
+    source: tuple[str, Path] | None = field(default=None, repr=False, compare=False)
+    """The Secret and the folder that they were read from."""
+
+    @classmethod
+    def read(cls, secret: str, folder: Path | None) -> S3Keys:
+        """Read `<folder>/<secret>/accessKeyId` and `.../secretAccessKey`.
+
+        Raises:
+            AuthenticationFailed: there is no such folder or file, or a file is empty.
+        """
+        names = ("accessKeyId", "secretAccessKey")
+        access, hidden = (read_file(secret, name, folder, keys=names) for name in names)
+        return cls(
+            access=access, secret=hidden, source=None if folder is None else (secret, folder)
+        )
+
+    def again(self) -> S3Keys:
+        """What the files hold by now; the same where they cannot be read, or there are none."""
+        if self.source is None:
+            return self
+        try:
+            return S3Keys.read(*self.source)
+        except AuthenticationFailed:
+            return self
 
 
 class S3Objects:
@@ -342,17 +372,22 @@ def _ms(seconds: float) -> int:
 
 
 def _provider(keys: S3Keys) -> S3CredentialProvider:
-    """What gives the library these keys alone.
+    """What gives the library these keys alone, and those that come into their files later.
 
     To keys in its configuration it would add a session token of the environment.
     """
-    found: S3Credential = {
-        "access_key_id": keys.access,
-        "secret_access_key": keys.secret,
-        "token": None,
-        "expires_at": None,
-    }
-    return lambda: found
+
+    def provide() -> S3Credential:
+        nonlocal keys
+        keys = keys.again()
+        return {
+            "access_key_id": keys.access,
+            "secret_access_key": keys.secret,
+            "token": None,
+            "expires_at": None if keys.source is None else datetime.now(UTC) + _KEYS_COUNT,
+        }
+
+    return provide
 
 
 def _config(bucket: Bucket) -> S3Config:

@@ -99,9 +99,7 @@ def _bucket(
         raise InvalidSpec(f"{address.uri!r} is no bucket: it is s3://bucket/prefix")
     folder = settings.credentials_dir
     if keys is None and address.secret:
-        names = ("accessKeyId", "secretAccessKey")
-        access, secret = (read_file(address.secret, key, folder, keys=names) for key in names)
-        keys = S3Keys(access=access, secret=secret)
+        keys = S3Keys.read(address.secret, folder)
     if ca is None and address.ca:
         name, _, key = address.ca.partition("/")
         ca = read_file(name, key, folder, keys=(key,))

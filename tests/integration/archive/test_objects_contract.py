@@ -2,7 +2,9 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from obstore.exceptions import PreconditionError
@@ -261,6 +263,31 @@ def test_wrong_keys_are_told(gateway: Gateway, bucket: str, what: str) -> None:
         assert "wrong-key" not in f"{caught.value}{objects!r}"
         assert gateway.secret not in f"{caught.value}{objects!r}"
         assert len(str(caught.value)) < 300
+
+
+def test_keys_that_are_changed_in_their_files_are_used(
+    gateway: Gateway, bucket: str, tmp_path: Path
+) -> None:
+    """A store's keys are exchanged while a process runs: it goes on, as soon as it has the new."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    (folder / "accessKeyId").write_text(gateway.access)
+    (folder / "secretAccessKey").write_text("of before")
+    place = Bucket(name=bucket, endpoint=gateway.endpoint)
+    objects = S3Objects(place, keys=S3Keys.read("keys", tmp_path), timeouts=StoreTimeouts())
+    with pytest.raises(AuthenticationFailed):
+        objects.put("it", b"1")
+    (folder / "secretAccessKey").write_text(gateway.secret)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            objects.put("it", b"1")
+            break
+        except AuthenticationFailed:
+            assert time.monotonic() < deadline
+    assert objects.get("it") == b"1"
+    (folder / "secretAccessKey").unlink()  # as it is for a moment when a Secret is mounted anew
+    assert objects.get("it") == b"1"
 
 
 def test_a_bucket_that_is_not_there_is_told(gateway: Gateway) -> None:
