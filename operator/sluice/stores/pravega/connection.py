@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import select
 import socket
+import struct
 from collections import deque
 from dataclasses import replace
 from time import monotonic
@@ -33,8 +34,19 @@ _MOST_UNREAD: Final = 64 << 20
 """Bytes of data in these."""
 
 
+_SILENCE: Final = 8.0
+"""Seconds without a sign of life from the kernel at the other end, after which that is gone."""
+
 _PROBES: Final = 4
-"""How often a silent peer is probed before it counts as gone."""
+"""How often a peer that has nothing to say is probed in this time."""
+
+_LOOK: Final = 0.5
+"""Seconds between looks at whether the other end is there, while it is waited for."""
+
+_TCP_INFO: Final = struct.Struct("8B13I")
+_RETRANSMITS, _UNANSWERED, _LAST_ACK = 2, 3, 20
+"""Fields of `tcp_info`: how often data was sent again, or probes were sent, and nobody has answered
+since; and milliseconds since the other kernel has last acknowledged anything."""
 
 
 class Connection:
@@ -87,7 +99,7 @@ class Connection:
             raise ProtocolError(f"{peer.host!r} is no name of a host") from None
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _probe(sock)
             connection = cls(sock, peer)
             connection._shake_hands(deadline - monotonic())
         except BaseException:
@@ -174,22 +186,6 @@ class Connection:
             return None
         return message
 
-    def watch(self, silence: float) -> None:
-        """Have the kernel break the connection once its other end is gone without a word.
-
-        For connections that are kept for the next request: one of them may be long dead, and a
-        request would wait for its whole deadline. Not for one that sends much: the other end may
-        take its time to read.
-
-        Args:
-            silence: seconds without a sign of life from the kernel at the other end.
-        """
-        probe = max(1, int(silence / _PROBES))
-        tcp = socket.IPPROTO_TCP
-        self._socket.setsockopt(tcp, socket.TCP_KEEPIDLE, probe)
-        self._socket.setsockopt(tcp, socket.TCP_KEEPINTVL, probe)
-        self._socket.setsockopt(tcp, socket.TCP_USER_TIMEOUT, int(silence * 1000))
-
     def is_alive(self) -> bool:
         """Whether an idle connection is still open, as far as this side knows."""
         try:
@@ -247,11 +243,12 @@ class Connection:
 
     def _wait(self, events: int, deadline: float, timeout: float) -> int:
         """Wait until the socket is ready for one of `events`; which ones it is ready for."""
-        remaining = deadline - monotonic()
-        if remaining > 0:
+        while (remaining := deadline - monotonic()) > 0:
             self._poll.modify(self._socket, events)
-            for _, ready in self._poll.poll(math.ceil(remaining * 1000)):
+            for _, ready in self._poll.poll(math.ceil(min(remaining, _LOOK) * 1000)):
                 return ready
+            if _is_gone(self._socket):
+                raise StoreUnavailable(f"{self.peer} is gone without a word")
         raise self._too_late(timeout)
 
     def _broken(self, error: OSError) -> StoreUnavailable:
@@ -259,3 +256,31 @@ class Connection:
 
     def _too_late(self, timeout: float) -> StoreTimeout:
         return StoreTimeout(f"{self.peer} took longer than {timeout:.3g} s")
+
+
+def _probe(sock: socket.socket) -> None:
+    """Have the kernel break the connection where the other end is gone and nothing is on its way.
+
+    One that is kept for the next request may be long dead.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    every = max(1, int(_SILENCE / _PROBES))
+    for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
+        sock.setsockopt(socket.IPPROTO_TCP, option, every)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES - 1)
+
+
+def _is_gone(sock: socket.socket) -> bool:
+    """Whether what is on its way has not been acknowledged for so long that nobody can be there.
+
+    The kernel's own limit (TCP_USER_TIMEOUT) breaks connections as well to those who are there, and
+    take their time to read.
+    """
+    try:
+        info = _TCP_INFO.unpack(
+            sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        )
+    except OSError:  # no TCP, or broken by now, which the next call finds out
+        return False
+    unanswered = max(info[_RETRANSMITS], info[_UNANSWERED])
+    return bool(unanswered > 1 and info[_LAST_ACK] >= _SILENCE * 1000)

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from sluice.stores.pravega.names import Endpoint
 
-_SILENCE = 8.0
-"""Seconds after which a connection is broken whose other end is gone without a word."""
-
 _IDLE = 8
 """Connections kept for each server, at most."""
 
@@ -76,9 +73,7 @@ class ConnectionPool:
             with self._lock:
                 kept = self._idle[peer].pop() if self._idle[peer] else None
             if kept is None:
-                made = Connection.open(peer, self._timeout)
-                made.watch(_SILENCE)
-                return made
+                return Connection.open(peer, self._timeout)
             if kept.is_alive():
                 return kept
             kept.close()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sluice.errors import StoreTimeout, StoreUnavailable
-from sluice.stores.pravega import pool as pool_module
-from sluice.stores.pravega.messages import Hello, KeepAlive
+from sluice.stores.pravega import connection as connection_module
+from sluice.stores.pravega.messages import Hello, KeepAlive, SegmentRead
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.pool import ConnectionPool
 from sluice.stores.pravega.wire import encode
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _ATTACH_FILTER: Final = 26
 """SO_ATTACH_FILTER: a program of the kernel that says which packets a socket gets."""
+
+MUCH: Final = SegmentRead(
+    "s", 0, at_tail=False, at_end=False, data=memoryview(bytes(15 << 20)), request=1
+)
+"""A message that fills what lies between two ends."""
 
 _DROP_ALL: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
 
@@ -72,7 +77,7 @@ def store() -> Iterator[Vanishing]:
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ConnectionPool]:
     """Gives a pool that takes a peer for gone after a second."""
-    monkeypatch.setattr(pool_module, "_SILENCE", 1.0)
+    monkeypatch.setattr(connection_module, "_SILENCE", 1.0)
     made = ConnectionPool(timeout=5)
     yield made
     made.close()
@@ -108,3 +113,25 @@ def test_a_kept_connection_that_died_while_idle_is_not_lent_out(
         threading.Event().wait(0.05)
     with pool.lease(store.endpoint) as connection:
         assert connection is not dead
+
+
+@pytest.mark.timeout(60)
+def test_a_connection_that_sends_much_breaks_when_the_other_end_is_gone(
+    store: Vanishing, pool: ConnectionPool
+) -> None:
+    """What is on its way is acknowledged by nobody, as with an appender whose store lost power."""
+    with pool.lease(store.endpoint) as connection:
+        store.vanish()
+        with pytest.raises(StoreUnavailable, match="gone without a word") as caught:
+            connection.send(MUCH, 30)
+        connection.close()
+    assert not isinstance(caught.value, StoreTimeout)
+
+
+@pytest.mark.timeout(60)
+def test_who_is_there_may_take_its_time_to_read(store: Vanishing, pool: ConnectionPool) -> None:
+    """A store that is busy reads nothing for a while; its kernel says that it is there."""
+    with pool.lease(store.endpoint) as connection:
+        with pytest.raises(StoreTimeout):
+            connection.send(MUCH, 4)
+        connection.close()
