@@ -69,10 +69,10 @@ class ApiServer:
         ]
 
     async def pages(
-        self, kind: Kind, namespace: str, *, labels: str | None = None
+        self, kind: Kind, namespace: str, *, labels: str | None = None, fields: str | None = None
     ) -> AsyncIterator[list[Object]]:
         """As Api.pages; they are short."""
-        found = await self.list(kind, namespace, labels=labels)
+        found = await self.list(kind, namespace, labels=labels, fields=fields)
         for at in range(0, len(found), 2):
             yield found[at : at + 2]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 WATCH_GRACE: Final = 10.0
-"""Seconds that a watch may take to show what a list has shown."""
+"""Seconds that a watch may take to show more of what a list has shown."""
 
 
 _OWN: Final = (STREAM_STORE, *COPIES.values(), EPHEMERAL_STREAM)
@@ -104,8 +104,8 @@ class Resync:
         self.synced = True
         await asyncio.sleep(WATCH_GRACE)
         for kind, bodies in listed.items():
-            late = any(self._mirror.is_behind(kind, body, began) for body in bodies)
-            gone = late and await self._still_there(kind, bodies, began)
+            late = await self._caught_up(kind, bodies, began)
+            gone = bool(late) and await self._still_there(kind, late)
             (self.behind.add if gone else self.behind.discard)(kind.name)
             self._metrics.set("sluice_watch_behind", float(gone), kind=kind.name)
             if gone:
@@ -121,21 +121,38 @@ class Resync:
             for body in page
         ]
 
-    async def _still_there(self, kind: Kind, bodies: list[Object], began: float) -> bool:
+    async def _caught_up(self, kind: Kind, bodies: list[Object], began: float) -> list[Object]:
+        """Wait as long as a watch goes on showing what was listed; what it does not show.
+
+        Where there are thousands of resources it takes a while, and is not dead.
+        """
+        late = self._late(kind, bodies, began)
+        while late:
+            await asyncio.sleep(WATCH_GRACE)
+            self.last = time.monotonic()
+            still = self._late(kind, late, began)
+            if len(still) == len(late):
+                break
+            late = still
+        return late
+
+    def _late(self, kind: Kind, bodies: list[Object], began: float) -> list[Object]:
+        return [body for body in bodies if self._mirror.is_behind(kind, body, began)]
+
+    async def _still_there(self, kind: Kind, bodies: list[Object]) -> bool:
         """Whether what a watch has not shown exists still: what was deleted is shown no more."""
         late: dict[str, dict[str, str]] = {}
         for body in bodies:
-            if self._mirror.is_behind(kind, body, began):
-                meta = body["metadata"]
-                late.setdefault(meta["namespace"], {})[meta["uid"]] = meta["name"]
+            meta = body["metadata"]
+            late.setdefault(meta["namespace"], {})[meta["uid"]] = meta["name"]
         for namespace, names in late.items():
-            # A list, since the operator has no right to get Jobs and pods one by one. One for all,
-            # where hundreds were deleted at once.
+            # Lists, since the operator has no right to get Jobs and pods one by one. Of all, where
+            # hundreds were deleted at once.
             name = f"metadata.name={next(iter(names.values()))}" if len(names) == 1 else None
             labels = None if kind in _OWN else MANAGED
-            now = await self._api.list(kind, namespace, fields=name, labels=labels)
-            if any(one["metadata"]["uid"] in names for one in now):
-                return True
+            async for page in self._api.pages(kind, namespace, fields=name, labels=labels):
+                if any(one["metadata"]["uid"] in names for one in page):
+                    return True
         return False
 
     def _count(self, listed: dict[Kind, list[Object]]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import kopf
 
 from sluice.api.common import GROUP, VERSION
+from sluice.kube.client import PAGE
 from sluice.kube.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
@@ -173,6 +174,7 @@ def settings() -> kopf.OperatorSettings:
     found.watching.server_timeout = WATCH_SECONDS
     found.watching.client_timeout = WATCH_SECONDS + 30
     found.watching.connect_timeout = 10
+    found.watching.chunk_size = PAGE
     found.networking.error_backoffs = _Backoffs()
     found.networking.request_timeout = 30
     found.networking.connect_timeout = 10

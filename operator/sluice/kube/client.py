@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 FIELD_MANAGER: Final = "sluice-operator"
 TIMEOUT: Final = 15.0
 """Deadline of a call, in seconds."""
-PAGE: Final = 500
-"""Objects that a page of a list has at most."""
+PAGE: Final = 100
+"""Objects that a page of a list has at most: each takes up to 100 kB while the page is read."""
 
 
 class Page(NamedTuple):
@@ -154,7 +154,13 @@ class Api:
         return resources
 
     async def page(
-        self, kind: Kind, namespace: str | None, more: str = "", *, labels: str | None = None
+        self,
+        kind: Kind,
+        namespace: str | None,
+        more: str = "",
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
     ) -> Page:
         """A part of the objects of a namespace, or of all: the first, or the one after another.
 
@@ -162,22 +168,28 @@ class Api:
             Refused: with status 410, if that other part is too long ago.
         """
         query = {"limit": str(PAGE), "continue": more, "labelSelector": labels}
+        query["fieldSelector"] = fields
         found = await self._call("GET", kind.collection(namespace), query=query)
         meta = found.get("metadata") or {}
         return Page(
-            found.get("items") or [],
+            _items(kind, found),
             str(meta.get("resourceVersion") or ""),
             str(meta.get("continue") or ""),
         )
 
     async def pages(
-        self, kind: Kind, namespace: str | None, *, labels: str | None = None
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
     ) -> AsyncIterator[list[Object]]:
         """The objects of a namespace, or of all for None, a part at a time. Raises as `page`."""
-        page = await self.page(kind, namespace, labels=labels)
+        page = await self.page(kind, namespace, labels=labels, fields=fields)
         yield page.items
         while page.more:
-            page = await self.page(kind, namespace, page.more, labels=labels)
+            page = await self.page(kind, namespace, page.more, labels=labels, fields=fields)
             yield page.items
 
     @asynccontextmanager
@@ -228,11 +240,7 @@ class Api:
         """Objects of a namespace, or of all of them for None."""
         query = {"labelSelector": labels, "fieldSelector": fields}
         found = await self._call("GET", kind.collection(namespace), query=query)
-        items: list[Object] = found.get("items") or []
-        for item in items:  # a list leaves these out of its items
-            item.setdefault("apiVersion", kind.api_version)
-            item.setdefault("kind", kind.name)
-        return items
+        return _items(kind, found)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object | None:
         """Make an object; None when there is one of that name."""
@@ -362,6 +370,15 @@ def asked(method: str, path: str, *, watch: bool) -> tuple[str, str]:
         return "get", "discovery"
     reading = "watch" if watch else "list" if len(parts) == 1 else "get"
     return _VERBS.get(method, reading), "/".join([parts[0], *parts[2:]])
+
+
+def _items(kind: Kind, found: Object) -> list[Object]:
+    """The objects of a list, which leaves out of each of which kind it is."""
+    items: list[Object] = found.get("items") or []
+    for item in items:
+        item.setdefault("apiVersion", kind.api_version)
+        item.setdefault("kind", kind.name)
+    return items
 
 
 def _is_success(status: int) -> bool:

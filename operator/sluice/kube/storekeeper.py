@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -75,8 +74,12 @@ class StoreKeeper:
         held = has_finalizer(body, IN_USE_FINALIZER)
         using = users(needing, key.name)
         if held and not using:  # the mirror may lag, and this must not be wrong
-            listed = [await self._api.list(kind, key.namespace) for kind in KINDS]
-            using = users(itertools.chain(*listed), key.name)
+            using = [
+                user
+                for kind in KINDS
+                async for page in self._api.pages(kind, key.namespace)
+                for user in users(page, key.name)
+            ]
         before = StreamStoreStatus.read(body.get("status"))
         decision = reconcile_store(
             before,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +11,12 @@ import pytest
 from support.bad_stores import TEN_GIGABYTES, LyingStore, black_holes
 from support.office import nobody_else
 from support.operator_process import OperatorProcess, until
+from support.scope_command import peak_memory
 from support.tenant import Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from localcluster import Cluster
 
@@ -54,13 +55,6 @@ def _resource(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": spec,
     }
-
-
-def _memory(pid: int) -> int:
-    """The most memory that a process had, in bytes."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (most,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
-    return int(most) * 1024
 
 
 @pytest.mark.usefixtures("definitions")
@@ -152,7 +146,7 @@ def test_bad_stores_keep_nobody_else_waiting(
         assert operator.is_running
         assert operator.pid == pid
         assert operator.probe("livez") == (200, "ok\n")
-        memory = _memory(pid)
+        memory = peak_memory(pid)
         waits.sort()
         say(
             f"{count} black holes: others waited {waits[len(waits) // 2]:.2f} s, at most"

@@ -35,11 +35,11 @@ class Bench:
             self.server.put(EPHEMERAL_STREAM, {"metadata": {"name": f"n{number}"}})
         self.listed: list[Object] = copy.deepcopy(list(self.server.objects.values()))
         self.server.meanwhile = self._count
-        self.metrics = Metrics()
+        self.metrics, self.mirror = Metrics(), Mirror()
         self.resync = Resync(
             self.server.api,
             queue=WorkQueue(),
-            mirror=Mirror(),
+            mirror=self.mirror,
             metrics=self.metrics,
             namespaces=[],
             seconds=60,
@@ -50,7 +50,36 @@ class Bench:
 
     def behind(self) -> bool:
         """Whether the watch, which has shown nothing, has missed something."""
-        return asyncio.run(self.resync._still_there(EPHEMERAL_STREAM, self.listed, 1.0))
+        return asyncio.run(self.resync._still_there(EPHEMERAL_STREAM, self.listed))
+
+    def late(self, shows: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+        """How many a watch has not shown in the end that shows so many in all, two at a time.
+
+        Returns:
+            That, and how often it was waited for.
+        """
+        waits = 0
+
+        async def sleep(_seconds: float) -> None:
+            nonlocal waits
+            for body in self.listed[2 * waits : min(2 * waits + 2, shows)]:
+                self.mirror.see(EPHEMERAL_STREAM, body, gone=False)
+            waits += 1
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        late = asyncio.run(self.resync._caught_up(EPHEMERAL_STREAM, self.listed, 1.0))
+        return len(late), waits
+
+
+def test_a_watch_that_goes_on_showing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of resources take a while at the start; the operator is not dead."""
+    assert Bench(7).late(7, monkeypatch) == (0, 4)
+
+
+def test_a_watch_that_shows_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has not shown by then is missed."""
+    assert Bench(7).late(4, monkeypatch) == (3, 3)
+    assert Bench(7).late(0, monkeypatch) == (7, 1)
 
 
 @pytest.mark.parametrize("left", [1, 2])

@@ -1,0 +1,131 @@
+"""How much memory the operator takes for what is over and done with."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from kubernetes.aio import client, config
+from prometheus_client.parser import text_string_to_metric_families
+
+from sluice.core.reconcile.copy import reconcile
+from sluice.kube.client import Api
+from sluice.kube.kinds import JOB, STREAM_COPY, STREAM_STORE
+from sluice.kube.names import Child
+from sluice.kube.objects import IN_USE_FINALIZER
+from support import copies, resources
+from support.office import nobody_else
+from support.operator_process import OperatorProcess, until
+from support.scope_command import peak_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from localcluster import Cluster
+
+_AT_ONCE: Final = 16
+_ROUNDS: Final = 3
+_MOST_MEMORY: Final = 300_000_000
+_JOB: Final[dict[str, Any]] = {
+    "suspend": True,  # nothing runs
+    "template": {
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {
+                    "name": "driver",
+                    "image": "localhost/none:1",
+                    "args": ["driver", "--plan=/etc/sluice/run/plan.json"],
+                    "env": [{"name": f"SETTING_{n}", "value": "v" * 40} for n in range(30)],
+                }
+            ],
+        }
+    },
+}
+"""About as long as a driver's."""
+
+
+@pytest.mark.usefixtures("definitions")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "count", [500, pytest.param(5000, marks=pytest.mark.exhaustive)], ids=lambda count: f"{count}"
+)
+def test_finished_copies_cost_little_memory(
+    kube: Cluster,
+    namespace: str,
+    tmp_path: Path,
+    say: Callable[[str], None],
+    count: int,
+) -> None:
+    """An operator that starts beside many finished copies and their Jobs, and lists them again."""
+    with nobody_else(kube):
+        asyncio.run(_fill(kube.kubeconfig, namespace, count))
+        with OperatorProcess(tmp_path, kube.kubeconfig, namespace) as operator:
+            until("all were counted", lambda: _succeeded(operator) == count, 300)
+            listed = _lists(operator)
+            until("the store was let go", lambda: not _is_held(kube, namespace), 60)
+            until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed, 300)
+            most = peak_memory(operator.pid)
+            assert operator.probe("livez") == (200, "ok\n")
+    say(f"{count} finished copies with their Jobs: {most >> 20} MiB at most")
+    assert most < _MOST_MEMORY
+
+
+def _succeeded(operator: OperatorProcess) -> float:
+    """How many StreamCopies have succeeded."""
+    labels = {"kind": "StreamCopy", "state": "Succeeded"}
+    return _metric(operator, "sluice_copies", labels)
+
+
+def _lists(operator: OperatorProcess) -> float:
+    """How many lists of StreamCopies it has read, each page counted."""
+    labels = {"verb": "list", "resource": "streamcopies"}
+    return _metric(operator, "sluice_api_calls_total", labels)
+
+
+def _is_held(kube: Cluster, namespace: str) -> bool:
+    """Whether the store of the copies may not be deleted; to see that, all copies are listed."""
+    path = "--output=jsonpath={.metadata.finalizers}"
+    return bool(kube.kubectl(f"--namespace={namespace}", "get", "sst", "local", path))
+
+
+def _metric(operator: OperatorProcess, name: str, labels: dict[str, str]) -> float:
+    for family in text_string_to_metric_families(operator.probe("metrics")[1]):
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return float(sample.value)
+    return 0.0
+
+
+async def _fill(kubeconfig: Path, namespace: str, count: int) -> None:
+    """Make finished copies, as the operator leaves them, each with a Job."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+    status = reconcile(copies.begun(), copies.world(answer=copies.WHOLE)).status.dump()
+    configuration = client.Configuration()
+    await config.load_kube_config(  # type: ignore[no-untyped-call]
+        config_file=str(kubeconfig), client_configuration=configuration
+    )
+    store = resources.STORE | {"metadata": {"name": "local", "finalizers": [IN_USE_FINALIZER]}}
+    async with Api(client.ApiClient(configuration)) as api:
+
+        async def make(number: int) -> None:
+            async with turns:
+                await _make(api, namespace, f"copy-{number}", status)
+
+        await asyncio.gather(*map(make, range(count)))
+        assert await api.create(STREAM_STORE, namespace, store)
+
+
+async def _make(api: Api, namespace: str, name: str, status: dict[str, Any]) -> None:
+    made = await api.create(STREAM_COPY, namespace, resources.COPY | {"metadata": {"name": name}})
+    assert made is not None
+    child = Child(
+        kind=STREAM_COPY, namespace=namespace, name=name, uid=str(made["metadata"]["uid"])
+    )
+    job = {"metadata": child.metadata(f"{name}-1", "driver"), "spec": _JOB}
+    assert await api.create(JOB, namespace, {"apiVersion": "batch/v1", "kind": "Job"} | job)
+    body = {key: made[key] for key in ("apiVersion", "kind")} | {"status": status}
+    body["metadata"] = {"name": name}
+    assert await api.apply(STREAM_COPY, namespace, body, subresource="status")
