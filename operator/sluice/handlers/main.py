@@ -174,7 +174,8 @@ async def _known_cluster(api: Api, given: str, stop: asyncio.Event) -> str | Non
         except ApiUnavailable as error:
             _log.warning("waiting for the API server", error=str(error))
         with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), _WAIT)
+            async with asyncio.timeout(_WAIT):
+                await stop.wait()
     return None
 
 

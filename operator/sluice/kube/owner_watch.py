@@ -165,7 +165,8 @@ class OwnerWatch:
         self._used = time.monotonic()
         if not self._tried.is_set():
             try:
-                await asyncio.wait_for(self._tried.wait(), self._patience.first)
+                async with asyncio.timeout(self._patience.first):
+                    await self._tried.wait()
             except TimeoutError:
                 return
 

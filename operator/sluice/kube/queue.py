@@ -15,6 +15,7 @@ import heapq
 import itertools
 import time
 from collections import Counter, OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -173,10 +174,11 @@ class WorkQueue:
                 queue.moved = now
                 return key
             queue.changed.clear()
-            try:
-                await asyncio.wait_for(queue.changed.wait(), queue.next(now))
-            except TimeoutError:
-                continue
+            # Not `wait_for`: in Python 3.11 it loses a cancellation that comes with the event, so
+            # that a worker would wait on, and the operator would never end.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(queue.next(now)):
+                    await queue.changed.wait()
 
     def done(self, key: Key, *, again: float | None = None, failed: bool = False) -> None:
         """The key was worked on.

@@ -289,6 +289,28 @@ def test_a_waiting_worker_is_woken_up() -> None:
     assert asyncio.run(story()) == [B, A]
 
 
+@pytest.mark.parametrize("turns", range(3))
+def test_workers_that_are_told_to_end_do(turns: int) -> None:
+    """Also when they are woken up at the same moment, as when the operator is stopped at work."""
+
+    async def story() -> int:
+        queue = WorkQueue()
+        queue.add(A, delay=600)
+        workers = [asyncio.ensure_future(queue.take(Lane.NORMAL)) for _ in range(3)]
+        await asyncio.sleep(0)
+        queue._lanes[Lane.NORMAL].changed.set()  # as at the end of another one's work
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for worker in workers:
+            worker.cancel()
+        _, left = await asyncio.wait(workers, timeout=1)
+        for worker in left:
+            worker.cancel()
+        return len(left)
+
+    assert asyncio.run(story()) == 0
+
+
 class Queue(RuleBasedStateMachine):
     """A queue beside a plain account of what is due when, and in which lane."""
 
