@@ -16,7 +16,6 @@ from hypothesis.stateful import (
 )
 
 from sluice.api.status import ConditionType
-from sluice.core.reconcile.world import JobPhase
 from sluice.errors import (
     DigestMismatch,
     DriverLost,
@@ -27,8 +26,7 @@ from sluice.errors import (
     StoreUnavailable,
     WaitingForExecutors,
 )
-from support.copies import trouble
-from support.copy_cluster import ENDED, Driver, wait
+from support.copy_cluster import Driver, wait
 from support.copy_operator import Operator
 from support.copy_promises import CopyPromises
 
@@ -56,17 +54,18 @@ OUTSIDE = (
     "length",
     "runtime",
     "whole",
+    "lag",
 )
 CHANGES: tuple[dict[str, Any], ...] = (
     {"suspend": True},
     {"suspend": False},
-    {"active_deadline_seconds": 60},
-    {"active_deadline_seconds": None},
-    {"backoff_limit": 0},
-    {"backoff_limit": 6},
+    {"activeDeadlineSeconds": 60},
+    {"activeDeadlineSeconds": None},
+    {"backoffLimit": 0},
+    {"backoffLimit": 6},
 )
 LOST = ("", "", "request", "reply", "operator")
-LOSSES = ("pod", "finished Job", "Job", "plan", "words of the plan")
+LOSSES = ("pod", "node", "finished Job", "Job", "plan", "words of the plan", "run")
 SECONDS = (1, 10, 60, 700)
 
 
@@ -83,10 +82,6 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         RuleBasedStateMachine.__init__(self)
         CopyPromises.__init__(self)
 
-    def another(self) -> Operator:
-        """Another operator, which knows of no other."""
-        return Operator(self.cluster)
-
     @property
     def things(self) -> tuple[str, ...]:
         """What can happen outside."""
@@ -96,14 +91,20 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         """Whatever somebody has spoilt is put right."""
         cluster = self.cluster
         cluster.store.source = cluster.store.target = True
-        cluster.source_there = cluster.target_there = cluster.profile_there = True
         cluster.store.foreign = False
+        cluster.lag(on=False)
+        for which in ("source", "target"):
+            if cluster.is_leaving(which):
+                cluster.take_store(which, wholly=True)
+            cluster.put_store(which)
+        self.roll_out(there=True)
 
     @initialize(two=st.booleans(), changes=st.lists(st.sampled_from(CHANGES), max_size=2))
     def begin(self, *, two: bool, changes: list[dict[str, Any]]) -> None:
         """Somebody applies a copy; there is an operator, or a second that knows of no other."""
         if two:
-            self.operators.append(self.another())
+            self.operators.append(Operator(self.cluster))
+            self.cluster.alone = False
         for change in changes:
             self.change(**change)
 
@@ -112,7 +113,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     @rule(
         which=st.integers(0, 1),
         ready=st.booleans(),
-        steps=st.integers(0, 7),
+        steps=st.integers(0, 20),
         lost=st.sampled_from(LOST),
     )
     def hold(self, which: int, steps: int, lost: str, *, ready: bool) -> None:
@@ -144,6 +145,11 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         """An operator ends where it is and is started anew, or its watch catches up."""
         operator = self.operators[which % len(self.operators)]
         operator.crash() if anew else operator.sync()
+
+    @rule(which=st.integers(0, 1), most=st.integers(0, 4))
+    def hear(self, which: int, most: int) -> None:
+        """An operator's watches tell it the next few news, which may be old by now."""
+        self.operators[which % len(self.operators)].sync(most)
 
     @rule(rounds=st.integers(1, 3), steps=st.integers(0, 2))
     def go_on(self, rounds: int, steps: int) -> None:
@@ -178,11 +184,10 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     def fail(self, which: int, error: SluiceError | None) -> None:
         """A driver fails, or its pod cannot start; or it says that it is done, and it is not so."""
         driver = self.driver(which)
-        job = None if driver is None else self.cluster.job_of(driver)
-        if driver is None or job is None:
+        if driver is None or self.cluster.is_stopping(driver):
             return
         if not driver.running and isinstance(error, ImagePullFailed):
-            job.trouble = trouble(error)
+            self.cluster.cannot_start(driver, error)
             return
         self.advance(driver, 2)
         if driver.running and driver in self.cluster.drivers:
@@ -192,17 +197,21 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     def lose(self, which: int, what: str) -> None:
         """A pod that was told to stop is gone, or somebody deletes a Job or spoils the plan."""
         cluster, driver = self.cluster, self.driver(which)
-        if what.endswith("plan"):
-            cluster.spoiled = what != "plan" and (cluster.spoiled or cluster.plan is not None)
-            cluster.plan = None
-        elif what == "pod":
-            if driver is not None and driver.stopping:
-                cluster.drivers.remove(driver)
-        else:
-            ended = what == "finished Job"
-            names = [name for name, job in cluster.jobs.items() if (job.phase in ENDED) == ended]
-            if names:
-                cluster.remove_job(names[which % len(names)])
+        match what:
+            case "plan":
+                cluster.drop_plan()
+            case "words of the plan":
+                cluster.forge_plan(which)
+            case "run" if driver is not None:
+                cluster.forge_run(driver)
+            case "pod" if driver is not None and cluster.is_stopping(driver):
+                cluster.lose_node(driver)
+            case "node" if driver is not None:
+                cluster.lose_node(driver)
+            case "Job" | "finished Job":
+                names = cluster.job_names(ended=what == "finished Job")
+                if names:
+                    cluster.remove_job(names[which % len(names)])
 
     # -- the world
 
@@ -214,21 +223,36 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     @rule(what=st.sampled_from(OUTSIDE), on=st.booleans())
     def outside(self, what: str, *, on: bool) -> None:
         """A store can be reached or not, an object is there or not, the source grows."""
-        store = self.cluster.store
+        cluster, store = self.cluster, self.cluster.store
         match what:
             case "source" | "target":
                 setattr(store, what, on)
-            case "source_there" | "target_there" | "profile_there":
-                setattr(self.cluster, what, on)
+            case "source_there" | "target_there":
+                which = what.removesuffix("_there")
+                if on:
+                    cluster.put_store(which)
+                else:
+                    cluster.take_store(which, wholly=not cluster.is_leaving(which))
+            case "profile_there":
+                self.roll_out(there=on)
+            case "lag":
+                cluster.lag(on=on)
             case "foreign":  # somebody makes a stream in the target's place, or takes it away
                 store.foreign = on and store.whole is None and not store.holds_something
             case "length":
                 store.length += 500
             case "runtime":
-                self.cluster.runtime += 1
+                cluster.runtime += 1
+                self.roll_out(there=cluster.profile_there)
             case "whole":  # somebody deletes the target
                 self.taken = self.taken or store.whole is not None
                 store.whole = None
+
+    def roll_out(self, *, there: bool) -> None:
+        """The administrator changes the settings, so every operator is started anew."""
+        self.cluster.profile_there = there
+        for operator in self.operators:
+            operator.crash()
 
     # -- people
 
@@ -247,21 +271,20 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         """Somebody asks for another run."""
         self.number += 1
         self.final, self.succeeded = None, False
-        self.cluster.edit(requested_at=str(self.number))
+        self.cluster.request(self.number)
 
     @rule(really=st.booleans())
     def lose_status(self, *, really: bool) -> None:
         """Somebody restores the copy from a backup, without its status."""
         if really:
-            self.cluster.status = type(self.status)()
-            self.cluster.version += 1
+            self.cluster.lose_status()
             self.attempts, self.final, self.succeeded = 0, None, False
 
     @precondition(lambda self: self.cluster.copy is not None)
     @rule(orphan=st.sampled_from([False, False, True]))
     def delete(self, *, orphan: bool) -> None:
         """Somebody deletes the copy, and may insist."""
-        self.cluster.edit(force_orphan=orphan)
+        self.cluster.force_orphan(on=orphan)
         self.cluster.delete()
 
     # -- what holds, at any time and in the end
@@ -274,38 +297,38 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
     def teardown(self) -> None:
         """When nothing fails any more, the copy is done, or gone if it was deleted."""
         cluster, operator = self.cluster, self.operators[0]
-        self.mend()
         for busy in self.operators:
             while busy.busy:
                 busy.step()
-        self.change(suspend=False, active_deadline_seconds=None, backoff_limit=6)
+        self.mend()
+        self.change(suspend=False, activeDeadlineSeconds=None, backoffLimit=6)
         self.request()
         for _ in range(ROUNDS):
             if self.is_over():
                 break
             if self.status.condition(ConditionType.STALLED):
                 self.request()  # somebody looks at it
-            for job in cluster.jobs.values():
-                job.trouble = job.trouble if job.phase is JobPhase.FAILED else None
+            cluster.can_start()
             for driver in list(cluster.drivers):
                 self.advance(driver, 3)
             operator.sync()
             self.carry_out(operator)
             wait(cluster, max(30, operator.again or 60))
         assert self.is_over(), self.status
-        assert cluster.copy is None or not cluster.copy.finalizer
+        assert not cluster.finalizer
 
 
 def walk(machine: CopyMachine, seed: int, moves: int = 60) -> CopyMachine:
     """The machine after so many moves at random, which cost less than what hypothesis chooses."""
     random = Random(seed)  # noqa: S311 - a walk, no secret
     which, flag = partial(random.randrange, 4), partial(random.choice, (True, False))
-    steps = partial(random.randrange, 8)
+    steps, calls = partial(random.randrange, 8), partial(random.randrange, 20)
     choices: dict[str, tuple[int, Callable[[], None]]] = {
-        "hold": (4, lambda: machine.hold(which(), steps(), random.choice(LOST), ready=flag())),
+        "hold": (4, lambda: machine.hold(which(), calls(), random.choice(LOST), ready=flag())),
         "finish": (4, lambda: machine.finish(which())),
         "go on": (3, lambda: machine.go_on(1 + random.randrange(3), random.randrange(3))),
         "restart": (1, lambda: machine.restart(which(), anew=flag())),
+        "hear": (1, lambda: machine.hear(which(), which())),
         "work": (4, lambda: machine.work(which(), steps())),
         "fail": (2, lambda: machine.fail(which(), random.choice(FAILURES))),
         "lose": (2, lambda: machine.lose(which(), random.choice(LOSSES))),

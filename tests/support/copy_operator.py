@@ -1,286 +1,160 @@
-"""An operator in memory: it looks, decides and acts on a simulated cluster, step by step."""
+"""An operator of one copy: the real one, call by call, at a simulated cluster."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.progress import Pace, Progress
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_status import job_name
-from sluice.core.reconcile.world import (
-    Abandon,
-    AddFinalizer,
-    Complete,
-    DeleteJob,
-    DropPlan,
-    HoldStores,
-    JobPhase,
-    JobSeen,
-    Orphan,
-    Question,
-    Reading,
-    RemoveFinalizer,
-    StartJob,
-    StoreSeen,
-    World,
-    WriteControls,
-    WritePlan,
-    WritePositions,
-    WriteResults,
-)
+from sluice.core.model import Health
 from sluice.core.trouble import Trouble
-from sluice.errors import (
-    ApiUnavailable,
-    CopyAborted,
-    ProfileNotFound,
-    SluiceError,
-    StoreNotFound,
-    StoreUnavailable,
-)
-from support import copies
-from support.copy_cluster import Cluster, Driver, Job
+from sluice.errors import StoreUnavailable
+from sluice.kube.copies import CopyObserver
+from sluice.kube.copy_workings import CopyWorkings
+from sluice.kube.kinds import JOB, POD, STREAM_STORE
+from sluice.kube.mirror import Mirror
+from sluice.kube.performer import Performer
+from sluice.kube.probes import Probed
+from sluice.kube.queue import FIRST_DELAY, Key
+from sluice.kube.reconciler import Reconciler
+from sluice.kube.status import StatusWriter
+from sluice.kube.storeview import StoreView
+from sluice.metrics import Metrics
+from support.api_server import Change
+from support.copy_store import TO
+from support.simulated import Calls, Place, Stepped, SteppedApi
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Action, Decision
+    from concurrent.futures import Executor
+
+    from sluice.core.model import StoreAddress
+    from sluice.core.reconcile.conditions import Saying
+    from sluice.kube.events import Recorder
+    from sluice.kube.kinds import Object
+    from sluice.kube.probes import Probes
+    from sluice.kube.stores import Connections
+    from support.copy_cluster import Cluster
+
+_METRICS = Metrics()
+_WATCHED = {kind.name: kind for kind in (JOB, POD, STREAM_STORE)}
+_NO_THREADS = cast("Executor", None)
 
 
-@dataclass
 class Operator:
-    """One operator: looks, writes the status, and acts, one thing at a time.
+    """One operator, which works on the copy one call at a time.
+
+    Args:
+        cluster: where.
 
     Attributes:
-        cluster: where.
-        known: what it remembers of the plan.
-        mirror: the Jobs as its watch has shown them.
-        seen, version, world: the copy as it was seen, and what was around it.
-        decision, wrote, left: what it is at, whether its status was written, and what is left.
         again: seconds until it looks again.
+        hopeful: whether it takes the stores for ready, as an answer of a minute ago may say.
     """
 
-    cluster: Cluster
-    known: Plan | None = None
-    mirror: tuple[JobSeen, ...] = ()
-    seen: CopySeen | None = None
-    version: int = 0
-    world: World | None = None
-    decision: Decision | None = None
-    wrote: bool = False
-    left: list[Action] = field(default_factory=list)
-    again: float | None = 0.0
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.again: float | None = 0.0
+        self.hopeful = False
+        self._heard: int | None = None
+        self._work: Stepped[float | None] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """It starts: it knows nothing, and its watches have told nothing."""
+        cluster, settings = self.cluster, self.cluster.settings
+        self._calls = Calls()
+        api = SteppedApi(cluster.server, self._calls).api
+        self._mirror, self._heard = Mirror(), None
+        observer = CopyObserver(
+            api,
+            self._mirror,
+            cast("Connections", SimpleNamespace(place=self._place)),
+            StoreView(api, self._mirror, cast("Probes", SimpleNamespace(look=self._probe))),
+            settings=settings,
+            cluster="c",
+            threads=_NO_THREADS,
+        )
+        observer.blocking = cast("Any", self._calls.blocking)
+        recorder = cast("Recorder", SimpleNamespace(mention=_nothing, say=self._say))
+        performer = Performer(api, observer, recorder, _METRICS, settings)
+        workings = CopyWorkings(cluster.kind, observer, performer, _METRICS)
+        self._reconciler = Reconciler(api, workings, StatusWriter(api, recorder))
 
     @property
     def busy(self) -> bool:
         """Whether it has something to carry out."""
-        return self.decision is not None
+        return self._work is not None
 
     def crash(self) -> None:
-        """It ends; another begins in its place."""
-        self.known, self.mirror, self.decision = None, (), None
-        self.again = 0.0
+        """It ends; another begins in its place, with the settings of now."""
+        if self._work is not None:
+            self._work.close()
+        self._work, self.again = None, 0.0
+        self._begin()
 
-    def sync(self) -> None:
-        """Its watch shows the Jobs as they are."""
-        self.mirror = self._jobs()
-
-    def _jobs(self) -> tuple[JobSeen, ...]:
-        return tuple(
-            JobSeen(
-                name=name,
-                attempt=job.attempt,
-                phase=job.phase,
-                started=job.started,
-                ended=job.ended,
-                trouble=job.trouble,
-                outdated=job.runtime != self.cluster.runtime,
-            )
-            for name, job in sorted(self.cluster.jobs.items(), key=lambda item: item[1].attempt)
-        )
+    def sync(self, most: int | None = None) -> None:
+        """Its watches show what there is, or the next few news of it; at first, all there is."""
+        server = self.cluster.server
+        if self._heard is None:
+            news = [Change(kind, body, gone=False) for (kind, *_), body in server.objects.items()]
+            self._heard = len(server.news)
+        else:
+            news = server.news[self._heard :][:most]
+            self._heard += len(news)
+        for change in news:
+            if change.kind in _WATCHED:
+                self._mirror.see(_WATCHED[change.kind], change.body, gone=change.gone)
 
     def look(self, *, ready: bool = False) -> None:
-        """Look at the copy and decide, as the controller and the observer do.
+        """Begin to look at the copy, and go on to the first call.
 
         Args:
             ready: take the stores for ready, as an answer of a minute ago may say.
         """
-        cluster = self.cluster
-        self.decision, self.again = None, None
-        if cluster.copy is None:
-            return
-        deleted = None
-        if cluster.deleted_at is not None:
-            deleted = (cluster.now - cluster.deleted_at).total_seconds()
-        status = cluster.status
-        self.seen = replace(cluster.copy, status=status, deleted=deleted)
-        self.version = cluster.version
-        if self.known is None and cluster.plan is not None:
-            self.known = cluster.plan
-        jobs = self.mirror
-        running = any(job.phase is JobPhase.RUNNING for job in jobs)
-        if not running or jobs[-1].attempt < status.attempts:
-            self.sync()
-            jobs = self.mirror
-        if self.seen.done and deleted is None:
-            jobs = ()
-        waits = deleted is not None or (self.seen.spec.suspend and not self.seen.done)
-        limits = self.seen.spec.limits.model_dump_json()
-        self.world = self._asked(
-            World(
-                now=cluster.now,
-                sources=(
-                    self._store(there=cluster.source_there, up=ready or cluster.store.source),
-                ),
-                target=self._store(there=cluster.target_there, up=ready or cluster.store.target),
-                profile=None if cluster.profile_there else Trouble.of(ProfileNotFound("none")),
-                plan=None if self.known is None else copies.plan_seen(self.known),
-                damaged=self.known is None and cluster.spoiled,
-                jobs=jobs,
-                pods=len(cluster.drivers) if waits else 0,
-                controls=cluster.controls == limits,
-            )
-        )
-        self.decision, self.wrote = reconcile(self.seen, self.world), False
-        self.left = list(self.decision.actions)
-
-    def _asked(self, world: World) -> World:
-        """The world with the answers to what has to be asked."""
-        assert self.seen is not None
-        wanted = questions(self.seen, world)
-        try:
-            if Question.STATE in wanted:
-                return self.state(world)
-            if Question.PROGRESS in wanted and self.known is not None:
-                if not self.cluster.store.target:
-                    raise StoreUnavailable("no connection")
-                progress = self.progress(self.known)
-                return replace(world, reading=Reading(progress=progress, pace=Pace(0.0, None)))
-        except SluiceError as error:
-            return replace(world, trouble=Trouble.of(error))
-        return world
-
-    def state(self, world: World) -> World:
-        """The world with what the stores say of the copy."""
-        answer = self.cluster.store.ask(self.known)
-        positions = self.cluster.positions if isinstance(answer, Complete) else None
-        return replace(world, answer=answer, positions=positions)
-
-    def progress(self, known: Plan) -> Progress:
-        """How far the copy is."""
-        store = self.cluster.store
-        return Progress(
-            bytes=known.bytes if store.whole else store.staged,
-            total=known.bytes,
-            published=store.whole is not None,
-        )
-
-    def _store(self, *, there: bool, up: bool) -> StoreSeen | None:
-        return replace(copies.STORE, ready=up, why="no answer") if there else None
+        self.again, self.hopeful = None, ready
+        key = Key(self.cluster.kind.name, "default", self.cluster.name)
+        self._work = Stepped(self._reconciler.reconcile(key), self._calls)
+        self.step()
 
     def step(self, *, lost: str = "") -> None:
-        """Do the next thing: write the status, or act.
+        """Make the next call.
 
         Args:
-            lost: `request` or `reply` where the call fails before or after it is done.
+            lost: what becomes of it; see Calls.
         """
-        assert self.decision is not None
-        if not self.wrote:
-            self._begin(self.decision, lost)
-        elif self.left:
-            self._act(self.decision, self.left.pop(0), lost)
-        if self.decision is not None and self.wrote and not self.left:
-            self._rest(self.decision.again)
+        assert self._work is not None
+        if self._work.step(lost):
+            return
+        self.again = self._work.result if self._work.error is None else FIRST_DELAY
+        self._work = None
 
-    def _begin(self, decision: Decision, lost: str) -> None:
-        """Write the status; without that nothing is done."""
-        self.wrote = lost != "request" and self.write(decision, insist=True)
-        if not self.wrote or lost == "reply":
-            self._rest(1.0)
+    async def _place(self, namespace: str, address: StoreAddress) -> Place:
+        """As Connections.place."""
+        known = {TO.uri, *(_uri(one) for one in self.cluster.sources)}
+        assert namespace == "default"
+        assert address.uri in known, "it connects to a stranger"
+        return self.cluster.place
 
-    def _act(self, decision: Decision, action: Action, lost: str) -> None:
-        """Do one thing, and what follows if it fails."""
-        assert self.seen is not None
-        assert self.world is not None
-        try:
-            _unless(lost == "request")
-            self.perform(action)
-            _unless(lost == "reply")
-        except SluiceError as error:
-            seen = replace(self.seen, status=decision.status)
-            after = after_failure(seen, self.world, Trouble.of(error))
-            self._rest(after.again)
-            if self.write(after, insist=False):
-                with suppress(SluiceError):
-                    for more in after.actions:
-                        self.perform(more)
+    async def _probe(self, body: Object, **_: object) -> Probed:
+        """As Probes.look."""
+        store = self.cluster.store
+        up = store.target if body["metadata"]["name"] == "local" else store.source
+        there = Health(latency=0.0, protocol=1)
+        answer = there if up or self.hopeful else Trouble.of(StoreUnavailable("no answer"))
+        return Probed(answer, datetime.now(UTC), 0.0, body["metadata"]["uid"], 1)
 
-    def _rest(self, again: float | None) -> None:
-        self.decision, self.left, self.again = None, [], again
-
-    def write(self, decision: Decision, *, insist: bool) -> bool:
-        """Write the status; False where the object is another by now."""
-        cluster = self.cluster
-        if cluster.copy is None or (insist and cluster.version != self.version):
-            return False
-        if decision.status != cluster.status:
-            cluster.status = type(decision.status).read(decision.status.dump())
-            assert cluster.status == decision.status, "a status reads back as it was written"
-            cluster.version += 1
-        return True
-
-    def perform(self, action: Action) -> None:  # noqa: C901, PLR0912 - one case an action
-        """As the performer does it."""
-        cluster = self.cluster
-        match action:
-            case AddFinalizer():
-                if cluster.copy is None or (
-                    cluster.deleted_at is not None and not cluster.copy.finalizer
-                ):
-                    raise CopyAborted("the copy was deleted before its driver started")
-                cluster.edit(finalizer=True)
-            case RemoveFinalizer():
-                cluster.edit(finalizer=False)
-                self.known = None
-                cluster._collect()
-            case HoldStores():
-                if not (cluster.source_there and cluster.target_there):
-                    raise StoreNotFound("there is no StreamStore")
-            case WritePlan(plan):
-                if cluster.copy is not None and cluster.plan is None and not cluster.spoiled:
-                    cluster.plan = plan
-            case DropPlan():
-                self.known = None
-                cluster.plan, cluster.spoiled = None, False
-            case WritePositions(positions):
-                if cluster.copy is not None:
-                    cluster.positions = positions
-            case WriteResults(results):
-                if cluster.copy is not None:
-                    cluster.results = results
-            case WriteControls():
-                if cluster.copy is not None:
-                    cluster.controls = cluster.copy.spec.limits.model_dump_json()
-            case StartJob(attempt, plan):
-                name = job_name(copies.UID, attempt)
-                if cluster.copy is not None and name not in cluster.jobs:
-                    cluster.jobs[name] = Job(attempt, plan, cluster.now, runtime=cluster.runtime)
-                    cluster.drivers.append(Driver(attempt))
-                elif cluster.copy is not None:
-                    cluster.jobs[name].plan = plan
-            case DeleteJob(name):
-                cluster.remove_job(name)
-            case Abandon():
-                if not cluster.target_there and cluster.plan is None:
-                    raise StoreNotFound("there is no StreamStore any more")
-                if cluster.deleted_at is not None:
-                    assert cluster.drivers == [], "nothing is dropped under a driver's feet"
-                cluster.store.abandon()
-            case Orphan():
-                cluster.orphaned = True
+    async def _say(self, _: Object, saying: Saying, **__: object) -> None:
+        """As Recorder.say."""
+        self.cluster.orphaned |= saying.reason == "Orphaned"
 
 
-def _unless(lost: bool) -> None:  # noqa: FBT001 - reads well where it stands
-    if lost:
-        raise ApiUnavailable("no answer")
+def _nothing(*_: object) -> None:
+    """As Recorder.mention."""
+
+
+def _uri(source: Object) -> str:
+    spec = source["spec"]
+    if "volume" in spec:
+        return f"volume://{spec['volume']['claimName']}"
+    uri: str = spec["pravega"]["controllerURI"]
+    return uri

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from sluice.api.status import ConditionType, StreamCopyStatus
-from support.copy_cluster import ENDED, Cluster, map_of
+from typing import TYPE_CHECKING, Any
+
+from sluice.api.status import ConditionType
+from support.copy_cluster import Cluster
 from support.copy_operator import Operator
+from support.copy_store import map_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class CopyPromises:
     """One copy with its cluster and operators, and what must hold of them."""
 
+    make: Callable[[], Cluster] = Cluster
+    """What makes the cluster."""
+
     def __init__(self) -> None:
-        self.cluster = Cluster()
+        self.cluster = type(self).make()
         self.operators = [Operator(self.cluster)]
         self.number = 0
         self.attempts = 0
@@ -25,7 +34,7 @@ class CopyPromises:
         return len(self.operators) == 1
 
     @property
-    def status(self) -> StreamCopyStatus:
+    def status(self) -> Any:
         """The copy's status as it stands."""
         return self.cluster.status
 
@@ -46,7 +55,7 @@ class CopyPromises:
         status = self.status
         said = {found.type: found.status for found in status.conditions}
         if not said:
-            assert status.observed_generation == -1 or self.cluster.deleted_at is not None
+            assert status.observed_generation == -1 or self.cluster.deleted
             return
         assert not {"Reconciling", "Stalled"} <= said.keys()
         assert said["Ready"] in {"True", "False", "Unknown"}
@@ -63,7 +72,7 @@ class CopyPromises:
         if self.said_to_be_done() and not self.taken:
             assert whole is not None
             assert self.status.plan_hash in {None, whole.hash}
-            if self.alone and self.cluster.deleted_at is None:
+            if self.alone and not self.cluster.deleted:
                 assert self.status.position_map_ref is not None
                 assert self.cluster.positions == map_of(whole)
 
@@ -88,17 +97,15 @@ class CopyPromises:
 
     def what_is_final_stays_final(self) -> None:
         """Neither a success nor a final failure is taken back before somebody does something."""
-        copy = self.cluster.copy
-        status = self.status
+        copy, status = self.cluster, self.status
         if self.final is not None:
             assert status.attempts == self.final
-        if self.succeeded and self.cluster.deleted_at is None:
+        if self.succeeded and not self.cluster.deleted:
             assert self.said_to_be_done()
         if (
-            copy is None
+            copy.deleted
             or copy.generation != status.observed_generation
             or copy.requested_at != status.last_handled_requested_at
-            or self.cluster.deleted_at is not None
         ):
             return
         self.succeeded = self.said_to_be_done()
@@ -108,17 +115,17 @@ class CopyPromises:
 
     def one_driver_at_most(self) -> None:
         """Of all drivers but those that were told to stop, there is one."""
-        assert len([driver for driver in self.cluster.drivers if not driver.stopping]) <= 1
-        active = [job for job in self.cluster.jobs.values() if job.phase not in ENDED]
-        assert len(active) <= 1
+        cluster = self.cluster
+        assert len([one for one in cluster.drivers if not cluster.is_stopping(one)]) <= 1
+        assert cluster.lagging or len(cluster.jobs) <= 1
 
     def the_finalizer_stands(self) -> None:
         """A copy that has something in the store, or may soon, is not let go."""
         cluster = self.cluster
-        if cluster.copy is None or cluster.copy.finalizer:
+        if cluster.copy is None or cluster.finalizer:
             return
         assert not cluster.store.holds_something or cluster.orphaned
-        assert not any(driver.running and not driver.stopping for driver in cluster.drivers)
+        assert not any(one.running and not cluster.is_stopping(one) for one in cluster.drivers)
 
     def nothing_is_left_behind(self) -> None:
         """When the copy is gone, so is all that was staged."""
@@ -129,8 +136,8 @@ class CopyPromises:
     def is_over(self) -> bool:
         """Whether the copy is done and tidied up, or gone."""
         cluster = self.cluster
-        if cluster.deleted_at is not None:
+        if cluster.deleted:
             return cluster.copy is None
         heard = self.status.last_handled_requested_at == str(self.number)
-        tidy = cluster.copy is not None and not cluster.copy.finalizer
+        tidy = not cluster.finalizer
         return self.said_to_be_done() and heard and tidy

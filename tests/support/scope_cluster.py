@@ -7,13 +7,12 @@ decides for all drivers, and each stream's target is whole or not there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sluice.api.scope_status import ScopeCopyStatus
+from sluice.core.progress import Progress
 from sluice.core.reconcile.scope_results import counts_of, planned_results
-from sluice.core.reconcile.world import JobPhase, Planned, ScopeEnded
+from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamResult, StreamState
-from sluice.core.trouble import Trouble
 from sluice.errors import (
     CopyAborted,
     DigestMismatch,
@@ -22,12 +21,18 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
-from support import scope_copies
-from support.copy_cluster import Cluster, Driver
+from sluice.kube import results
+from sluice.kube.kinds import SCOPE_COPY
+from sluice.kube.names import Child
+from support import copies, resources, scope_copies
+from support.copy_cluster import Cluster
+from support.copy_store import located
+from support.simulated import at_once
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.core.scope import Counts
+    from support.copy_cluster import Driver
 
 SOURCES = {"a": 1200, "b": 500, "c": 0}
 """The streams, and how many bytes they have."""
@@ -128,7 +133,7 @@ class ScopeStore:
             for name in sorted(names & set(self.there), key=lambda one: (-self.there[one], one))
         ]
         settled = tuple(sorted((*settled, *gone), key=lambda one: one.stream))
-        plan = scope_copies.scope_plan(*streams, run=run, settled=settled)
+        plan = located(scope_copies.scope_plan(*streams, run=run, settled=settled))
         return Planned(plan=plan) if streams else ScopeEnded(plan=plan, results=settled)
 
     def _copied(self, name: str) -> StreamResult:
@@ -170,6 +175,15 @@ class ScopeStore:
         else:
             self.done[name] = plan.bytes
 
+    def progress(self, known: Plan) -> Progress:
+        """As `sluice.engine.scope_watch.ScopeWatch`."""
+        return Progress(
+            bytes=min(known.bytes, sum(self.staged.values())),
+            total=known.bytes,
+            published=self.log is not None and self.is_over,
+            streams=None if self.log is None else self.counts,
+        )
+
     def abandon(self) -> None:
         """As `sluice.engine.scope_settle.abandon_scope`."""
         if not self.target:
@@ -180,40 +194,39 @@ class ScopeStore:
 
 
 class ScopeCluster(Cluster):
-    """The API server's objects, and the drivers in their pods."""
+    """The API server with a ScopeCopy, the drivers in their pods, and the stores."""
 
-    store: ScopeStore  # type: ignore[assignment]
-    status: ScopeCopyStatus  # type: ignore[assignment]
+    kind = SCOPE_COPY
+    resource = resources.changed(resources.SCOPE, "spec.source.storeRef.name", "from")
+    store: ScopeStore
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.store, self.copy, self.status = ScopeStore(), scope_copies.scope(), ScopeCopyStatus()
+    def __init__(self, **spec: Any) -> None:
+        super().__init__(**spec)
+        self.store = ScopeStore()
 
-    def work(self, driver: Driver) -> None:
-        """A driver goes on by one step: begin, stage, publish, write down, end."""
+    @property
+    def results(self) -> tuple[StreamResult, ...] | None:
+        """What is published of each stream."""
+        child = Child(kind=self.kind, namespace="default", name=self.name, uid=copies.UID)
+        return at_once(results.published(self.server.api, child))
+
+    def advance(self, driver: Driver, mounted: Plan) -> None:
+        """A driver that can go on does so: it begins, stages, publishes, writes down, ends."""
         store = self.store
-        if not driver.running:
-            self.start(driver)
-        elif driver.epoch is None and driver.stopping:
-            self.drivers.remove(driver)  # who is told to stop begins nothing
-        elif not (store.source and store.target):
-            return
-        elif driver.epoch is None:
-            assert driver.mounted is not None
+        if driver.epoch is None:
             driver.epoch = store.epoch
-            store.begin(driver.mounted)
+            store.begin(mounted)
         elif driver.epoch != store.epoch or store.log is None:
             self.fail(driver, CopyAborted("the copy was aborted while it ran"))
         elif store.is_over:
-            self._end(driver, JobPhase.SUCCEEDED, None)
+            self.end(driver, None)
         else:
-            policy = None if self.copy is None else self.copy.spec.failure_policy
+            policy = None if self.copy is None else self.copy["spec"].get("failurePolicy")
             store.work(stop=policy == "Stop")
 
     def fail(self, driver: Driver, error: SluiceError | None) -> None:
         """A driver ends badly, or as if it were done."""
-        phase = JobPhase.SUCCEEDED if error is None else JobPhase.FAILED
-        self._end(driver, phase, None if error is None else Trouble.of(error))
+        self.end(driver, error)
 
 
 def run_of(plan: Plan) -> int:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from sluice.api.status import ConditionType
-from sluice.core.progress import Progress
-from sluice.core.reconcile.copy_seen import asks_again
-from sluice.core.reconcile.scope_results import counts_of, results_hash
+from sluice.core.reconcile.scope_results import counts_of
 from sluice.core.scope import StreamState
 from support.copy_machine import CopyMachine
-from support.copy_operator import Operator
 from support.scope_cluster import SOURCES, ScopeCluster, run_of
-
-if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import World
 
 OUTSIDE = (
     "source",
@@ -33,48 +23,18 @@ OUTSIDE = (
 )
 
 
-class ScopeOperator(Operator):
-    """One operator that looks after a scope's copy."""
-
-    cluster: ScopeCluster
-
-    def state(self, world: World) -> World:
-        """The world with what the stores say of the copy, and the results that are published."""
-        assert self.seen is not None
-        answer = self.cluster.store.ask(self.known, again=asks_again(self.seen, world))
-        results = self.cluster.results
-        return replace(
-            world, answer=answer, results=None if results is None else results_hash(results)
-        )
-
-    def progress(self, known: Plan) -> Progress:
-        """How far the copy is."""
-        store = self.cluster.store
-        return Progress(
-            bytes=min(known.bytes, sum(store.staged.values())),
-            total=known.bytes,
-            published=store.log is not None and store.is_over,
-            streams=None if store.log is None else store.counts,
-        )
-
-
 class ScopeMachine(CopyMachine):
     """One scope's copy, its cluster, and one operator or two."""
 
     cluster: ScopeCluster
+    make = ScopeCluster
     wishes = 5
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = ScopeCluster()
-        self.operators = [ScopeOperator(self.cluster)]
         self.cluster.store.bad.add("b")  # until somebody mends it
         self.epoch: int | None = None
         self.wish: int | None = None
-
-    def another(self) -> Operator:
-        """Another operator, which knows of no other."""
-        return ScopeOperator(self.cluster)
 
     @property
     def things(self) -> tuple[str, ...]:
@@ -99,7 +59,7 @@ class ScopeMachine(CopyMachine):
                 self.taken = self.taken or name in store.done
                 store.done.pop(name, None)
             case "stop":
-                self.change(failure_policy="Stop" if on else "Continue")
+                self.change(failurePolicy="Stop" if on else "Continue")
             case _:
                 super().outside(what, on=on)
 
@@ -173,7 +133,7 @@ class ScopeMachine(CopyMachine):
     def what_failed_can_be_tried_again(self) -> None:
         """What was staged of it is not dropped meanwhile, and who asks for a run gets one."""
         store = self.cluster.store
-        if not self.is_partial() or self.cluster.deleted_at is not None:
+        if not self.is_partial() or self.cluster.deleted:
             self.epoch = None
             return
         assert self.epoch in {None, store.epoch}
@@ -183,9 +143,9 @@ class ScopeMachine(CopyMachine):
 
     def is_heard(self) -> bool:
         """Whether the status is about what people have last asked for."""
-        copy, status = self.cluster.copy, self.status
+        copy, status = self.cluster, self.status
         return (
-            copy is not None
+            copy.copy is not None
             and copy.generation == status.observed_generation
             and copy.requested_at == status.last_handled_requested_at
         )

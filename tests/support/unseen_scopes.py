@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sluice.core.progress import Progress
-from sluice.core.reconcile.scope_results import results_hash
 from sluice.core.reconcile.world import Planned
 from sluice.core.scope import StreamState
 from sluice.core.unplanned import Unplanned
+from support import resources
+from support.copy_store import TO
 from support.scope_archives import RESTORED, UNPLANNED
 from support.scope_cluster import ScopeCluster, ScopeStore, run_of
-from support.scope_copies import scope
-from support.scope_machine import ScopeMachine, ScopeOperator
+from support.scope_machine import ScopeMachine
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import ScopeEnded, World
+    from sluice.core.reconcile.world import ScopeEnded
     from sluice.core.scope import StreamResult
 
 
@@ -43,7 +42,7 @@ class UnseenStore(ScopeStore):
         *,
         run: int,
     ) -> Planned | ScopeEnded:
-        return Planned(plan=UNPLANNED.model_copy(update={"run": run}))
+        return Planned(plan=UNPLANNED.model_copy(update={"run": run, "target": TO}))
 
     def begin(self, plan: Plan) -> None:
         """A driver plans, unless that is done, and writes it into the log."""
@@ -77,51 +76,27 @@ def _planned_again(store: ScopeStore) -> Plan:
     return before.model_copy(update={"streams": (), "scope": settled})
 
 
-class UnseenOperator(ScopeOperator):
-    """One operator, which learns the plan from the log."""
-
-    def progress(self, known: Plan) -> Progress:
-        """See Operator."""
-        if self._made(known) is None and isinstance(known, Unplanned):
-            return Progress(bytes=0, total=0, published=False)
-        return super().progress(self._made(known) or known)
-
-    def _asked(self, world: World) -> World:
-        found = super()._asked(world)
-        made = None if world.plan is None else self._made(world.plan.plan)
-        if found.reading is None or made is None:
-            return found
-        results = self.cluster.results
-        return replace(
-            found,
-            answer=Planned(plan=made, recorded=True),
-            results=None if results is None else results_hash(results),
-        )
-
-    def _made(self, known: Plan) -> Plan | None:
-        """What a driver has planned in place of what was written down."""
-        log = self.cluster.store.log
-        begun = isinstance(known, Unplanned) and log is not None and run_of(log) >= known.run
-        return log if begun else None
-
-
 class UnseenCluster(ScopeCluster):
-    """The API server's objects, with a copy from a volume."""
+    """The API server with a copy from a volume."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.store, self.copy = UnseenStore(), scope(**RESTORED)
+    resource = resources.SCOPE | {"spec": resources.SCOPE["spec"] | RESTORED}
+    sources = ({"name": "archives", "spec": {"volume": {"claimName": "archives"}}},)
+
+    def __init__(self, **spec: Any) -> None:
+        super().__init__(**spec)
+        self.store = UnseenStore()
+
+    def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
+        """How far a plan is, and the one that a driver has made in its place."""
+        if not isinstance(known, Unplanned):
+            return super().progress(known)
+        log = self.store.log
+        if log is None or run_of(log) < known.run:
+            return Progress(bytes=0, total=0, published=False), None
+        return super().progress(log)[0], log
 
 
 class UnseenMachine(ScopeMachine):
     """See ScopeMachine."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.cluster = UnseenCluster()
-        self.operators = [UnseenOperator(self.cluster)]
-        self.cluster.store.bad.add("b")
-
-    def another(self) -> UnseenOperator:
-        """Another operator, which knows of no other."""
-        return UnseenOperator(self.cluster)
+    make = UnseenCluster

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -259,8 +259,7 @@ class CopyObserver:
             memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
             memory.meter = Meter()
         progress = await self.blocking(memory.watch[2].measure)
-        loop = asyncio.get_running_loop()
-        pace = memory.meter.read(loop.time(), progress.bytes, progress.total)
+        pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
         world, made = replace(world, reading=reading), made_by_driver(memory.watch[2])
         if made is not None:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from support.copy_machine import CopyMachine, walk
+from support.simulated import simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
 WALKS = 8 * EXAMPLES
+
+
+@pytest.fixture(autouse=True)
+def _simulated() -> Iterator[None]:
+    """The operator runs at the time and with the engine of the simulation."""
+    with simulated():
+        yield
 
 
 def test_a_copy_comes_to_its_end_whatever_happens() -> None:
