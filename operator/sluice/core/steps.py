@@ -236,17 +236,15 @@ class Record:
     """Record a run, all of which is in the archive: it can be restored from then on."""
 
 
-Step = (
+CopyStep = (
     Claim
     | Shape
     | Bind
     | Stage
-    | Transfer
     | Amend
     | Drain
     | Leave
     | Stitch
-    | Verify
     | Publish
     | Scale
     | Settle
@@ -254,8 +252,12 @@ Step = (
     | Seal
     | Sweep
     | Forget
-    | Done
-    | Foresee
+)
+"""The steps of a copy into a target of its own that move no bytes."""
+
+AppendStep = (
+    Foresee
+    | Stage
     | Take
     | Give
     | Remember
@@ -269,7 +271,13 @@ Step = (
     | Decide
     | Commit
     | Note
+    | Seal
     | Certify
-    | Replan
-    | Record
+    | Forget
 )
+"""Those of an append, but for Stitch."""
+
+ArchiveStep = Amend | Replan | Record | Forget
+"""Those of a run of an archive."""
+
+Step = CopyStep | AppendStep | ArchiveStep | Transfer | Verify | Done

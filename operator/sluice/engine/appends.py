@@ -5,7 +5,7 @@ Transactions are the store's, and have a lease: whoever looks while some are ope
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from sluice.core import identity, rolling
 from sluice.core.appending import is_reshaped
@@ -13,6 +13,7 @@ from sluice.core.copying import staged
 from sluice.core.model import TransactionState
 from sluice.core.observed import Observed, SeenRoll, SeenSegment, SeenTarget
 from sluice.core.steps import (
+    AppendStep,
     Certify,
     Commit,
     Decide,
@@ -212,6 +213,8 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         digest: the copy's.
         events: gives the number of events of a segment of the plan.
     """
+    if not isinstance(step, AppendStep):
+        raise TypeError(f"{step} is no step of an append")
     match step:
         case Foresee():
             receipts.drop_former(plan.copy_id, plan.target, store)
@@ -253,7 +256,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         case Forget():
             forget(plan, ledger, store)
         case _:
-            raise TypeError(f"{step} is no step of an append")
+            assert_never(step)
 
 
 def remember(plan: StreamPlan, ledger: Ledger, store: Store) -> None:

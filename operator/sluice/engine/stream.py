@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from sluice.core import appending, identity, journal
 from sluice.core.copying import next_step
@@ -20,6 +20,7 @@ from sluice.core.steps import (
     Certify,
     Claim,
     Configure,
+    CopyStep,
     Drain,
     Forget,
     Leave,
@@ -153,6 +154,8 @@ class StreamCopy:
                 events=self._counted,
             )
             return
+        if not isinstance(step, CopyStep):
+            raise TypeError(f"{step} moves bytes or is no step to perform")
         match step:
             case Claim():
                 self._made = targets.claim(self.plan, self._target)
@@ -194,7 +197,7 @@ class StreamCopy:
                     clear_attempts(self.plan, self._bound(), self._target)
                 self.ledger.delete()
             case _:
-                raise TypeError(f"{step} moves bytes or is no step to perform")
+                assert_never(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
         """The slices of a step that moves bytes, for one round."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from sluice.archive.archive import place
 from sluice.archive.leases import Lease
@@ -20,7 +20,7 @@ from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent
 from sluice.core.archive.standing import Standing
 from sluice.core.digest import ChunkDigester, chunks
 from sluice.core.observed import SeenSource
-from sluice.core.steps import Amend, Forget, Record, Replan, Transfer, Verify
+from sluice.core.steps import Amend, ArchiveStep, Forget, Record, Replan, Transfer, Verify
 from sluice.engine.archiving.parts import parts, share
 from sluice.engine.archiving.planning import noted_plan, replanned
 from sluice.engine.archiving.report import ArchiveReport
@@ -113,6 +113,8 @@ class ArchiveCopy:
 
     def perform(self, step: Step) -> None:
         """Carry out a step that moves no bytes."""
+        if not isinstance(step, ArchiveStep):
+            raise TypeError(f"{step} moves bytes or is no step to perform")
         match step:
             case Amend(starts):
                 gaps = tuple(self._gap(index, to) for index, to in starts)
@@ -125,7 +127,7 @@ class ArchiveCopy:
             case Forget():
                 self._notes.forget()
             case _:
-                raise TypeError(f"{step} moves bytes or is no step to perform")
+                assert_never(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
         """The slices of a step that moves bytes, for one round."""
