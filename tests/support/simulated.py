@@ -17,7 +17,7 @@ from unittest import mock
 import structlog
 
 from sluice.errors import ApiUnavailable, SluiceError, StoreUnavailable
-from sluice.kube import copies, ephemerals, errands, objects, rivals, status
+from sluice.kube import copies, ephemeral_actions, ephemerals, errands, objects, rivals, status
 from support.copies import NOW
 
 if TYPE_CHECKING:
@@ -123,16 +123,28 @@ _ENGINE: dict[str, Any] = {
 }
 
 
+def _claims(name: str) -> Callable[..., Any]:
+    """A function of `engine.claims`, which its store does itself."""
+    return lambda claim, store, *what, **how: getattr(store, name)(claim, store, *what, **how)
+
+
+_CLAIMS = SimpleNamespace(
+    **{name: _claims(name) for name in ("look", "make", "adopt", "configure", "release")}
+)
+
+
 @contextmanager
 def simulated() -> Iterator[None]:
     """Give the operator the simulation's time and engine, and let it log nothing."""
     with ExitStack() as stack:
-        for module in (copies, ephemerals, objects, rivals, status):
+        for module in (copies, ephemeral_actions, ephemerals, objects, rivals, status):
             stack.enter_context(mock.patch.object(module, "datetime", _Datetime))
         steady = SimpleNamespace(monotonic=CLOCK.monotonic)
-        for module in (copies,):
+        for module in (copies, ephemerals):
             stack.enter_context(mock.patch.object(module, "time", steady))
         stack.enter_context(mock.patch.multiple(errands, **_ENGINE))
+        for module in (ephemeral_actions, ephemerals):
+            stack.enter_context(mock.patch.object(module, "claims", _CLAIMS))
         quiet = structlog.make_filtering_bound_logger(_CRITICAL)
         structlog.configure(wrapper_class=quiet)
         yield
@@ -185,6 +197,10 @@ class SteppedApi:
     def api(self) -> Api:
         """It, as what the operator takes it for."""
         return cast("Api", self)
+
+    def time(self) -> float:
+        """As Api.time."""
+        return self._server.time()
 
     def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """A verb of the API."""

@@ -21,9 +21,10 @@ from hypothesis.stateful import (
 from support.ephemeral_cluster import HELPER, PREFIX, Cluster, Owner, Stream
 from support.ephemeral_operator import Operator
 from support.ephemerals import ready, spec
+from support.simulated import simulated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen
 
@@ -36,7 +37,7 @@ APP = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
 LOAD = {"apiVersion": "batch/v1", "kind": "Job", "name": "load"}
 WAYS = ("background", "foreground", "orphan")
 SECONDS = (0.0, 1.0, 4.0, 30.0, 70.0, 400.0)
-LOST = ("", "", "", "request", "reply")
+LOST = ("", "", "", "request", "reply", "half")
 
 
 def one_of(random: Random) -> dict[str, object]:
@@ -56,6 +57,13 @@ def one_of(random: Random) -> dict[str, object]:
         "deletionTimeoutSeconds": pick([None, None, 120]),
     }
     return fields
+
+
+@pytest.fixture(autouse=True)
+def _simulated() -> Iterator[None]:
+    """The operator runs at the time and with the engine of the simulation."""
+    with simulated():
+        yield
 
 
 class Ephemerals(RuleBasedStateMachine):
@@ -92,7 +100,7 @@ class Ephemerals(RuleBasedStateMachine):
     def go_on(self, which: int, steps: int, lost: str) -> None:
         """It makes some calls, of which one may be lost."""
         operator = self.operator(which)
-        operator.lost = lost if operator.work is not None else ""
+        operator.lost = lost if operator.busy else ""
         for _ in range(steps):
             operator.step()
 
@@ -124,23 +132,18 @@ class Ephemerals(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), on=st.booleans())
     def suspend(self, name: str, *, on: bool) -> None:
         """Somebody suspends a resource, or lets it go on."""
-        if name in self.cluster.seen:
-            was = self.cluster.seen[name]
-            changed = was.spec.model_copy(update={"suspend": on})
-            self.cluster.edit(name, spec=changed, generation=was.generation + 1)
+        self.cluster.suspend(name, on=on)
 
     @rule(name=st.sampled_from(NAMES))
     def cut_references(self, name: str) -> None:
         """A tool rewrites the metadata, and takes our references away."""
-        if name in self.cluster.seen and not any(
-            owner.deleting for owner in self.cluster.owners.values()
-        ):
-            self.cluster.edit(name, references=frozenset())
+        if not any(owner.deleting for owner in self.cluster.owners.values()):
+            self.cluster.refer(name, frozenset())
 
     @rule(name=st.sampled_from(NAMES))
     def force_orphan(self, name: str) -> None:
         """Somebody does not want to wait."""
-        self.cluster.edit(name, force_orphan=True)
+        self.cluster.force_orphan(name)
 
     # -- owners
 
@@ -201,7 +204,12 @@ class Ephemerals(RuleBasedStateMachine):
         """Time passes."""
         self.cluster.clock += seconds
         if seconds:
-            self.cluster.rows.clear()
+            self.rested()
+
+    def rested(self) -> None:
+        """Nothing was done without a pause."""
+        for operator in self.operators:
+            operator.rows.clear()
 
     # -- what always holds
 
@@ -239,13 +247,13 @@ class Ephemerals(RuleBasedStateMachine):
         for name in NAMES:
             self.suspend(name, on=False)
         operator = self.operators[0]
-        operator.stale.clear()
+        operator.crash()
         for _ in range(ROUNDS):
             cluster.collect()
             for name in NAMES:
                 self.rest(operator, name)
             cluster.clock += 40
-            cluster.rows.clear()
+            self.rested()
         assert not cluster.deleted, "a resource is stuck terminating"
         for one in cluster.seen.values():
             self.is_where_it_belongs(one)

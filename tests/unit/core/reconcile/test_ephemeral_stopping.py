@@ -1,7 +1,10 @@
 """Pods outlive their owner: what they make under a prefix meanwhile goes, too."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,6 +30,18 @@ from support.ephemerals import (
     spec,
     world,
 )
+from support.simulated import simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def _simulated() -> Iterator[None]:
+    """The operator runs at the time and with the engine of the simulation."""
+    with simulated():
+        yield
+
 
 POD_SECONDS = 30
 """For which Kubernetes lets a pod go on after it was deleted, unless its spec says otherwise."""
@@ -108,6 +123,7 @@ def test_nothing_is_watched_without_a_claim() -> None:
     assert said(decision) == ("True", "Released")
 
 
+@pytest.mark.usefixtures("_simulated")
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_nothing_is_left_whatever_happens_while_pods_stop(first: int) -> None:
     """Crashes, lost calls and a store that is away: streams made by the last moment are gone."""
@@ -120,7 +136,7 @@ def test_nothing_is_left_whatever_happens_while_pods_stop(first: int) -> None:
         while cluster.clock < end:
             move(random, cluster, operator)
             cluster.clock += random.choice((0, 1, 4))
-            cluster.rows.clear()
+            operator.rows.clear()
         cluster.up, operator.lost = True, ""
         for _ in range(20):
             cluster.collect()
@@ -156,7 +172,7 @@ def move(random: Random, cluster: Cluster, operator: Operator) -> None:
         case 2:
             operator.begin("a")
         case 3:
-            operator.lost = random.choice(("request", "reply")) if operator.work else ""
+            operator.lost = random.choice(("request", "reply", "half")) if operator.busy else ""
             operator.step()
         case 4:
             settle(cluster, operator)
@@ -172,4 +188,4 @@ def settle(cluster: Cluster, operator: Operator) -> None:
     """The operator looks once, to the end."""
     operator.begin("a")
     operator.finish()
-    cluster.rows.clear()
+    operator.rows.clear()
