@@ -342,6 +342,39 @@ def test_a_copy_owned_by_the_neighbours_secret_takes_nothing_along(evil: Evil) -
     until("it goes", lambda: evil.get("streamcopy", "adopted") is None, SECONDS)
 
 
+def _ephemeral(name: str, *, owner: str, namespace: str) -> Object:
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "namespace": namespace}
+    spec = {"storeRef": {"name": "own"}, "scope": "a", "stream": name, "owners": [found]}
+    return resource("EphemeralStream", name, spec | {"tracking": "Observe"})
+
+
+def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
+    """Whether there is such an owner, or such a namespace, the same is said, and nothing of it."""
+    owners = {
+        "there": ("kube-root-ca.crt", evil.victim),
+        "not-there": ("no-such-thing", evil.victim),
+        "nowhere": ("no-such-thing", f"{evil.victim}-none"),
+    }
+    evil.act(
+        "apply",
+        "--filename=-",
+        stdin=yaml.safe_dump({**_logs_in("mine", evil.stranger.uri), "metadata": {"name": "own"}}),
+    )
+    said = set()
+    for name, (owner, namespace) in owners.items():
+        evil.make(_ephemeral(name, owner=owner, namespace=namespace))
+        _look(evil, "ephemeralstream", name)
+        found = evil.get("ephemeralstream", name)
+        assert found is not None
+        ready = next(c for c in found["status"]["conditions"] if c["type"] == "Ready")
+        assert "owners" not in found["status"] or not any(
+            one.get("uid") for one in found["status"]["owners"]
+        )
+        said.add((ready["reason"], ready["message"].replace(f"{namespace}", "NAMESPACE")))
+    assert len(said) == 1
+    assert said.pop()[0] == "AccessDenied"
+
+
 def test_controls_of_a_tenants_own_lead_nowhere(evil: Evil) -> None:
     """They hold numbers; others are not read."""
     made = evil.make(_copy("controlled"))
