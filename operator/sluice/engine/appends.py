@@ -217,7 +217,6 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
         raise TypeError(f"{step} is no step of an append")
     match step:
         case Foresee():
-            receipts.drop_former(plan.copy_id, plan.target, store)
             foresee(plan, ledger, store)
         case Stage(parts):
             stage(plan, ledger, store, parts)

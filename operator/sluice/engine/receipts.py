@@ -7,6 +7,7 @@ It is worth nothing once the stream was deleted and made again.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,14 +18,14 @@ from sluice.errors import JournalDamaged, NoSuchSegment, StoreBusy
 from sluice.stores.base import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from sluice.core.model import StreamName
+    from sluice.core.model import SegmentInfo, StreamName
     from sluice.stores.base import Store
 
 MOST = 16
-"""Names for the receipts of one copy. One of them is in use; a store keeps the names of those that
-were deleted, when the target was made again, for minutes."""
+"""Names for the receipts of one copy, which are used in turn. So a driver that was held up at the
+deletion of a former receipt does not meet a later one under its name."""
 
 _LONGEST: Final = 64 << 10
 """Bytes of the longest receipt that is read; ours have some two hundred."""
@@ -59,10 +60,12 @@ def find(copy_id: str, target: StreamName, store: Store) -> Receipt | None:
 def drop_former(copy_id: str, target: StreamName, store: Store) -> None:
     """Delete the receipts that are certainly of an earlier stream of this name.
 
-    Done before anything is appended, so that the store has let go of their names by the time that
-    a new one is left.
+    Done once there is one of the stream that is there now: the name that follows on the latest
+    former one is that of the next.
     """
-    _, former = _sorted(_read_all(copy_id, target, store), target, store)
+    current, former = _sorted(_read_all(copy_id, target, store), target, store)
+    if not current:
+        return
     for name, _ in former:
         (info,) = store.infos([name])
         if info is not None:
@@ -70,7 +73,7 @@ def drop_former(copy_id: str, target: StreamName, store: Store) -> None:
 
 
 def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> None:
-    """Leave a receipt, unless another driver of the copy has.
+    """Leave a receipt, unless another driver of the copy has, and delete those of earlier streams.
 
     Raises:
         StoreBusy: the store has not let go of the names of those of earlier streams. It does within
@@ -85,21 +88,35 @@ def leave(copy_id: str, target: StreamName, store: Store, receipt: Receipt) -> N
     }
     if receipt.segment is not None:
         record["segment"] = receipt.segment
-    drop_former(copy_id, target, store)
     names = _names(copy_id, target, store)
     infos = store.infos(names)  # before it is looked whether another driver has left one
-    if find(copy_id, target, store) is not None:
-        return
-    for name, info in zip(names, infos, strict=True):
+    current, former = _sorted(_read_all(copy_id, target, store), target, store)
+    if not current:
+        places = deque(zip(names, infos, strict=True))
+        places.rotate(-_after_latest(names, former))
+        _write(places, record, store)
+        if find(copy_id, target, store) is None:
+            raise StoreBusy(f"there is no room for a receipt of this copy beside {target} yet")
+    drop_former(copy_id, target, store)
+
+
+def _after_latest(names: Sequence[str], former: Sequence[tuple[str, Receipt]]) -> int:
+    """Say which name follows on that of the latest receipt of an earlier stream."""
+    latest = max(former, key=lambda one: one[1].at, default=None)
+    return 0 if latest is None else (names.index(latest[0]) + 1) % len(names)
+
+
+def _write(
+    places: Iterable[tuple[str, SegmentInfo | None]], record: dict[str, object], store: Store
+) -> None:
+    """Write a receipt under the first name that the store gives, unless another driver has."""
+    for name, info in places:
         if info is not None and info.length:
             continue  # of a stream that is gone
         if info is None and not store.create(name) and store.infos([name]) == [None]:
             continue  # deleted, and the store has not let go of the name
-        if not store.append_at(name, 0, journal.frame(record)):
-            break  # another driver was faster
+        store.append_at(name, 0, journal.frame(record))  # or another driver was faster
         return
-    if find(copy_id, target, store) is None:
-        raise StoreBusy(f"there is no room for a receipt of this copy beside {target} yet")
 
 
 def _sorted(

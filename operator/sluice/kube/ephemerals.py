@@ -21,7 +21,7 @@ from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS
 from sluice.core.reconcile.ephemeral_world import EphemeralWorld, OwnerSeen
 from sluice.core.trouble import Trouble
 from sluice.engine import claims
-from sluice.errors import SluiceError, StoreNotFound
+from sluice.errors import InvalidSpec, SluiceError, StoreNotFound
 from sluice.kube import rivals
 from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE
 from sluice.kube.memory import Blocking, Memories
@@ -263,7 +263,10 @@ class EphemeralObserver:
         if holding.holder_uid is None:
             return False
         namespace, _, name = holding.holder_resource.partition("/")
-        found = await self._api.get(EPHEMERAL_STREAM, namespace, name)
+        try:
+            found = await self._api.get(EPHEMERAL_STREAM, namespace, name)
+        except InvalidSpec:  # a tag says so, which anybody may have written: it is somebody's
+            return False
         return found is None or found["metadata"]["uid"] != holding.holder_uid
 
 

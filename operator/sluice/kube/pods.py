@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sluice.api.streamarchive import StreamArchiveSpec
 from sluice.core.reconcile.copy_status import job_name
 from sluice.kube.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
 from sluice.kube.names import child_labels, controls_name, run_name
@@ -131,6 +132,7 @@ def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
         f"--controls={CONTROLS_DIR}/controls.json",
         f"--slots={profile.slots}",
     ]
+    found += _retention(request.spec)
     if executors:
         found += [
             f"--executors={executors}",
@@ -140,6 +142,17 @@ def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
             f"--executor-cores={profile.executor.cores}",
         ]
     return found + [f"--spark-conf={key}={value}" for key, value in profile.spark_conf.items()]
+
+
+def _retention(spec: CopySpec) -> list[str]:
+    """Which runs of an archive the driver may let go of.
+
+    The controls say so, too, and may be anybody's: so they can only have it keep more.
+    """
+    if not isinstance(spec, StreamArchiveSpec) or spec.retention is None:
+        return []
+    rules = {"last": spec.retention.keep_last, "seconds": spec.retention.seconds}
+    return [f"--keep-{rule}={value}" for rule, value in rules.items() if value is not None]
 
 
 def _names(request: JobRequest) -> list[Object]:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from sluice.archive.piece import OBJECT
 from sluice.core import unplanned
+from sluice.core.archive.retention import Retention
 from sluice.core.plan import expanded
 from sluice.core.trouble import Trouble
 from sluice.core.unplanned import Unplanned
@@ -75,6 +76,8 @@ class DriverOptions:
         plan: file with the plan's JSON.
         plan_sha256: of that file, in hexadecimal digits; any plan is taken when left out.
         controls: file with the limits, see Controls.
+        keep_last, keep_seconds: which runs of an archive are kept, see Retention; those that the
+            controls keep are kept, too.
         slots: tasks at once in this process, without executors.
         executors: how many pods the tasks run in; 0 to run them in this process.
         executor_template: the template of their pods.
@@ -89,6 +92,8 @@ class DriverOptions:
     plan: Path
     plan_sha256: str | None = None
     controls: Path | None = None
+    keep_last: int | None = None
+    keep_seconds: int | None = None
     slots: int = 2
     executors: int = 0
     executor_template: Path | None = None
@@ -212,6 +217,8 @@ def _run_archive(
     options: DriverOptions,
     settings: Settings,
 ) -> Trouble | None:
+    # What the Job's arguments do not let go of stays, whatever the controls say by now.
+    given = Retention(keep_last=options.keep_last, keep_seconds=options.keep_seconds)
     if not (is_small_run(plan) or is_slow(limits(), OBJECT)):
         tasks.prepare()
     report = run_archive(
@@ -219,7 +226,7 @@ def _run_archive(
         tasks.start,
         settings=settings,
         limits=limits,
-        retention=lambda: read_retention(options.controls),
+        retention=lambda: given.and_what(read_retention(options.controls)),
         listener=Journalist(),
         patience=options.patience,
         slots=tasks.slots,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import pytest
+
 from sluice.core import identity, journal
+from sluice.core.steps import Certify
 from sluice.engine import receipts
 from sluice.engine.report import Outcome
-from support.appends import APPEND, appended, put_target, run_append
+from support.appends import APPEND, appended, driven, put_target, run_append
 from support.model import ModelStore, World
 from support.plans import SOURCE, TARGET
 from support.sources import ManualClock, put_source
@@ -22,6 +27,50 @@ def test_a_target_that_is_made_again_each_night_is_appended_to_each_night() -> N
         assert run_append(APPEND, store, ManualClock()) is Outcome.COPIED
         assert appended(world, contents) == [1]
         assert run_append(APPEND, store, ManualClock()) == "complete before"
+        store.seal_stream(TARGET)
+        store.delete_stream(TARGET)
+        world.kept.clear()
+
+
+class Held(ModelStore):
+    """A store as a driver sees it that is held up between its look and its deletion.
+
+    Attributes:
+        late: what it is about to delete.
+    """
+
+    late: str | None = None
+
+    def delete(self, name: str, *, length: int | None = None) -> bool:
+        """See Segments: of a real store it is two calls."""
+        if name not in receipts._names(APPEND.copy_id, TARGET, self):
+            return super().delete(name, length=length)
+        assert self.infos([name]) != [None]
+        self.late = name
+        raise TimeoutError
+
+
+def test_a_deletion_that_comes_late_meets_no_later_receipt() -> None:
+    """A driver is frozen at the deletion of a former receipt, and goes on another night."""
+    world = World()
+    store, held = ModelStore(world), Held(world)
+    put_source(world, [40, 40])
+    contents = world.bytes_of(SOURCE)
+    for night in range(receipts.MOST - 1):
+        put_target(world, 1)
+        if night == 1:
+            with pytest.raises(TimeoutError):
+                run_append(APPEND, held, ManualClock())
+            with suppress(TypeError):  # nothing is left to do where it had come so far
+                driven(world, Certify)
+            world.kept.clear()  # it takes minutes
+        assert run_append(APPEND, store, ManualClock()) in {Outcome.COPIED, "complete before"}
+        if night:
+            assert held.late is not None
+            ModelStore(world).delete(held.late)
+        assert appended(world, contents) == [1]
+        assert run_append(APPEND, store, ManualClock()) == "complete before"
+        assert appended(world, contents) == [1]
         store.seal_stream(TARGET)
         store.delete_stream(TARGET)
         world.kept.clear()

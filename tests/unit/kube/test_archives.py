@@ -138,6 +138,9 @@ def test_retention_and_limits_reach_the_driver(threads: ThreadPoolExecutor) -> N
         "keepLast": 3,
         "keepSeconds": 30 * 24 * 3600,
     }
+    (job,) = (one for (kind, *_), one in bench.server.objects.items() if kind == JOB.name)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert {"--keep-last=3", f"--keep-seconds={30 * 24 * 3600}"} <= set(container["args"])
 
 
 @pytest.mark.parametrize(

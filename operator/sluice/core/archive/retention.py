@@ -23,6 +23,24 @@ class Retention(Frozen):
     keep_last: int | None = None
     keep_seconds: int | None = None
 
+    def and_what(self, other: Retention) -> Retention:
+        """Give the rules that keep what either of two keeps."""
+        if not (self.has_rule and other.has_rule):
+            return Retention()
+        return Retention(
+            keep_last=_more(self.keep_last, other.keep_last),
+            keep_seconds=_more(self.keep_seconds, other.keep_seconds),
+        )
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether there is a rule; without one all runs are kept."""
+        return self.keep_last is not None or self.keep_seconds is not None
+
+
+def _more(one: int | None, other: int | None) -> int | None:
+    return max((it for it in (one, other) if it is not None), default=None)
+
 
 def let_go(
     runs: Sequence[RunEntry], retention: Retention, *, now: int, read: Container[int] = ()

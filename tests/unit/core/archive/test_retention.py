@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,3 +77,21 @@ def test_the_last_one_and_a_verified_one_always_stay(
     assert kept[-1:] == there[-1:]
     verified = [one for one in there if one.verified]
     assert [one for one in kept if one.verified][-1:] == verified[-1:]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (Retention(keep_last=3), Retention(keep_last=1), Retention(keep_last=3)),
+        (Retention(keep_last=3), Retention(), Retention()),
+        (Retention(), Retention(keep_last=1), Retention()),
+        (
+            Retention(keep_last=1),
+            Retention(keep_seconds=5),
+            Retention(keep_last=1, keep_seconds=5),
+        ),
+    ],
+)
+def test_what_either_keeps_is_kept(one: Retention, other: Retention, both: Retention) -> None:
+    """A driver's arguments and its controls may differ: whoever forges these lets nothing go."""
+    assert one.and_what(other) == other.and_what(one) == both

@@ -1,0 +1,29 @@
+"""What an operator asks of others about an EphemeralStream."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from sluice.core.claim import Holding, Ownership
+from sluice.kube.client import Api
+from sluice.kube.ephemerals import EphemeralObserver
+from sluice.kube.mirror import Mirror
+
+NOBODY: Any = None
+
+
+@pytest.mark.parametrize(
+    "name", ["?/?", "", "a", "../../victim/secrets/login", "a/%2e%2e", "a/b/c"]
+)
+def test_a_stream_whose_tag_names_nobody_is_somebodys(name: str) -> None:
+    """Anybody may write a tag; it is neither asked after nor an error of who wants the stream."""
+    observer = EphemeralObserver(
+        Api(cast("Any", None)), Mirror(), NOBODY, NOBODY, NOBODY, cluster="c", threads=NOBODY
+    )
+    holding = Holding(
+        scope=True, ownership=Ownership.OTHERS, holder_uid="other", holder_resource=name
+    )
+    assert asyncio.run(observer._is_left(holding)) is False
