@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core import rolling
 from sluice.core.digest import chunk_of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct(">ii")
 _DIGEST = 32
+_SHOWN: Final = 200
+"""Characters of a record in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ class Journal:
         return self.plan.of([self.amended.get(i, one) for i, one in enumerate(planned)])
 
 
+MOST_RECORD: Final = 8 << 20
+"""Bytes of the longest record: stores take appends of up to 8 MiB. A record is read as a whole, by
+which nothing else gets on, and what it says may be somebody else's server's invention."""
+
+
 def frame(record: Mapping[str, Any]) -> bytes:
     """A record as it stands in the segment."""
     body = json.dumps(record, separators=(",", ":")).encode()
@@ -78,7 +85,7 @@ def unframe(data: bytes) -> list[dict[str, Any]]:
             raise _damaged(at)
         kind, length = _HEADER.unpack_from(data, at)
         at += _HEADER.size
-        if kind != 0 or not 0 <= length <= len(data) - at:
+        if kind != 0 or not 0 <= length <= min(MOST_RECORD, len(data) - at):
             raise _damaged(at)
         try:
             record = json.loads(data[at : at + length])
@@ -233,7 +240,8 @@ def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:  # noqa: C901
                 roll, target = rolling.after(roll, target, record)
             case _:
                 raise JournalDamaged(
-                    f"the copy's journal has a record that this version does not know: {record}",
+                    f"the copy's journal has a record that this version does not know:"
+                    f" {str(record)[:_SHOWN]}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
     return None if plan is None else Journal(plan, target, digests, events, amended, drained, roll)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from sluice.api.status import Reason
+from typing import Final
+
+from sluice.api.status import Reason, cut
 from sluice.core.model import Frozen
 from sluice.errors import Category, SluiceError
+
+_LONGEST: Final = 4096
+"""Characters of a message, as in a status; it may have words of somebody else's server."""
 
 
 class Trouble(Frozen):
@@ -26,7 +31,7 @@ class Trouble(Frozen):
         return cls(
             reason=error.reason,
             category=error.category,
-            message="; ".join([error.message, *getattr(error, "__notes__", ())]),
+            message=cut(_LONGEST, "; ".join([error.message, *getattr(error, "__notes__", ())])),
             remedy=error.remedy,
             field=error.field,
             retryable=error.retryable,

@@ -74,10 +74,10 @@ class _Name:
     @contextmanager
     def removed(self, address: str) -> Iterator[None]:
         """Nobody uses it at another address meanwhile."""
-        with self.changed:
-            self.removing.add(address)
-            self._wait(lambda: not any(self.users[one] for one in self.users if one != address))
         try:
+            with self.changed:
+                self.removing.add(address)
+                self._wait(lambda: not any(self.users[one] for one in self.users if one != address))
             yield
         finally:
             with self.changed:

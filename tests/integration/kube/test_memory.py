@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 16
 _ROUNDS: Final = 3
-_MOST_MEMORY: Final = 300_000_000
+_MOST_MEMORY: Final = {500: 200_000_000, 5000: 300_000_000}
 _JOB: Final[dict[str, Any]] = {
     "suspend": True,  # nothing runs
     "template": {
@@ -69,8 +69,10 @@ def test_finished_copies_cost_little_memory(
             until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed, 300)
             most = peak_memory(operator.pid)
             assert operator.probe("livez") == (200, "ok\n")
+    # Here, since other tests' objects would wait for the controllers that delete so many.
+    kube.kubectl(f"--namespace={namespace}", "delete", "jobs,scopy", "--all", timeout=600)
     say(f"{count} finished copies with their Jobs: {most >> 20} MiB at most")
-    assert most < _MOST_MEMORY
+    assert most < _MOST_MEMORY[count]
 
 
 def _succeeded(operator: OperatorProcess) -> float:

@@ -8,9 +8,10 @@ import pytest
 
 from sluice.core import identity, journal
 from sluice.core.model import SegmentInfo
+from sluice.core.trouble import Trouble
 from sluice.engine import log, receipts
 from sluice.engine.ledger import Ledger
-from sluice.errors import JournalDamaged, PlanTooLarge
+from sluice.errors import JournalDamaged, PlanTooLarge, StoreBusy
 from support.model import ModelStore, World
 from support.plans import COPY, TARGET, segment_plan, stream_plan
 
@@ -74,3 +75,18 @@ def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.Monk
         mine.write(many)
     assert "ranges" in (raised.value.remedy or "")
     assert mine.load() is not None
+
+
+def test_a_record_that_is_none_by_its_length_is_not_read() -> None:
+    """It would be read as a whole, and take thirty times as much memory as it is long."""
+    said = journal.frame({"record": "events", "segment": "0" * (9 << 20)})
+    with pytest.raises(JournalDamaged, match="damaged at offset"):
+        journal.unframe(said)
+
+
+def test_a_record_that_nobody_knows_is_told_in_short() -> None:
+    """What somebody else's server says gets into a status, an event and a log."""
+    with pytest.raises(JournalDamaged) as raised:
+        journal.fold([{"record": "made up", "words": "w" * 100_000}])
+    assert len(raised.value.message) < 500
+    assert len(Trouble.of(StoreBusy("x" * 1_000_000)).message) == 4096
