@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.model import StreamName
+from sluice.engine.log import MOST_LOG
 from sluice.stores.pravega import messages as m
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.wire import NOT_SET, Frame, FrameType, Message, decode_as, encode
@@ -45,17 +46,29 @@ def black_holes(count: int) -> Iterator[list[str]]:
         ]
 
 
+def bombs() -> bytes:
+    """A journal as long as one may be, of records that take eighty times as much memory each.
+
+    None of them is refused by its size, and one of its kind is no copy's.
+    """
+    record = b'{"record":"made up","a":[' + b"{}," * 300_000 + b"{}]}"
+    framed = struct.pack(">ii", 0, len(record)) + record
+    return framed * (MOST_LOG // len(framed))
+
+
 class LyingStore:
     """A store that seems well, whose listings have no end and whose segments are what it says.
 
     Args:
         length: of each segment, in bytes.
         trickles: whether reads are answered, by a byte each, and late.
+        holds: what is in each segment, in place of `length` bytes that nobody gets.
     """
 
-    def __init__(self, *, length: int, trickles: bool = False) -> None:
-        self._length = length
+    def __init__(self, *, length: int = 0, trickles: bool = False, holds: bytes = b"") -> None:
+        self._length = length or len(holds)
         self._trickles = trickles
+        self._holds = memoryview(holds)
         self._stopped = threading.Event()
         self._listener = socket.create_server((_HOST, 0), backlog=256)
         pages = itertools.count()
@@ -125,6 +138,16 @@ class LyingStore:
                     at_tail=False,
                     at_end=False,
                     data=memoryview(b"\0"),
+                    request=read.request,
+                )
+            case FrameType.READ_SEGMENT if self._holds:
+                read = decode_as(m.ReadSegment, frame)
+                return m.SegmentRead(
+                    read.segment,
+                    read.offset,
+                    at_tail=False,
+                    at_end=False,
+                    data=self._holds[read.offset :][: read.length],
                     request=read.request,
                 )
             case other:

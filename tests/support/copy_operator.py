@@ -20,6 +20,7 @@ from sluice.kube.reconciler import Reconciler
 from sluice.kube.status import StatusWriter
 from sluice.kube.storeview import StoreView
 from sluice.metrics import Metrics
+from sluice.stores.allowance import Allowance
 from support.api_server import Change
 from support.copy_store import TO
 from support.simulated import Calls, Place, Stepped, SteppedApi
@@ -73,6 +74,7 @@ class Operator:
             settings=settings,
             cluster="c",
             threads=_NO_THREADS,
+            allowance=Allowance(),
         )
         observer.blocking = cast("Any", self._calls.blocking)
         recorder = cast("Recorder", SimpleNamespace(mention=_nothing, say=self._say))

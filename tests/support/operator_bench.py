@@ -14,6 +14,7 @@ from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from sluice.kube.storeview import StoreView
 from sluice.metrics import Metrics
+from sluice.stores.allowance import Allowance
 from support.finalizing import FinalizingServer
 from support.model import World
 
@@ -59,6 +60,7 @@ class OperatorBench:
             settings=settings,
             cluster="c",
             threads=self._threads,
+            allowance=Allowance(),
         )
         self.performer = Performer(
             self.server.api, self.observer, cast("Recorder", self), self.metrics, settings

@@ -16,6 +16,7 @@ from sluice.core.archive.head import Head, RunEntry
 from sluice.core.archive.manifest import Manifest, Parent
 from sluice.core.archive.names import HEADS, RunName, head_name, head_number
 from sluice.core.text import size as shown
+from sluice.core.weight import weight_of_json
 from sluice.errors import (
     ArchiveDamaged,
     ArchiveMoved,
@@ -23,6 +24,7 @@ from sluice.errors import (
     InvalidSpec,
     PlanTooLarge,
 )
+from sluice.stores import allowance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +121,9 @@ class Archive:
             raise _too_long(name, most)
         if len(data) > size or hashlib.sha256(data).hexdigest() != sha256:
             raise ArchiveDamaged(f"{name} holds other bytes than the head says", name=name)
-        manifest = decode(Manifest, _unpacked(data, name, self._most), name=name)
+        body = _unpacked(data, name, self._most)
+        allowance.take(2 * weight_of_json(body))
+        manifest = decode(Manifest, body, name=name)
         return _entry(manifest, data, verified=False), manifest
 
     def record(self, manifest: Manifest, on: Head | None, *, verified: bool) -> Head:
@@ -185,6 +189,7 @@ def _read_head(data: bytes, number: int) -> Head:
     name = head_name(number)
     if len(data) > MOST_SHORT:
         raise ArchiveDamaged(f"{name} is no head: it is too long", name=name)
+    allowance.take(2 * weight_of_json(data))
     head = decode(Head, data, name=name)
     if head.number != number:
         raise ArchiveDamaged(f"{name} is head {head.number}", name=name)

@@ -14,7 +14,9 @@ from sluice.core.archive.documents import MOST_NOTES, MOST_SHORT, decode, encode
 from sluice.core.archive.names import NoteName, notes_prefix, read_note
 from sluice.core.archive.notes import Note
 from sluice.core.text import size
+from sluice.core.weight import weight_of_json
 from sluice.errors import ArchiveDamaged, PlanTooLarge
+from sluice.stores.allowance import Held, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,7 @@ class Notes:
         self._last = 0
         self._size = 0
         self._known: list[Note] = []
+        self._held = Held()
         self.anew = 0
 
     @property
@@ -158,7 +161,11 @@ class Notes:
         data = self._objects.get(name, 0, MOST_SHORT + 1)
         if data is not None and len(data) > MOST_SHORT:
             raise ArchiveDamaged(f"{name} is no note: it is too long", name=name)
-        return None if data is None else decode(Note, data, name=name)
+        if data is None:
+            return None
+        self._held.add(len(data))  # whoever reads them remembers as much of them
+        with held(2 * weight_of_json(data)):
+            return decode(Note, data, name=name)
 
     def _name(self, number: int) -> str:
         return str(NoteName(self._owner, number))

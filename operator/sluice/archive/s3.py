@@ -30,7 +30,7 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from sluice.stores import deadline
+from sluice.stores import allowance, deadline
 from sluice.stores.credentials import read_file
 
 if TYPE_CHECKING:
@@ -48,6 +48,12 @@ _R = TypeVar("_R")
 
 _SLOWEST: Final = 1 << 20
 """Bytes per second below which a transfer of the largest object comes to its deadline."""
+
+_CHUNK: Final = 256 << 10
+"""Bytes of an object after which the library hands on what it has of it, at the earliest."""
+
+_NAMED: Final = 100
+"""Bytes that an object in a listing takes beside its name."""
 
 _LARGEST: Final = 192 << 20
 """Bytes in the largest objects."""
@@ -224,12 +230,17 @@ class S3Objects:
                 part: GetOptions = {"range": (start, end)}
                 # The library would take in whatever is sent, and not only what it has asked for.
                 data = bytearray()
-                for chunk in obstore.get(self._store, name, options=part).stream():
-                    deadline.left()
-                    data += chunk
-                    if len(data) > end - start:
-                        raise StoreRejected(f"{self!r}, {name}: more is sent than was asked for")
-                return bytes(data)
+                with allowance.held() as held:
+                    chunks = obstore.get(self._store, name, options=part).stream(_CHUNK)
+                    for chunk in chunks:
+                        deadline.left()
+                        held.add(len(chunk))
+                        data += chunk
+                        if len(data) > end - start:
+                            raise StoreRejected(
+                                f"{self!r}, {name}: more is sent than was asked for"
+                            )
+                    return bytes(data)
             except FileNotFoundError as error:
                 _only_missing(error)
                 return None
@@ -248,7 +259,9 @@ class S3Objects:
             pages = obstore.list(
                 self._store, prefix.rstrip("/") or None, offset=after or None, chunk_size=1000
             )
+            listed = allowance.Held()  # also where the names are kept: a listing may have no end
             while (page := self._turned(pages)) is not None:
+                listed.add(sum(_NAMED + len(one["path"]) for one in page))
                 for one in page:
                     yield Found(one["path"], one["size"], _ms(one["last_modified"].timestamp()))
 

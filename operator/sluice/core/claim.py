@@ -34,10 +34,10 @@ MARKER: Final = "_sluice-"
 SCOPE_MARKER: Final = "_sluice-scope"
 """The stream in a scope that Sluice made. Scopes have no tags."""
 
-IN_DOUBT: Final = 10_000
+IN_DOUBT: Final = 300_000
 """Milliseconds after a resource's creation in which a stream that was there before the claim may be
-older than the resource: it is left alone. Kubernetes tells that to the second, and its own time as
-well; the rest is for the clocks of two segment stores, which nobody compares."""
+older than the resource: it is left alone. Nobody compares the clocks of two segment stores or of
+two API servers; where these differ by more, logins do not work either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

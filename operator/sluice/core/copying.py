@@ -270,10 +270,10 @@ def _lost(
         SourceNotFound, SourceReplaced: it is not the source that was planned.
         SourceTruncated: such bytes are lost, and the copy is not to go on without them.
     """
-    digests = seen.journal.digests if seen.journal else {}
     found = []
     for i, segment, state in todo:
-        needed = first_needed(segment, state, digests.get(i, {}), verify=plan.verify)
+        known = seen.journal.known(i) if seen.journal else {}
+        needed = first_needed(segment, state, known, verify=plan.verify)
         if state.verified == identity.ABORTED:
             needed = segment.start  # given up by a driver that died before it wrote that down
         if needed is None:

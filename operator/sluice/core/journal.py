@@ -19,11 +19,13 @@ from sluice.core.rolling import Roll
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    Buffer = bytes | bytearray | memoryview
 
 _HEADER = struct.Struct(">ii")
 _DIGEST = 32
-_SHOWN: Final = 200
+SHOWN: Final = 200
 """Characters of a record in a message."""
 
 
@@ -34,7 +36,8 @@ class Journal:
     Attributes:
         plan: what is copied.
         target: ids of the target's segments, in the plan's order, once the target is claimed.
-        digests: per segment of the plan, SHA-256 of each source chunk hashed so far.
+        digests: per segment of the plan, the runs of source chunks hashed so far: the first chunk
+            of each, and the SHA-256 of one after the other. See `known`.
         events: per segment of the plan, the exact number of events, once it is counted.
         amended: the segments that are copied otherwise than planned, by their place in the plan.
         drained: the segments that a source that is moved has got since it was planned; None until
@@ -45,7 +48,7 @@ class Journal:
 
     plan: StreamPlan
     target: tuple[int, ...] | None = None
-    digests: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)
+    digests: Mapping[int, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
     events: Mapping[int, int] = field(default_factory=dict)
     amended: Mapping[int, SegmentPlan] = field(default_factory=dict)
     drained: tuple[SegmentPlan, ...] | None = None
@@ -59,6 +62,14 @@ class Journal:
             return self.plan
         planned = (*self.plan.segments, *(self.drained or ()))
         return self.plan.of([self.amended.get(i, one) for i, one in enumerate(planned)])
+
+    def known(self, segment: int) -> dict[int, bytes]:
+        """SHA-256 of each source chunk of a segment of the plan that was hashed so far."""
+        return {
+            first + i: raw[i * _DIGEST : (i + 1) * _DIGEST]
+            for first, raw in self.digests.get(segment, ())
+            for i in range(len(raw) // _DIGEST)
+        }
 
 
 MOST_RECORD: Final = 8 << 20
@@ -78,24 +89,51 @@ def unframe(data: bytes) -> list[dict[str, Any]]:
     Raises:
         JournalDamaged: the bytes are not records.
     """
-    records = []
-    at = 0
-    while at < len(data):
-        if len(data) - at < _HEADER.size:
-            raise _damaged(at)
-        kind, length = _HEADER.unpack_from(data, at)
-        at += _HEADER.size
-        if kind != 0 or not 0 <= length <= min(MOST_RECORD, len(data) - at):
-            raise _damaged(at)
-        try:
-            record = json.loads(data[at : at + length])
-        except (ValueError, RecursionError) as error:
-            raise _damaged(at) from error
-        if not isinstance(record, dict):
-            raise _damaged(at)
-        records.append(record)
-        at += length
-    return records
+    return [parsed(body, at) for at, body in bodies([data])]
+
+
+def bodies(pieces: Iterable[Buffer]) -> Iterator[tuple[int, bytes]]:
+    """Cut a journal, piece by piece, into its records: the offset of each, and its JSON.
+
+    Raises:
+        JournalDamaged: the bytes are not whole frames.
+    """
+    left, at = bytearray(), 0
+    for piece in pieces:
+        left += piece
+        begin = 0
+        while len(left) - begin >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(left, begin)
+            if kind != 0 or not 0 <= length <= MOST_RECORD:
+                raise _damaged(at)
+            end = begin + _HEADER.size + length
+            if end > len(left):
+                break
+            yield at, bytes(left[begin + _HEADER.size : end])
+            at += end - begin
+            begin = end
+        del left[:begin]
+    if left:
+        raise _damaged(at)
+
+
+def parsed(body: bytes, at: int) -> dict[str, Any]:
+    """A record.
+
+    Args:
+        body: its JSON.
+        at: where it stands, for messages.
+
+    Raises:
+        JournalDamaged: the bytes are no record.
+    """
+    try:
+        record = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(at) from error
+    if not isinstance(record, dict):
+        raise _damaged(at)
+    return record
 
 
 def _damaged(at: int) -> JournalDamaged:
@@ -176,75 +214,125 @@ def events_record(segment: int, events: int, edition: int = 0) -> dict[str, Any]
 
 
 def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
-    """The journal that these records make; None when there are none.
+    """The journal that these records make; None when there are none. See `Folding`."""
+    folding = Folding()
+    for record in records:
+        folding.add(record)
+    return folding.journal
+
+
+class Folding:
+    """Makes a journal of its records, one after the other, and keeps none of them.
 
     Later records of one kind add to earlier ones; a repeated target record changes nothing.
-
-    Raises:
-        JournalDamaged: the first record is no plan, or a record is unknown or damaged.
     """
-    try:
-        return _fold(records)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
 
+    def __init__(self) -> None:
+        self._plan: StreamPlan | None = None
+        self._target: tuple[int, ...] | None = None
+        self._digests: dict[int, list[tuple[int, bytes]]] = {}
+        self._events: dict[int, int] = {}
+        self._amended: dict[int, SegmentPlan] = {}
+        self._drained: tuple[SegmentPlan, ...] | None = None
+        self._roll = Roll()
+        self._journal: Journal | None = None
 
-def _fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:  # noqa: C901, PLR0912 - one case for each record
-    plan: StreamPlan | None = None
-    target: tuple[int, ...] | None = None
-    digests: dict[int, dict[int, bytes]] = {}
-    events: dict[int, int] = {}
-    amended: dict[int, SegmentPlan] = {}
-    drained: tuple[SegmentPlan, ...] | None = None
-    roll = Roll()
-    for record in records:
+    @property
+    def journal(self) -> Journal | None:
+        """What the records make so far; None where there were none."""
+        if self._journal is None and self._plan is not None:
+            self._journal = Journal(
+                self._plan,
+                self._target,
+                {segment: tuple(runs) for segment, runs in self._digests.items()},
+                dict(self._events),
+                dict(self._amended),
+                self._drained,
+                self._roll,
+            )
+        return self._journal
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in the next record.
+
+        Raises:
+            JournalDamaged: the first record is no plan, or this one is unknown or damaged.
+        """
+        self._journal = None
+        try:
+            self._add(record)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
+
+    def _add(self, record: Mapping[str, Any]) -> None:  # noqa: C901 - one case for each record
         match record:
-            case {"record": "plan", "plan": body} if plan is None:
-                plan = StreamPlan.model_validate(body)
-            case {"record": "target", "segments": ids} if plan is not None:
-                target = target or tuple(map(_number, ids))
-            case {"record": "drain", "ends": ends, "segments": bodies, "target": ids} if (
-                plan is not None and target is not None
+            case {"record": "plan", "plan": body} if self._plan is None:
+                self._plan = StreamPlan.model_validate(body)
+                return
+            case _ if self._plan is None:
+                raise _unknown(record)
+        plan = self._plan
+        match record:
+            case {"record": "target", "segments": ids}:
+                self._target = self._target or tuple(map(_number, ids))
+            case {"record": "drain", "ends": ends, "segments": later, "target": ids} if (
+                self._target is not None
             ):
-                if drained is None:
-                    drained = tuple(map(SegmentPlan.model_validate, bodies))
-                    target = (*target, *map(_number, ids))
-                    for place, (end, count) in enumerate(ends):
-                        now = amended.get(place) or plan.segments[place]
-                        amended[place] = now.until(_number(end), count)
-                        if end != now.end:  # its last chunk is longer now, where it was not whole
-                            digests.get(place, {}).pop(chunk_of(now.end), None)
-            case {"record": "amend", "segment": segment, "edition": edition, "to": to} if (
-                plan is not None
-            ):
-                planned = (*plan.segments, *(drained or ()))
-                now = amended.get(_number(segment)) or planned[segment]
-                if edition == now.edition and now.start < _number(to) <= now.end:
-                    amended[segment] = now.without(to)
-                    digests.pop(segment, None)
-                    events.pop(segment, None)
-            case {"record": "digests" | "events", "segment": segment} if _is_late(record, amended):
+                if self._drained is None:
+                    self._drained = tuple(map(SegmentPlan.model_validate, later))
+                    self._target = (*self._target, *map(_number, ids))
+                    self._drain(plan, ends)
+            case {"record": "amend", "segment": segment, "edition": edition, "to": to}:
+                self._amend(plan, _number(segment), edition, _number(to))
+            case {"record": "digests" | "events"} if _is_late(record, self._amended):
                 pass
-            case {"record": "digests", "segment": segment, "first": first, "sha256": text} if (
-                plan is not None
-            ):
+            case {"record": "digests", "segment": segment, "first": first, "sha256": text}:
                 raw = bytes.fromhex(text)
                 if len(raw) % _DIGEST:
                     raise ValueError(f"{len(raw)} bytes are no SHA-256 digests")
-                chunks = digests.setdefault(_number(segment), {})
-                for i in range(len(raw) // _DIGEST):
-                    chunks[_number(first) + i] = raw[i * _DIGEST : (i + 1) * _DIGEST]
-            case {"record": "events", "segment": segment, "events": count} if plan is not None:
-                events[_number(segment)] = _number(count)
-            case {"record": kind} if kind in rolling.RECORDS and plan is not None and plan.append:
-                roll, target = rolling.after(roll, target, record)
+                self._digests.setdefault(_number(segment), []).append((_number(first), raw))
+            case {"record": "events", "segment": segment, "events": count}:
+                self._events[_number(segment)] = _number(count)
+            case {"record": kind} if kind in rolling.RECORDS and plan.append:
+                self._roll, self._target = rolling.after(self._roll, self._target, record)
             case _:
-                raise JournalDamaged(
-                    f"the copy's journal has a record that this version does not know:"
-                    f" {str(record)[:_SHOWN]}",
-                    remedy="Run it with the version of Sluice that began it, or abort the copy.",
-                )
-    return None if plan is None else Journal(plan, target, digests, events, amended, drained, roll)
+                raise _unknown(record)
+
+    def _drain(self, plan: StreamPlan, ends: Sequence[tuple[object, int | None]]) -> None:
+        for place, (end, count) in enumerate(ends):
+            now = self._amended.get(place) or plan.segments[place]
+            self._amended[place] = now.until(_number(end), count)
+            if end != now.end:  # its last chunk is longer now, where it was not whole
+                runs = self._digests.get(place, [])
+                runs[:] = _without(runs, chunk_of(now.end))
+
+    def _amend(self, plan: StreamPlan, segment: int, edition: object, to: int) -> None:
+        planned = (*plan.segments, *(self._drained or ()))
+        now = self._amended.get(segment) or planned[segment]
+        if edition == now.edition and now.start < to <= now.end:
+            self._amended[segment] = now.without(to)
+            self._digests.pop(segment, None)
+            self._events.pop(segment, None)
+
+
+def _without(runs: Iterable[tuple[int, bytes]], chunk: int) -> Iterator[tuple[int, bytes]]:
+    """Runs of digests without that of one chunk."""
+    for first, raw in runs:
+        at = (chunk - first) * _DIGEST
+        if not 0 <= at < len(raw):
+            yield first, raw
+            continue
+        if at:
+            yield first, raw[:at]
+        if rest := raw[at + _DIGEST :]:
+            yield chunk + 1, rest
+
+
+def _unknown(record: Mapping[str, Any]) -> JournalDamaged:
+    return JournalDamaged(
+        f"the copy's journal has a record that this version does not know: {str(record)[:SHOWN]}",
+        remedy="Run it with the version of Sluice that began it, or abort the copy.",
+    )
 
 
 def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> bool:

@@ -334,11 +334,16 @@ def compressed(plan: Plan) -> bytes:
 
 
 def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> Plan:
-    """The plan that was compressed to these bytes.
+    """The plan that was compressed to these bytes. See `unpacked`; ValueError for none."""
+    return Plan.model_validate_json(unpacked(data, most=most))
+
+
+def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
+    """What was compressed to these bytes.
 
     Args:
         data: the bytes, which may be anybody's.
-        most: no more bytes of JSON than these are made of them.
+        most: no more bytes than these are made of them.
 
     Raises:
         ValueError: they are those of no plan.
@@ -350,4 +355,4 @@ def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> Plan:
         raise ValueError(f"these bytes are no plan: {error}") from error
     if not unpacking.eof:
         raise ValueError("these bytes are no plan: they are cut off, or make too many")
-    return Plan.model_validate_json(whole)
+    return whole

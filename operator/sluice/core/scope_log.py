@@ -11,13 +11,14 @@ import base64
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from sluice.core.journal import SHOWN
 from sluice.core.plan import compressed, expanded
 from sluice.core.reconcile.scope_results import counts_of, planned_results
 from sluice.core.scope import Counts, StreamResult, StreamState
 from sluice.errors import JournalDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sluice.core.plan import Plan
 
@@ -117,25 +118,37 @@ def stopped_record(run: int) -> dict[str, Any]:
 
 
 def fold(
-    records: Iterable[Mapping[str, Any]], state: ScopeState | None = None
+    records: Iterable[Mapping[str, Any]],
+    state: ScopeState | None = None,
+    *,
+    read: Callable[[bytes], Plan] = expanded,
 ) -> ScopeState | None:
     """What these records make of a log that was empty, or had come to `state`.
+
+    Args:
+        records: of the log.
+        state: what those before have made.
+        read: the plan that was compressed to these bytes; ValueError where none was.
 
     Raises:
         JournalDamaged: the first record is no plan, or a record is unknown or damaged.
     """
     try:
-        return _fold(records, state)
+        return _fold(records, state, read)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise JournalDamaged(f"the log of a scope has a damaged record: {error}") from error
 
 
-def _fold(records: Iterable[Mapping[str, Any]], state: ScopeState | None) -> ScopeState | None:
+def _fold(
+    records: Iterable[Mapping[str, Any]],
+    state: ScopeState | None,
+    read: Callable[[bytes], Plan],
+) -> ScopeState | None:
     results: dict[int, StreamResult] = {} if state is None else dict(state.results)
     for record in records:
         match record:
             case {"record": "plan", "plan": str(text)}:
-                plan = expanded(base64.b64decode(text, validate=True))
+                plan = read(base64.b64decode(text, validate=True))
                 if follows(plan, state):
                     results = {}
                     state = ScopeState(plan, results)
@@ -151,7 +164,8 @@ def _fold(records: Iterable[Mapping[str, Any]], state: ScopeState | None) -> Sco
                     state = replace(state, stopped=True)
             case _:
                 raise JournalDamaged(
-                    f"the log of a scope has a record that this version does not know: {record}",
+                    f"the log of a scope has a record that this version does not know:"
+                    f" {str(record)[:SHOWN]}",
                     remedy="Run it with the version of Sluice that began it, or abort the copy.",
                 )
     return state

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core import identity, journal
+from sluice.core.weight import weight_of_json
 from sluice.engine.log import MAX_RECORD, Log
 from sluice.errors import PlanTooLarge
+from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sluice.core.journal import Journal
     from sluice.core.model import StreamName
     from sluice.core.plan import StreamPlan
     from sluice.stores.base import Store
+
+
+_RUN: Final = 200
+"""Bytes of memory that a run of digests takes beside these."""
 
 
 class Ledger(Log):
@@ -29,18 +35,17 @@ class Ledger(Log):
 
     def __init__(self, store: Store, copy_id: str, target: StreamName) -> None:
         super().__init__(store, target, partial(identity.journal_key, copy_id))
-        self._records: list[Mapping[str, Any]] = []
-        self._folded: tuple[int, Journal | None] = (0, None)
+        self._folding = journal.Folding()
+        self._held = Held()
 
     @property
     def loaded(self) -> Journal | None:
         """What was read and written so far, without asking the store."""
-        if self._folded[0] != len(self._records):
-            self._folded = (len(self._records), journal.fold(self._records))
-        return self._folded[1]
+        return self._folding.journal
 
     def load(self) -> Journal | None:
         """What the store holds now; None when nothing was written down or it was deleted."""
+        self._held.add()
         self._read_on()
         return self.loaded
 
@@ -86,8 +91,19 @@ class Ledger(Log):
         while not self._append(records):
             self._follow()
 
-    def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
-        self._records += [dict(record) for record in records]
+    def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        for record in records:
+            self._folding.add(record)
+            self._held.add(_weight(record))
 
     def _forget(self) -> None:
-        self._records, self._folded = [], (0, None)
+        self._folding, self._held = journal.Folding(), Held()
+
+
+def _weight(record: Mapping[str, Any]) -> int:
+    """Bytes of memory that a record takes at most, once it is taken in."""
+    match record:
+        case {"record": "digests", "sha256": str(text)}:
+            return len(text) // 2 + _RUN
+        case _:
+            return weight_of_json(journal.frame(record))

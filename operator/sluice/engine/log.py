@@ -6,11 +6,13 @@ knows what stands before its own record.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core import journal
 from sluice.core.text import size
+from sluice.core.weight import weight_of_json
 from sluice.errors import (
     CopyAborted,
     JournalDamaged,
@@ -19,10 +21,10 @@ from sluice.errors import (
     StoreBusy,
     StoreUnavailable,
 )
-from sluice.stores.base import joined
+from sluice.stores.allowance import held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sluice.core.model import SegmentInfo, StreamName
     from sluice.stores.base import Store
@@ -38,6 +40,9 @@ MAX_RECORD = 7 << 20
 MOST_LOG: Final = 64 << 20
 """Bytes of the longest log: the digests of 8 TiB. Its length is for somebody else's server to tell,
 and it is read into the memory of a process that others need as well."""
+
+_AHEAD: Final = 1 << 20
+"""Bytes that are asked for and not read yet."""
 
 
 class Trail(ABC):
@@ -94,7 +99,7 @@ class Trail(ABC):
         return
 
     @abstractmethod
-    def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Take in records that follow on those that were taken in before."""
 
     @abstractmethod
@@ -117,7 +122,7 @@ class Log(Trail):
         ]
         self.name = self._names[0]
         self._store = store
-        self._first: Mapping[str, Any] | None = None
+        self._first: bytes | None = None
         self._length = 0
 
     def is_there(self) -> bool:
@@ -142,11 +147,12 @@ class Log(Trail):
         self.name = name
         if info is not None and info.length > self._length:
             try:
-                data = joined(self._store.read(self.name, self._length, info.length))
-            except NoSuchSegment:  # deleted between the two calls
+                self._add(self._read(name, self._length, info.length), info.length)
+            except NoSuchSegment:  # deleted meanwhile
                 self._reset()
-            else:
-                self._add(journal.unframe(data), info.length)
+            except BaseException:  # what was taken in of these would be taken in again
+                self._reset()
+                raise
 
     def _there(self) -> dict[str, SegmentInfo]:
         """Look which of the names there are, the first one first.
@@ -185,10 +191,16 @@ class Log(Trail):
 
     def _records_of(self, name: str, info: SegmentInfo) -> int:
         try:
-            data = joined(self._store.read(name, 0, info.length))
+            return sum(1 for _ in self._read(name, 0, info.length))
         except NoSuchSegment:  # deleted meanwhile
             return 0
-        return len(journal.unframe(data))
+
+    def _read(self, name: str, start: int, end: int) -> Iterator[Mapping[str, Any]]:
+        """The records between two offsets. One is in memory at a time, as long as it is used."""
+        blocks = self._store.read(name, start, end, ahead=_AHEAD)
+        for at, body in journal.bodies(block.data for block in blocks):
+            with held(len(body) + weight_of_json(body)):
+                yield journal.parsed(body, start + at)
 
     def _drop_rivals(self) -> None:
         """Delete other logs of a first record each, once that of our own is written.
@@ -234,11 +246,16 @@ class Log(Trail):
                 return
         raise StoreBusy(f"the store has not let go of the names of {GENERATIONS} deleted journals")
 
-    def _add(self, records: Sequence[Mapping[str, Any]], length: int) -> None:
-        self._take(records)
-        if self._first is None and records:
-            self._first = records[0]
+    def _add(self, records: Iterable[Mapping[str, Any]], length: int) -> None:
+        self._take(self._seen(records))
         self._length = length
+
+    def _seen(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """The same; remembers by which one the log begins."""
+        for record in records:
+            if self._first is None:
+                self._first = hashlib.sha256(journal.frame(record)).digest()
+            yield record
 
     def _reset(self) -> None:
         self._first, self._length = None, 0

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sluice.engine import survey
+from sluice.stores import allowance
 from sluice.stores.deadline import carried
 
 if TYPE_CHECKING:
@@ -19,15 +20,20 @@ _T = TypeVar("_T")
 
 
 def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
-    """Call for several at a time; the outcomes in order.
+    """Call for several at a time; the outcomes, which are small, in order.
 
     Once a call has raised, no other one is begun: a store that is away need not be asked thousands
     of times.
     """
     if len(these) <= 1:
         return [call(one) for one in these]
+
+    def alone(one: _A) -> _T:
+        with allowance.part():
+            return call(one)
+
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="scope") as pool:
-        coming = [pool.submit(carried(call), one) for one in these]
+        coming = [pool.submit(carried(alone), one) for one in these]
         try:
             return [one.result() for one in coming]
         except BaseException:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.core import identity, journal, scope_log
 from sluice.core.claim import MARKER
 from sluice.core.model import StreamName
+from sluice.core.plan import Plan, unpacked
+from sluice.core.weight import weight_of_json
 from sluice.engine.log import MAX_RECORD, Log, Trail
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge
+from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from sluice.core.plan import Plan
     from sluice.core.scope import StreamResult
     from sluice.core.scope_log import ScopeState
     from sluice.stores.base import Store
@@ -29,6 +31,7 @@ class ScopeRecords(Trail):
 
     def __init__(self) -> None:
         self._state: ScopeState | None = None
+        self._held = Held()
         self._run = 1
         self._lock = threading.Lock()
 
@@ -40,6 +43,7 @@ class ScopeRecords(Trail):
     def load(self) -> ScopeState | None:
         """What the store holds now; None when nothing was written down or it was deleted."""
         with self._lock:
+            self._held.add()
             self._read_on()
             return self._state
 
@@ -124,11 +128,24 @@ class ScopeRecords(Trail):
             raise NoSuchSegment("the log of the scope's copy is gone", segment=self.name)
         return self._state
 
-    def _take(self, records: Sequence[Mapping[str, Any]]) -> None:
-        self._state = scope_log.fold(records, self._state)
+    def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        self._state = scope_log.fold(self._counted(records), self._state, read=self._plan)
+
+    def _counted(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """The same; what is kept of them is held."""
+        for record in records:
+            if record.get("record") != "plan":
+                self._held.add(weight_of_json(journal.frame(record)))
+            yield record
+
+    def _plan(self, data: bytes) -> Plan:
+        """The plan that was compressed to these bytes."""
+        whole = unpacked(data)
+        self._held.add(weight_of_json(whole))
+        return Plan.model_validate_json(whole)
 
     def _forget(self) -> None:
-        self._state = None
+        self._state, self._held = None, Held()
 
 
 class ScopeLog(ScopeRecords, Log):

@@ -17,6 +17,7 @@ from sluice.core.archive.scope_note import (
     scope_note_name,
     scope_notes_prefix,
 )
+from sluice.core.weight import weight_of_json
 from sluice.engine.log import Trail
 from sluice.engine.scope_log import ScopeLog, ScopeRecords
 from sluice.errors import (
@@ -26,6 +27,7 @@ from sluice.errors import (
     NoSuchSegment,
     StoreUnavailable,
 )
+from sluice.stores import allowance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,8 +133,11 @@ class NoteTrail(Trail):
         data = self._objects.get(name, 0, MOST_SHORT + 1)
         if data is None:
             return None
+        if len(data) > MOST_SHORT:
+            raise JournalDamaged(f"{name} is too long for a record of a log")
         try:
-            return decode(ScopeNote, data, name=name)
+            with allowance.held(2 * weight_of_json(data)):
+                return decode(ScopeNote, data, name=name)
         except ArchiveDamaged as error:
             raise JournalDamaged(f"the log of a scope is damaged: {error.message}") from error
 

@@ -245,7 +245,7 @@ class StreamCopy:
 
     def segment_digest(self, index: int) -> bytes | None:
         """A segment's digest, None when a chunk's is not known."""
-        known = self._journal().digests.get(index, {})
+        known = self._journal().known(index)
         segment = self.plan.segments[index]
         wanted = chunks(segment.start, segment.end)
         if any(chunk not in known for chunk in wanted):
@@ -339,7 +339,7 @@ class StreamCopy:
             start=segment.start,
             end=segment.end,
             limit=segment.end,
-            known=dict(self._journal().digests.get(index, {})),
+            known=self._journal().known(index),
             compare=plan.verify,
             count=count,
             first=segment.start,

@@ -38,6 +38,7 @@ from sluice.kube.storekeeper import StoreKeeper
 from sluice.kube.stores import Connections
 from sluice.kube.storeview import StoreView
 from sluice.metrics import Metrics
+from sluice.stores.allowance import Allowance
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind
@@ -97,7 +98,8 @@ async def operate(settings: OperatorSettings) -> None:
         cluster = await _known_cluster(api, settings.cluster_id, stop)
         if cluster is None:
             return
-        threads = stack.enter_context(BoundedThreads(THREADS, settings.look_seconds))
+        allowance = Allowance()
+        threads = stack.enter_context(BoundedThreads(THREADS, settings.look_seconds, allowance))
         connections = Connections(
             api,
             Settings(cluster_id=cluster, timeouts=TIMEOUTS),
@@ -128,6 +130,7 @@ async def operate(settings: OperatorSettings) -> None:
                 settings=settings,
                 cluster=cluster,
                 threads=threads,
+                allowance=allowance,
             )
             performer = Performer(api, observer, recorder, metrics, settings)
             return CopyWorkings(kind, observer, performer, metrics)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from sluice.errors import SluiceError
+from sluice.stores.allowance import tenant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ class Controller:
             key = await self._queue.take(lane)
             begun, again, result = time.monotonic(), None, "error"
             self._metrics.observe("sluice_queue_wait_seconds", self._queue.waited(key), lane=lane)
-            with structlog.contextvars.bound_contextvars(resource=str(key)):
+            with structlog.contextvars.bound_contextvars(resource=str(key)), tenant(key.namespace):
                 try:
                     again = await self._kinds[key.kind].reconcile(key)
                     result = "ok"

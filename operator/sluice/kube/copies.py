@@ -26,6 +26,7 @@ from sluice.core.reconcile.world import (
 )
 from sluice.core.request import source_stores
 from sluice.core.trouble import Trouble
+from sluice.core.weight import weight_of_json
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
@@ -44,6 +45,7 @@ from sluice.kube.names import Child
 from sluice.kube.objects import copy_seen, goal_of, origins_of, parse_either
 from sluice.kube.pods import tasks_for
 from sluice.kube.profiles import profile_trouble
+from sluice.stores.allowance import Kept
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from sluice.kube.settings import OperatorSettings
     from sluice.kube.stores import Connections
     from sluice.kube.storeview import StoreView
+    from sluice.stores.allowance import Allowance
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)
 _MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
@@ -119,6 +122,7 @@ class CopyObserver:
         settings: the operator's.
         cluster: the cluster's identity.
         threads: where blocking calls to stores are made.
+        allowance: what may be kept of what stores say.
     """
 
     def __init__(
@@ -131,8 +135,10 @@ class CopyObserver:
         settings: OperatorSettings,
         cluster: str,
         threads: Executor,
+        allowance: Allowance,
     ) -> None:
         self._api = api
+        self._allowance = allowance
         self._attempts = Attempts(api, mirror)
         self._connections = connections
         self._stores = stores
@@ -258,10 +264,13 @@ class CopyObserver:
         if memory.watch is None or memory.watch[:2] != (plan.hash, target):
             memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
             memory.meter = Meter()
-        progress = await self.blocking(memory.watch[2].measure)
+        watch = memory.watch[2]
+        progress = await self.blocking(watch.measure)
+        if not self._allowance.has_room:  # it reads all of it again then
+            memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
         pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
-        world, made = replace(world, reading=reading), made_by_driver(memory.watch[2])
+        world, made = replace(world, reading=reading), made_by_driver(watch)
         if made is not None:
             answer = Planned(plan=made, recorded=True)
             world = await self._published(situation.child, replace(world, answer=answer))
@@ -281,16 +290,22 @@ class CopyObserver:
         self, namespace: str, seen: CopySeen, memory: CopyMemory
     ) -> tuple[PlanSeen | None, bool]:
         """The plan ConfigMap, and whether there is one that holds no plan."""
-        if memory.plan is not None or (seen.done and seen.deleted is None):
-            return memory.plan, False
+        if memory.plan is not None:
+            return memory.plan[0], False
+        if seen.done and seen.deleted is None:
+            return None, False
         name = plan_name(seen.name, seen.uid)
         found = await self._api.get(CONFIG_MAP, namespace, name)
-        if found is not None:
-            plan = believed_plan(found, seen.uid, seen.status.plan_digest)
-            if plan is None:
-                return None, True
-            memory.plan = PlanSeen(plan=plan, name=name)
-        return memory.plan, False
+        if found is None:
+            return None, False
+        plan = believed_plan(found, seen.uid, seen.status.plan_digest)
+        if plan is None:
+            return None, True
+        known = PlanSeen(plan=plan, name=name)
+        kept = Kept(self._allowance, weight_of_json(plan.model_dump_json().encode()))
+        if self._allowance.has_room:
+            memory.plan = known, kept
+        return known, False
 
     async def _store(
         self,

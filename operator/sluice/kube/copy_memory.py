@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sluice.engine.survey import Survey
     from sluice.kube.errands import Measures
     from sluice.kube.memory import Blocking
+    from sluice.stores.allowance import Kept
 
 
 @dataclass(slots=True)
@@ -24,13 +25,13 @@ class CopyMemory:
     """What is kept of a copy between two looks, only to spare calls.
 
     Attributes:
-        plan: the plan ConfigMap, which never changes.
+        plan: the plan ConfigMap, which never changes, and what it counts while it is kept.
         watch, meter: for its progress.
         controls: what the driver was last told of the spec.
         survey: what was found by a look that was not done in time, and what that has asked.
     """
 
-    plan: PlanSeen | None = None
+    plan: tuple[PlanSeen, Kept] | None = None
     watch: tuple[str, Place, Measures] | None = None
     meter: Meter = field(default_factory=Meter)
     controls: dict[str, str] | None = None

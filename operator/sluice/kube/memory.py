@@ -6,11 +6,14 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
+from sluice.stores.allowance import current_tenant
 from sluice.stores.deadline import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor, Future
+
+    from sluice.stores.allowance import Allowance
 
 _M = TypeVar("_M")
 _P = ParamSpec("_P")
@@ -41,24 +44,27 @@ class Memories(Generic[_M]):
 
 
 class BoundedThreads(ThreadPoolExecutor):
-    """Threads in which each call has so much time for all that it asks of stores.
+    """Threads in which each call has so much time, and memory, for all that it asks of stores.
 
     So a thread ends, whatever a store does, and so does the look at a resource that waits for it.
 
     Args:
         most: threads at a time.
         seconds: of one call.
+        allowance: what all calls may hold of what stores say.
     """
 
-    def __init__(self, most: int, seconds: float) -> None:
+    def __init__(self, most: int, seconds: float, allowance: Allowance) -> None:
         super().__init__(most, thread_name_prefix="store")
         self._seconds = seconds
+        self._allowance = allowance
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """See Executor."""
+        namespace = current_tenant()
 
         def bounded() -> _T:
-            with within(self._seconds):
+            with within(self._seconds), self._allowance.look(namespace):
                 return fn(*args, **kwargs)
 
         return super().submit(bounded)

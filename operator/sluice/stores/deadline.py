@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from threading import TIMEOUT_MAX
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -70,14 +70,10 @@ def held(lock: Lock | Semaphore) -> Iterator[None]:
 
 
 def carried(call: Callable[[_A], _T]) -> Callable[[_A], _T]:
-    """The same call for other threads, which have to be done by the same time."""
-    until = _UNTIL.get()
+    """The same call for other threads, which act for whoever calls this: by the same time, say."""
+    context = copy_context()
 
-    def bounded(one: _A) -> _T:
-        before = _UNTIL.set(until)
-        try:
-            return call(one)
-        finally:
-            _UNTIL.reset(before)
+    def same(one: _A) -> _T:
+        return context.copy().run(call, one)  # one context is no two threads' at a time
 
-    return bounded
+    return same

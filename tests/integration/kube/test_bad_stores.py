@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.bad_stores import TEN_GIGABYTES, LyingStore, black_holes
+from support.bad_stores import TEN_GIGABYTES, LyingStore, black_holes, bombs
 from support.office import nobody_else
 from support.operator_process import OperatorProcess, until
 from support.scope_command import peak_memory
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 20
 _VICTIMS = 30
+_DENSE = 40
+"""Copies whose journals, one as the other, would each take gigabytes of memory."""
+
 _MOST_MEMORY = 400_000_000
 
 
@@ -69,7 +72,7 @@ def test_bad_stores_keep_nobody_else_waiting(
     say: Callable[[str], None],
     count: int,
 ) -> None:
-    """Black holes, a listing without end, bytes that trickle, and a journal of ten gigabytes.
+    """Black holes, a listing without end, bytes that trickle, and journals that fill a memory.
 
     What they are asked for comes to its end and says why; others are looked at meanwhile; and the
     operator stays alive and small.
@@ -81,6 +84,7 @@ def test_bad_stores_keep_nobody_else_waiting(
         endless = stack.enter_context(LyingStore(length=0).running())
         slow = stack.enter_context(LyingStore(length=1 << 20, trickles=True).running())
         huge = stack.enter_context(LyingStore(length=TEN_GIGABYTES).running())
+        dense = stack.enter_context(LyingStore(holds=bombs()).running())
         operator = stack.enter_context(
             OperatorProcess(
                 tmp_path,
@@ -94,8 +98,14 @@ def test_bad_stores_keep_nobody_else_waiting(
         lied_to.apply(
             *(
                 lied_to.store_resource(name, uri=uri)
-                for name, uri in (("endless", endless), ("slow", slow), ("huge", huge))
+                for name, uri in (
+                    ("endless", endless),
+                    ("slow", slow),
+                    ("huge", huge),
+                    ("dense", dense),
+                )
             ),
+            *(_copy(f"dense-{number}", "dense") for number in range(_DENSE)),
             _copy("slow", "slow"),
             _copy("huge", "huge"),
             _resource(
@@ -129,6 +139,10 @@ def test_bad_stores_keep_nobody_else_waiting(
         for name, kind, reasons in (
             ("slow", "scopy", {"StoreTimeout"}),
             ("huge", "scopy", {"JournalDamaged"}),
+            *(
+                (f"dense-{number}", "scopy", {"JournalDamaged", "StoreTimeout"})
+                for number in range(_DENSE)
+            ),
             ("endless", "sccp", {"StoreTimeout", "ProtocolError"}),
         ):
             until(

@@ -105,7 +105,7 @@ def observed(
 ) -> Observed:
     """What is seen of an append; the source's digests are known."""
     first, second = segments or (VERIFIED, VERIFIED)
-    known = {0: {0: b"0"}, 2: {0: b"2"}}
+    known = {0: ((0, b"0" * 32),), 2: ((0, b"2" * 32),)}
     return Observed(
         journal=Journal(PLAN, bound, known, roll=roll or Roll()),
         target=seen,

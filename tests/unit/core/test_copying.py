@@ -46,7 +46,7 @@ UNEVEN = tuple(
 )
 JOURNAL = Journal(PLAN)
 BOUND = Journal(PLAN, (10, 11))
-DIGESTS = {0: {0: b"0", 1: b"1", 2: b"2"}}
+DIGESTS = {0: ((0, b"0" * 32 + b"1" * 32 + b"2" * 32),)}
 
 
 def info(length: int, start: int = 0) -> SegmentInfo:
@@ -262,7 +262,7 @@ def test_a_source_that_is_staged_and_hashed_is_not_missed(
 
 def test_an_unknown_digest_needs_the_source() -> None:
     """A staged chunk whose digest nobody wrote down still has to be read from the source."""
-    known = {0: {0: b"0", 2: b"2"}}
+    known = {0: ((0, b"0" * 32), (2, b"2" * 32))}
     seen = observed(
         STITCHED,
         journal=replace(BOUND, digests=known),

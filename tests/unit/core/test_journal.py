@@ -1,6 +1,7 @@
 import json
 import struct
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,11 +10,14 @@ from hypothesis import strategies as st
 
 from sluice.core.journal import (
     Journal,
+    _without,
+    bodies,
     digest_record,
     digest_records,
     events_record,
     fold,
     frame,
+    parsed,
     plan_record,
     target_record,
     unframe,
@@ -52,7 +56,7 @@ def test_a_journal_reads_back_what_was_written() -> None:
         digest_record(0, 4, [D1, D2]),
         events_record(1, 9),
     ]
-    expected = Journal(PLAN, (10, 11), {0: {4: D1, 5: D2}}, {1: 9})
+    expected = Journal(PLAN, (10, 11), {0: ((4, D1 + D2),)}, {1: 9})
     assert fold(unframe(written(records))) == expected
 
 
@@ -80,7 +84,32 @@ def test_digests_of_several_records_add_up() -> None:
         ]
     )
     assert folded is not None
-    assert folded.digests == {0: {0: D1, 1: D3}, 1: {0: D2}}
+    assert (folded.known(0), folded.known(1)) == ({0: D1, 1: D3}, {0: D2})
+
+
+@given(digest_maps, st.integers(0, 60))
+def test_a_chunk_that_a_drain_made_longer_is_unknown(digests: dict[int, bytes], gone: int) -> None:
+    """Of all that were hashed it is the only one."""
+    runs = [
+        (record["first"], bytes.fromhex(record["sha256"])) for record in digest_records(0, digests)
+    ]
+    left = Journal(PLAN, digests={0: tuple(_without(runs, gone))})
+    assert left.known(0) == {at: one for at, one in digests.items() if at != gone}
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), json_values, max_size=4)), st.data())
+def test_records_are_the_same_however_the_bytes_come(
+    records: list[dict[str, object]], data: st.DataObject
+) -> None:
+    """In pieces of any length, at the offsets where they stand."""
+    whole = written(records)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
+    pieces = [whole[a:b] for a, b in pairwise([0, *cuts, len(whole)])]
+    found = list(bodies(map(memoryview, pieces)))
+    assert [parsed(body, at) for at, body in found] == records
+    assert [at for at, _ in found] == [
+        len(written(records[:number])) for number in range(len(records))
+    ]
 
 
 @given(digest_maps)
@@ -89,7 +118,7 @@ def test_digest_records_merge_back_to_the_same_map(digests: dict[int, bytes]) ->
     records = digest_records(3, digests)
     folded = fold([plan_record(PLAN), *records])
     assert folded is not None
-    assert folded.digests.get(3, {}) == digests
+    assert folded.known(3) == digests
     gaps = sum(1 for chunk in digests if chunk - 1 not in digests)
     assert len(records) == gaps
 

@@ -50,7 +50,7 @@ def test_two_writers_go_on_behind_each_other(store: ModelStore) -> None:
     one.write([journal.target_record([1])])
     two.write([journal.digest_record(0, 0, [DIGEST])])
     one.write([journal.events_record(0, 5), journal.digest_record(0, 1, [DIGEST])])
-    expected = journal.Journal(PLAN, (1,), {0: {0: DIGEST, 1: DIGEST}}, {0: 5})
+    expected = journal.Journal(PLAN, (1,), {0: ((0, DIGEST), (1, DIGEST))}, {0: 5})
     assert one.loaded == expected
     assert two.load() == expected
     assert ledger(store).load() == expected

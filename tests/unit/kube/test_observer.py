@@ -25,6 +25,7 @@ from sluice.kube.objects import parse_copy
 from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from sluice.kube.storeview import StoreView
+from sluice.stores.allowance import Allowance
 from support.api_server import ApiServer
 from support.copies import PLAN, message, plan_seen, reason
 from support.model import ModelStore, World
@@ -87,6 +88,7 @@ def observer(
         settings=OperatorSettings(image="i"),
         cluster="c",
         threads=threads,
+        allowance=Allowance(),
     )
 
 

@@ -20,6 +20,7 @@ from sluice.engine import pool, scopes, whose
 from sluice.errors import StoreTimeout
 from sluice.kube.memory import Blocking, BoundedThreads
 from sluice.stores import deadline
+from sluice.stores.allowance import Allowance
 from sluice.stores.deadline import within
 from sluice.stores.pravega.connection import Connection
 from sluice.stores.pravega.messages import KeepAlive
@@ -137,7 +138,7 @@ def test_each_call_of_the_operator_is_bounded() -> None:
         return await Blocking(threads)(store.list_scopes)
 
     with (
-        BoundedThreads(1, SHORT) as threads,
+        BoundedThreads(1, SHORT, Allowance()) as threads,
         _endless().running() as store,
         pytest.raises(StoreTimeout),
     ):

@@ -13,8 +13,9 @@ from sluice.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST_MESSAGE: Final = 4 << 20
-"""Bytes in one answer of the controller."""
+MOST_MESSAGE: Final = 1 << 20
+"""Bytes in one answer of the controller: some eight thousand segments. The library takes one in as
+a whole before anybody sees it."""
 
 MOST_PAGES: Final = 100_000
 """Pages of one listing."""

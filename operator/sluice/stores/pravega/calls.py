@@ -6,6 +6,7 @@ StoreRejected. Messages name what was asked, and never a credential.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ from sluice.errors import (
     StoreUnavailable,
     StreamNotFound,
 )
+from sluice.stores import allowance
 from sluice.stores.pravega.bounds import MOST_MESSAGE, MOST_SEGMENTS
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.proto.controller_pb2_grpc import ControllerServiceStub
@@ -50,6 +52,9 @@ _OPTIONS: Final = (
     ("grpc.keepalive_timeout_ms", 8_000),
     ("grpc.max_receive_message_length", MOST_MESSAGE),
 )
+
+_WEIGHT: Final = 8
+"""Bytes of memory for each of a message, at most: a segment has 30 there, and 240 here."""
 
 _BEING_MADE: Final = "State: CREATING"
 """What the controller says of a stream that somebody is making at this moment."""
@@ -112,11 +117,11 @@ class Calls:
         try:
             used = self._metadata
             try:
-                return await method(request, timeout=self._timeout, metadata=used)
+                reply = await method(request, timeout=self._timeout, metadata=used)
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.UNAUTHENTICATED or not self._others(used):
                     raise
-                return await method(request, timeout=self._timeout, metadata=self._metadata)
+                reply = await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             code = error.code()
             if missing is not None and code is grpc.StatusCode.NOT_FOUND:
@@ -135,6 +140,10 @@ class Calls:
         finally:
             if self._told is not None:
                 self._told(self._names[method], time.monotonic() - begun)
+        weight = _WEIGHT * reply.ByteSize()
+        if not allowance.take(weight, wait=False):
+            await asyncio.to_thread(allowance.take, weight)  # others use this loop
+        return reply
 
     def _others(self, used: tuple[tuple[str, str], ...]) -> bool:
         """Whether there are other credentials by now: a password may be changed while we run."""

@@ -195,6 +195,10 @@ class Connection:
         except OSError:
             return False
 
+    def relax(self) -> None:
+        """Let go of memory, once nobody uses what was received any more."""
+        self._decoder.relax()
+
     def close(self) -> None:
         """Hang up. Again is fine."""
         self.closed = True

@@ -81,6 +81,7 @@ class ConnectionPool:
     def _put_back(self, connection: Connection) -> None:
         if connection.closed:
             return
+        connection.relax()
         worn = self._most_requests is not None and connection.requests > self._most_requests
         with self._lock:
             if not worn and len(self._idle[connection.peer]) < _IDLE:

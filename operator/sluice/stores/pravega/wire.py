@@ -5,7 +5,7 @@ message (see `messages`) names its frame type and its layout, a string with one 
 one encoder and one decoder walk layouts, so every bounds check exists once. Nothing here does I/O.
 
 Bytes from a peer are not trusted. Whatever comes in, the decoders answer with a value or raise
-ProtocolError, and never hold more than one frame of at most `MAX_PAYLOAD` bytes.
+ProtocolError, and never hold more than one frame of at most `MAX_READ` bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from sluice.errors import ProtocolError
+from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,11 +30,14 @@ OLDEST_VERSION: Final = 5
 """The oldest version whose messages mean the same as ours."""
 
 MAX_PAYLOAD: Final = (1 << 24) - 1
-"""Bytes of payload in one frame, at most."""
+"""Bytes of payload in one frame that we send, at most."""
 
 MAX_SHORT: Final = 1 << 20
 """Bytes of payload in a frame that holds no segment's data, at most: a refusal, with what a server
 says of itself."""
+
+MAX_READ: Final = 2 << 20
+"""Bytes of payload in the answer to a read, at most: twice as much as we ask for at a time."""
 
 MAX_DATA: Final = MAX_PAYLOAD - 64
 """Bytes of data that fit into one append, beside its other fields."""
@@ -90,10 +94,6 @@ class FrameType(IntEnum):
     KEEP_ALIVE = 100
 
 
-_DATA: Final = frozenset(
-    {FrameType.SEGMENT_READ, FrameType.APPEND_BLOCK_END, FrameType.CONDITIONAL_BLOCK_END}
-)
-"""The types of frames that hold a segment's data."""
 
 
 class Frame(NamedTuple):
@@ -206,6 +206,10 @@ def _field(frame: Frame, letter: str, at: int) -> tuple[Any, int]:
     return str(payload[start:end], "utf-8", "replace"), end
 
 
+_USUAL: Final = 1 << 16
+"""Bytes of the buffer that a connection keeps."""
+
+
 class FrameDecoder:
     """Cuts a stream of bytes into frames.
 
@@ -215,7 +219,8 @@ class FrameDecoder:
 
     def __init__(self) -> None:
         self._header = memoryview(bytearray(_HEADER.size))
-        self._payload = memoryview(bytearray(1 << 16))
+        self._payload = memoryview(bytearray(_USUAL))
+        self._held = Held()
         self._type: FrameType | None = None
         self._length = 0
         self._filled = 0
@@ -245,14 +250,22 @@ class FrameDecoder:
         self._filled = 0
         return frame
 
+    def relax(self) -> None:
+        """Let go of a large buffer, once nobody uses the last frame any more."""
+        if len(self._payload) > _USUAL:
+            self._payload = memoryview(bytearray(_USUAL))
+            self._held.clear()
+
     def _begin(self, number: int, length: int) -> None:
         try:
             kind = FrameType(number)
         except ValueError:
             raise ProtocolError(f"a frame of the unknown type {number}") from None
-        if not 0 <= length <= (MAX_PAYLOAD if kind in _DATA else MAX_SHORT):
+        if not 0 <= length <= (MAX_READ if kind is FrameType.SEGMENT_READ else MAX_SHORT):
             raise ProtocolError(f"a {kind.name} frame of {length} bytes")
         if length > len(self._payload):
+            self._held.clear()
+            self._held.add(length)
             # A new buffer and not a longer one: the last frame's views may still be held.
             self._payload = memoryview(bytearray(length))
         self._type, self._length, self._filled = kind, length, 0

@@ -178,9 +178,9 @@ def test_the_last_epoch_of_a_sealed_stream_is_not_looked_for_without_end() -> No
 
 
 def test_an_epoch_of_more_segments_than_a_store_has_is_refused() -> None:
-    """A hundred thousand fit into one answer, and would take a hundred megabytes here."""
+    """Eighty thousand fit into one answer, and would take eighty megabytes here."""
     controller = _scaled(0, 0)
-    many = pb.SegmentRanges(segmentRanges=[pb.SegmentRange(maxKey=1.0)] * 100_000)
+    many = pb.SegmentRanges(segmentRanges=[pb.SegmentRange(maxKey=1.0)] * 80_000)
     controller.answers["getCurrentSegments"] = lambda _: many
-    with controller.running() as store, pytest.raises(ProtocolError, match="100000 segments"):
+    with controller.running() as store, pytest.raises(ProtocolError, match="80000 segments"):
         store.describe(NAME)

@@ -14,6 +14,7 @@ from sluice.stores.pravega.refusals import decode
 from sluice.stores.pravega.wire import (
     MAX_DATA,
     MAX_PAYLOAD,
+    MAX_READ,
     MAX_SHORT,
     Frame,
     FrameDecoder,
@@ -163,18 +164,18 @@ def test_a_string_with_a_length_that_lies_is_refused() -> None:
 
 def test_hostile_frames_do_not_make_memory_grow() -> None:
     """However many frames come, the decoder holds one, of the size a frame may have."""
-    biggest = FrameType.SEGMENT_READ.to_bytes(4, "big") + MAX_PAYLOAD.to_bytes(4, "big")
+    biggest = FrameType.SEGMENT_READ.to_bytes(4, "big") + MAX_READ.to_bytes(4, "big")
     decoder = FrameDecoder()
     tracemalloc.start()
     try:
         for _ in range(5):
             decoder.room[:] = biggest
             assert decoder.advance(len(biggest)) is None
-            assert decoder.advance(MAX_PAYLOAD) is not None
+            assert decoder.advance(MAX_READ) is not None
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 2 * MAX_PAYLOAD
+    assert peak < 2 * MAX_READ
 
 
 @pytest.mark.parametrize("kind", [FrameType.HELLO, FrameType.ERROR_MESSAGE, FrameType.KEEP_ALIVE])

@@ -1,0 +1,303 @@
+"""What looks hold of what peers say has a bound, one by one and together."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import gzip
+import json
+import struct
+import sys
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.archive.archive import Archive
+from sluice.core.archive.documents import MOST_SHORT
+from sluice.core.archive.head import Head
+from sluice.core.archive.names import head_name
+from sluice.core.journal import digest_record, frame
+from sluice.core.weight import weight_of_json
+from sluice.engine import pool, whose
+from sluice.engine.ledger import Ledger
+from sluice.engine.scope_log import ScopeLog
+from sluice.errors import ProtocolError, StoreTimeout
+from sluice.kube.memory import Blocking, BoundedThreads
+from sluice.stores import allowance
+from sluice.stores.allowance import Allowance, Held, Kept, held, part, take, tenant
+from sluice.stores.deadline import within
+from sluice.stores.pravega.wire import MAX_READ, FrameDecoder, FrameType
+from support.memory_objects import MemoryObjects
+from support.model import ModelStore, World
+from support.plans import COPY, TARGET, segment_plan, stream_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.stores.base import Store
+
+SMALL, LARGE = 1_000, 10_000
+
+
+def allowed(**more: int) -> Allowance:
+    """An allowance of few bytes."""
+    return Allowance(**{"small": SMALL, "large": LARGE, "at_once": 1, "kept": 2_000} | more)
+
+
+def test_without_a_look_nothing_is_counted() -> None:
+    """Drivers and the command line work for one resource."""
+    assert Held().add(1 << 60)
+    assert take(1 << 60)
+
+
+def test_a_look_that_would_hold_too_much_is_refused() -> None:
+    """All that it holds counts together, whoever of it holds it."""
+    with allowed().look("a"), held(6_000), pytest.raises(ProtocolError, match="10 kB of memory"):
+        take(5_000)
+
+
+def test_what_is_let_go_does_not_count() -> None:
+    """Many things one after the other are no more than the largest of them."""
+    with allowed().look("a"):
+        for _ in range(10):
+            with held(6_000):
+                pass
+            with part():
+                take(6_000)
+            mine = Held()
+            mine.add(6_000)
+            del mine
+
+
+@pytest.mark.parametrize("each", [pool.each, whose.each])
+def test_many_streams_count_as_those_that_are_looked_at(each: Callable[..., list[object]]) -> None:
+    """Of each little is left, and of a hundred in one look not the sum."""
+    with Allowance(small=1 << 20, large=1 << 20).look("a"):
+        each(lambda _: take(20_000), range(100))
+        with pytest.raises(ProtocolError):
+            each(lambda _: take(2 << 20), range(100))
+
+
+def test_large_looks_are_let_in_one_after_the_other() -> None:
+    """A second one waits until the first is over, and small ones do not."""
+    mine = allowed()
+    inside, leave, order = threading.Event(), threading.Event(), []
+
+    def first() -> None:
+        with mine.look("a"):
+            take(2 * SMALL)
+            inside.set()
+            leave.wait(10)
+            order.append("first")
+
+    def second() -> None:
+        with mine.look("b"):
+            take(2 * SMALL)
+            order.append("second")
+
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(first)
+        assert inside.wait(10)
+        other = threads.submit(second)
+        with mine.look("c"):
+            assert take(SMALL)
+            assert not take(1, wait=False)
+        leave.set()
+        one.result(10)
+        other.result(10)
+    assert order == ["first", "second"]
+
+
+def test_a_tenant_has_one_large_look_at_a_time() -> None:
+    """So another one's are let in, however many there are of the first."""
+    mine = allowed(at_once=2)
+    with mine.look("a"):
+        take(2 * SMALL)
+        with mine.look("a"), within(0.05), pytest.raises(StoreTimeout, match="others"):
+            take(2 * SMALL)
+        with mine.look("b"), within(0.05):
+            assert take(2 * SMALL)
+
+
+def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:
+    """The look is made again, later."""
+    mine = allowed()
+    with mine.look("a"):
+        take(2 * SMALL)
+        with mine.look("b"), within(0.05), pytest.raises(StoreTimeout):
+            take(2 * SMALL)
+
+
+def test_what_is_kept_from_an_earlier_look_counts_for_the_next() -> None:
+    """A watch that reads on has in memory what it has read before."""
+    mine, reader = allowed(), Held()
+    with mine.look("a"):
+        reader.add(8_000)
+    with mine.look("a"), pytest.raises(ProtocolError):
+        reader.add(4_000)
+
+
+def test_room_is_for_what_is_held_between_looks_too() -> None:
+    """Where there is none, nothing more is to be kept."""
+    mine, reader = allowed(), Held()
+    with mine.look("a"):
+        reader.add(1_500)
+    assert mine.has_room
+    kept = Kept(mine, 1_000)
+    assert not mine.has_room
+    del kept
+    assert mine.has_room
+    del reader
+    with mine.look("a"):
+        assert take(LARGE)
+
+
+def test_looks_of_threads_are_those_of_the_tenant_that_asks() -> None:
+    """The namespace that is worked for, in whichever thread."""
+    mine = allowed()
+
+    async def ask() -> None:
+        with tenant("a"):
+            await Blocking(threads)(lambda: take(2 * SMALL))
+            await Blocking(threads)(lambda: seen.append(set(mine._let_in)) or take(2 * SMALL))
+            await Blocking(threads)(lambda: take(2 * SMALL) and seen.append(set(mine._let_in)))
+
+    seen: list[set[str]] = []
+    with BoundedThreads(2, 5, mine) as threads:
+        asyncio.run(ask())
+    assert seen == [set(), {"a"}]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 70), 1 << 70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=60,
+)
+
+
+def size_of(value: object) -> int:
+    """Bytes of memory of a value and all that is in it, each string counted where it stands."""
+    size = sys.getsizeof(value)
+    if isinstance(value, dict):
+        return size + sum(size_of(key) + size_of(one) for key, one in value.items())
+    return size + sum(map(size_of, value)) if isinstance(value, list) else size
+
+
+@settings(max_examples=300)
+@given(value=json_values, ascii_only=st.booleans())
+def test_json_takes_no_more_memory_than_is_told(*, value: object, ascii_only: bool) -> None:
+    """Whatever it says; a hundred bytes are the shortest's."""
+    data = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
+    assert size_of(json.loads(data)) <= weight_of_json(data) + 100
+
+
+@pytest.mark.parametrize("one", [b"{}", b"[]", b'{"a":1}', b'"a"', b"1234", b'{"a":[]}', b"1.5"])
+def test_nor_does_much_of_the_same(one: bytes) -> None:
+    """As the allocator sees it, which a hostile server chooses."""
+    data = b"[" + b",".join([one] * 50_000) + b"]"
+    tracemalloc.start()
+    found = json.loads(data)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found
+    assert taken <= weight_of_json(data)
+
+
+def peak(call: Callable[[], object]) -> int:
+    """The most bytes of memory that a call takes at a time."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="of memory"):
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def bomb(length: int) -> bytes:
+    """JSON that takes thirty times as much memory as it is long."""
+    return b'{"a":[' + b"{}," * ((length - 20) // 3) + b"{}]}"
+
+
+def test_a_journal_that_would_fill_the_memory_is_refused() -> None:
+    """Records as long as they may be, of nothing but empty values, in a journal of 63 MiB."""
+    world = World()
+    store = cast("Store", ModelStore(world, block=1 << 20))
+    mine = Ledger(store, COPY, TARGET)
+    store.create(mine.name)
+    body = bomb(7 << 20)
+    world.segments[mine.name].data += (struct.pack(">ii", 0, len(body)) + body) * 9
+    with Allowance().look("a"):
+        assert peak(mine.load) < allowance.LARGE
+
+
+def test_a_head_of_an_archive_that_would_is_refused() -> None:
+    """It is in a bucket that others write to."""
+    objects = MemoryObjects()
+    body = b'{"kind":"%s","version":"1.0",' % Head.model_fields["kind"].default.encode()
+    objects.put(head_name(0), body + bomb(MOST_SHORT - 100)[1:])
+    with Allowance().look("a"):
+        assert peak(Archive(objects).head) < allowance.LARGE
+
+
+def test_a_plan_that_would_is_refused() -> None:
+    """Compressed it is short enough for a record."""
+    world = World()
+    store = cast("Store", ModelStore(world, block=1 << 20))
+    mine = ScopeLog(store, "0" * 32, "shop")
+    store.create(mine.name)
+    packed = base64.b64encode(gzip.compress(bomb(30 << 20))).decode()
+    world.segments[mine.name].data += frame({"record": "plan", "plan": packed})
+    with Allowance().look("a"):
+        assert peak(mine.load) < allowance.LARGE
+
+
+def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
+    """What is refused is far from what is made: 4 TiB in 64 parts are half a million digests."""
+    world = World()
+    store = cast("Store", ModelStore(world, block=1 << 20))
+    mine = Ledger(store, COPY, TARGET)
+    mine.begin(stream_plan(*[segment_plan(100, number=n) for n in range(64)]))
+    for segment in range(64):
+        mine.write(
+            [
+                digest_record(segment, first, [bytes([segment]) * 32] * 32)
+                for first in range(0, 8192, 32)
+            ]
+        )
+    reader = Ledger(store, COPY, TARGET)
+    with Allowance().look("a"):
+        found = reader.load()
+    assert found is not None
+    assert found.known(63) == dict.fromkeys(range(8192), bytes([63]) * 32)
+
+
+def test_a_connection_keeps_no_large_buffer() -> None:
+    """A store that once sent a long answer would hold the memory as long as it is kept open."""
+    decoder = FrameDecoder()
+    header = struct.pack(">ii", FrameType.SEGMENT_READ, MAX_READ)
+    decoder.room[:8] = header
+    decoder.advance(8)
+    assert len(decoder.room) == MAX_READ
+    decoder.advance(MAX_READ)
+    decoder.relax()
+    assert len(decoder._payload) == 1 << 16
+
+
+def test_a_longer_answer_than_was_asked_for_is_none() -> None:
+    """It is refused by its header."""
+    decoder = FrameDecoder()
+    decoder.room[:8] = struct.pack(">ii", FrameType.SEGMENT_READ, MAX_READ + 1)
+    with pytest.raises(ProtocolError, match="SEGMENT_READ frame"):
+        decoder.advance(8)
