@@ -94,8 +94,6 @@ class FrameType(IntEnum):
     KEEP_ALIVE = 100
 
 
-
-
 class Frame(NamedTuple):
     """A whole frame. `payload` is valid until the next one is received."""
 
