@@ -36,8 +36,9 @@ MAX_SHORT: Final = 1 << 20
 """Bytes of payload in a frame that holds no segment's data, at most: a refusal, with what a server
 says of itself."""
 
-MAX_READ: Final = 2 << 20
-"""Bytes of payload in the answer to a read, at most: twice as much as we ask for at a time."""
+MAX_READ: Final = (2 << 20) + (64 << 10)
+"""Bytes of payload in the answer to a read, at most: as much data as the store (0.13.0) gives at a
+time, and what it says of them."""
 
 MAX_DATA: Final = MAX_PAYLOAD - 64
 """Bytes of data that fit into one append, beside its other fields."""
