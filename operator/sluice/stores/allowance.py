@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Condition, RLock
+from threading import Condition, Lock, RLock
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.text import size
@@ -139,6 +139,7 @@ class _Look:
         self.allowance = allowance
         self._name = name
         self._lock = RLock()
+        self._entering = Lock()
         self._held = 0
         self._large = False
         self._over = False
@@ -150,21 +151,38 @@ class _Look:
             ProtocolError: it is more than any look may hold.
             StoreTimeout: others held so much for as long as there was time.
         """
+        if self._added(more):
+            return True
+        # Without the other lock: what is let go meanwhile is given back in any thread.
+        with self._entering:
+            if not self._large and not self._entered(left(_FOREVER) if wait else 0) and wait:
+                raise StoreTimeout("others took too long for what they asked of their stores")
+        return self._added(more)
+
+    def _entered(self, seconds: float) -> bool:
+        """Be let in as a large look, unless the look was over before that."""
+        if not self.allowance.enter(self._name, seconds):
+            return False
         with self._lock:
-            if self._held + more > self.allowance.large:
+            self._large = not self._over
+        if not self._large:
+            self.allowance.leave(self._name)
+        return True
+
+    def _added(self, more: int) -> bool:
+        """Hold so much more, if that needs nobody to let it in. ProtocolError: it is too much."""
+        with self._lock:
+            held = self._held + more
+            if held > self.allowance.large:
                 raise ProtocolError(
                     f"what the store tells takes more than {size(self.allowance.large)} of memory,"
                     " which is more than the operator takes in for one resource",
                     remedy="Look at the resource with `sluice`, which has no such bound; name"
                     " fewer streams in one resource, or narrower ranges.",
                 )
-            if self._held + more > self.allowance.small and not (self._large or self._over):
-                if not self.allowance.enter(self._name, left(_FOREVER) if wait else 0):
-                    if not wait:
-                        return False
-                    raise StoreTimeout("others took too long for what they asked of their stores")
-                self._large = True
-            self._held += more
+            if held > self.allowance.small and not (self._large or self._over):
+                return False
+            self._held = held
         self.allowance.count(more)
         return True
 
@@ -213,8 +231,9 @@ class Held:
             return True
         with self._lock:
             moved = 0 if look is self._look else self._bytes
-            if not look.add(moved + more, wait=wait):
-                return False
+        if not look.add(moved + more, wait=wait):
+            return False
+        with self._lock:
             if self._look is not None and moved:
                 self._look.give_back(moved)
             self._look = look

@@ -12,6 +12,7 @@ import sys
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -123,6 +124,55 @@ def test_a_tenant_has_one_large_look_at_a_time() -> None:
             take(2 * SMALL)
         with mine.look("b"), within(0.05):
             assert take(2 * SMALL)
+
+
+def test_what_is_let_go_is_given_back_while_its_look_waits() -> None:
+    """By whichever thread finds that nobody has it any more; that one must not wait as well."""
+    mine, kept, waits = allowed(), [Held()], threading.Event()
+
+    def second() -> None:
+        with mine.look("b"), within(10):
+            kept[0].add(10)
+            waits.set()
+            take(2 * SMALL)
+
+    with ThreadPoolExecutor(1) as threads:
+        with mine.look("a"):
+            take(2 * SMALL)
+            other = threads.submit(second)
+            assert waits.wait(10)
+            while not mine._changed._waiters:  # type: ignore[attr-defined]
+                assert not other.done()
+            kept.clear()
+            assert not other.done()
+        other.result(10)
+
+
+def test_whoever_is_let_in_after_the_look_was_over_keeps_nobody_out() -> None:
+    """A call may go on in a thread of the library, though nobody waits for it any more."""
+    mine, waits = allowed(), threading.Event()
+    contexts: list[Context] = []
+
+    def late() -> bool:
+        waits.set()
+        return take(2 * SMALL)
+
+    with ThreadPoolExecutor(1) as others:
+        with mine.look("a"):
+            take(2 * SMALL)
+            with mine.look("b"):
+                contexts.append(copy_context())
+                left_behind = others.submit(contexts[0].run, late)
+                assert waits.wait(10)
+        assert left_behind.result(10)
+    with mine.look("c"), within(1):
+        assert take(2 * SMALL)
+
+
+def test_threads_of_one_look_are_let_in_together() -> None:
+    """The second one does not wait for the first one's turn to end."""
+    with Allowance(small=SMALL, large=LARGE).look("a"), within(10):
+        assert pool.each(lambda _: take(2 * SMALL), range(4)) == [True] * 4
 
 
 def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sluice.core.model import StreamName
 from sluice.errors import ProtocolError
+from sluice.stores.allowance import Allowance
 from sluice.stores.pravega import bounds, epochs
 from sluice.stores.pravega.names import Access
 from sluice.stores.pravega.proto import controller_pb2 as pb
@@ -183,4 +184,18 @@ def test_an_epoch_of_more_segments_than_a_store_has_is_refused() -> None:
     many = pb.SegmentRanges(segmentRanges=[pb.SegmentRange(maxKey=1.0)] * 80_000)
     controller.answers["getCurrentSegments"] = lambda _: many
     with controller.running() as store, pytest.raises(ProtocolError, match="80000 segments"):
+        store.describe(NAME)
+
+
+def test_what_a_controller_tells_counts_for_the_look() -> None:
+    """It is asked in a thread of its own, which all looks share."""
+    controller = _scaled(0, 0)
+    many = pb.SegmentRanges(segmentRanges=[pb.SegmentRange(maxKey=1.0)] * 5_000)
+    controller.answers["getCurrentSegments"] = lambda _: many
+    allowed = Allowance(small=1_000, large=100_000)
+    with (
+        controller.running() as store,
+        allowed.look("a"),
+        pytest.raises(ProtocolError, match="100 kB of memory"),
+    ):
         store.describe(NAME)
