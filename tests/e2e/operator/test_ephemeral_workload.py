@@ -13,6 +13,7 @@ import subprocess
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
@@ -253,10 +254,15 @@ def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
 
 
 def _last_result(store: ClusterStore, word: str) -> int:
-    """The latest result of a word, read from the bytes of the output."""
-    segment, data = segment_hash.segment_name(SCOPE, "counts", 0), b""
+    """The latest result of a word, read from the bytes of the output.
+
+    A stream that is made again, though in a new scope, has the number that follows.
+    """
+    data = b""
     with segment_hash.Connection(*store.segment_store) as connection:
-        end = (connection.info(segment) or {})["end"]
+        names = (segment_hash.segment_name(SCOPE, "counts", number) for number in count())
+        segment, info = next((one, info) for one in names if (info := connection.info(one)))
+        end = info["end"]
         while len(data) < end:
             data += connection.read(segment, len(data), end - len(data))
     latest = at = 0
