@@ -49,7 +49,7 @@ def black_holes(count: int) -> Iterator[list[str]]:
 def bombs() -> bytes:
     """A journal as long as one may be, of records that take eighty times as much memory each.
 
-    None of them is refused by its size, and one of its kind is no copy's.
+    Each is short enough to be read, and of a kind that no copy writes.
     """
     record = b'{"record":"made up","a":[' + b"{}," * 300_000 + b"{}]}"
     framed = struct.pack(">ii", 0, len(record)) + record
@@ -129,25 +129,16 @@ class LyingStore:
                 return m.AppendSetup(setup.request, setup.segment, setup.writer, NOT_SET)
             case FrameType.GET_ATTRIBUTE:
                 return m.Attribute(decode_as(m.GetAttribute, frame).request, NOT_SET)
-            case FrameType.READ_SEGMENT if self._trickles:
+            case FrameType.READ_SEGMENT if self._trickles or self._holds:
                 read = decode_as(m.ReadSegment, frame)
-                self._stopped.wait(_SLOW)
+                if self._trickles:
+                    self._stopped.wait(_SLOW)
                 return m.SegmentRead(
                     read.segment,
                     read.offset,
                     at_tail=False,
                     at_end=False,
-                    data=memoryview(b"\0"),
-                    request=read.request,
-                )
-            case FrameType.READ_SEGMENT if self._holds:
-                read = decode_as(m.ReadSegment, frame)
-                return m.SegmentRead(
-                    read.segment,
-                    read.offset,
-                    at_tail=False,
-                    at_end=False,
-                    data=self._holds[read.offset :][: read.length],
+                    data=self._holds[read.offset :][: read.length] or memoryview(b"\0"),
                     request=read.request,
                 )
             case other:

@@ -24,7 +24,7 @@ from sluice.errors import (
     InvalidSpec,
     PlanTooLarge,
 )
-from sluice.stores import allowance
+from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,7 @@ class Archive:
     def __init__(self, objects: Objects, *, most: int = MOST_BYTES) -> None:
         self.objects = objects
         self._most = most
+        self._head = self._manifest = Held()
 
     def head(self) -> Head | None:
         """The head that counts; None where there is no archive yet.
@@ -65,6 +66,7 @@ class Archive:
             name = head_name(number)
             data = self.objects.get(name, 0, MOST_SHORT + 1)
             if data is not None:
+                self._head = _holding(data)
                 return _read_head(data, number), hashlib.sha256(data).hexdigest()
             # Another one may have been made since it was listed, and this one swept.
             missing, number = number, self._last()
@@ -122,7 +124,7 @@ class Archive:
         if len(data) > size or hashlib.sha256(data).hexdigest() != sha256:
             raise ArchiveDamaged(f"{name} holds other bytes than the head says", name=name)
         body = _unpacked(data, name, self._most)
-        allowance.take(2 * weight_of_json(body))
+        self._manifest = _holding(body)
         manifest = decode(Manifest, body, name=name)
         return _entry(manifest, data, verified=False), manifest
 
@@ -184,12 +186,18 @@ class Archive:
         return head
 
 
+def _holding(body: bytes) -> Held:
+    """Count a document that is about to be read, in place of the one that was read before."""
+    held = Held()
+    held.add(2 * weight_of_json(body))  # as JSON gives it, and as a model
+    return held
+
+
 def _read_head(data: bytes, number: int) -> Head:
     """The head of this number, of which `data` are as many bytes as it may have, and one more."""
     name = head_name(number)
     if len(data) > MOST_SHORT:
         raise ArchiveDamaged(f"{name} is no head: it is too long", name=name)
-    allowance.take(2 * weight_of_json(data))
     head = decode(Head, data, name=name)
     if head.number != number:
         raise ArchiveDamaged(f"{name} is head {head.number}", name=name)

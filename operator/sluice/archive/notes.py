@@ -163,7 +163,7 @@ class Notes:
             raise ArchiveDamaged(f"{name} is no note: it is too long", name=name)
         if data is None:
             return None
-        self._held.add(len(data))  # whoever reads them remembers as much of them
+        self._held.add(len(data))  # readers remember as much of them
         with held(2 * weight_of_json(data)):
             return decode(Note, data, name=name)
 

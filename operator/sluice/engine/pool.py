@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sluice.engine import survey
-from sluice.stores import allowance
+from sluice.stores.allowance import apart
 from sluice.stores.deadline import carried
 
 if TYPE_CHECKING:
@@ -27,13 +27,8 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
     """
     if len(these) <= 1:
         return [call(one) for one in these]
-
-    def alone(one: _A) -> _T:
-        with allowance.part():
-            return call(one)
-
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="scope") as pool:
-        coming = [pool.submit(carried(alone), one) for one in these]
+        coming = [pool.submit(carried(apart(call)), one) for one in these]
         try:
             return [one.result() for one in coming]
         except BaseException:

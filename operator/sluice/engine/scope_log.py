@@ -132,7 +132,7 @@ class ScopeRecords(Trail):
         self._state = scope_log.fold(self._counted(records), self._state, read=self._plan)
 
     def _counted(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """The same; what is kept of them is held."""
+        """The same; the memory of those that are kept is counted."""
         for record in records:
             if record.get("record") != "plan":
                 self._held.add(weight_of_json(journal.frame(record)))

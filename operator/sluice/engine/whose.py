@@ -21,7 +21,7 @@ from sluice.core.identity import OURS
 from sluice.core.model import StreamName
 from sluice.engine.pool import batches
 from sluice.errors import ScopeNotFound
-from sluice.stores import allowance
+from sluice.stores.allowance import apart
 from sluice.stores.deadline import carried
 
 if TYPE_CHECKING:
@@ -98,13 +98,8 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
     """Call for several at a time. Each is tried, also where another one raises."""
     if not these:
         return []
-
-    def alone(one: _A) -> _T:
-        with allowance.part():
-            return call(one)
-
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="streams") as pool:
-        return list(pool.map(carried(alone), these))
+        return list(pool.map(carried(apart(call)), these))
 
 
 def made_at(name: StreamName, stream: Stream, store: Store) -> int | None:

@@ -1,31 +1,34 @@
 """How much of what peers say is in memory at once, in a process that looks for everybody.
 
-Bounds on single answers hold off one that is huge, and not that many looks take in large ones at a
-time. So each look counts what it holds. A small one is nobody's business. A large one has to be
-let in: few are at a time, of each tenant one. One that would be larger still is refused. Whoever
-works for one resource alone, as drivers and the command line do, has no allowance and counts
-nothing.
+Bounds on single answers refuse one that is huge. They do not bound the sum, when many looks take in
+large answers at a time. So each look counts the memory of its answers. A small look never waits. A
+large look waits for its turn: few have one at a time, and of each tenant one. A look that would be
+larger still is refused. Drivers and the command line work for one resource alone: they have no
+allowance and count nothing.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Condition, Lock, RLock
-from typing import TYPE_CHECKING, Final
+from threading import TIMEOUT_MAX, Condition, Lock, RLock
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sluice.core.text import size
 from sluice.errors import ProtocolError, StoreTimeout
 from sluice.stores.deadline import left
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
 
 SMALL: Final = 1 << 20
 """Bytes of memory of a look that is not large: the journal of some 100 GB."""
 
 LARGE: Final = 80 << 20
-"""Bytes of the largest look: what is known of ten thousand streams."""
+"""Bytes of the largest look: the plan of ten thousand streams."""
 
 AT_ONCE: Final = 2
 """Large looks at a time."""
@@ -89,7 +92,7 @@ class Allowance:
 
     @property
     def has_room(self) -> bool:
-        """Whether what is held now may be kept when its look is over."""
+        """Whether there is room to keep more when a look is over."""
         return self._held <= self._kept
 
     def count(self, more: int) -> None:
@@ -116,7 +119,7 @@ class Allowance:
 
 
 class Kept:
-    """Something of a peer's that is kept between looks; it counts until this is gone.
+    """The memory of a thing that is kept between looks. It counts as long as this object lives.
 
     Args:
         allowance: of the process.
@@ -153,11 +156,23 @@ class _Look:
         """
         if self._added(more):
             return True
-        # Without the other lock: what is let go meanwhile is given back in any thread.
-        with self._entering:
-            if not self._large and not self._entered(left(_FOREVER) if wait else 0) and wait:
-                raise StoreTimeout("others took too long for what they asked of their stores")
+        # Not under the other lock: any thread may have to give memory back meanwhile. And an event
+        # loop must not wait for a thread of the same look that waits.
+        if not self._entering.acquire(timeout=left(TIMEOUT_MAX) if wait else 0):
+            return self._late(wait=wait)
+        try:
+            if not self._large and not self._entered(left(TIMEOUT_MAX) if wait else 0):
+                return self._late(wait=wait)
+        finally:
+            self._entering.release()
         return self._added(more)
+
+    @staticmethod
+    def _late(*, wait: bool) -> bool:
+        """There was no turn: False, or StoreTimeout where it was waited for."""
+        if wait:
+            raise StoreTimeout("others took too long for what they asked of their stores")
+        return False
 
     def _entered(self, seconds: float) -> bool:
         """Be let in as a large look, unless the look was over before that."""
@@ -193,14 +208,13 @@ class _Look:
         self.allowance.count(-less)
 
     def end(self) -> None:
-        """Let the next large look in. What this one leaves is given back by whoever holds it."""
+        """Let the next large look in. Readers that outlive this one give their memory back."""
         with self._lock:
             self._over = True
             if self._large:
                 self.allowance.leave(self._name)
 
 
-_FOREVER: Final = 3600.0
 _LOOK: Final = ContextVar[_Look | None]("look", default=None)
 
 
@@ -248,7 +262,7 @@ class Held:
             self._look, self._bytes = None, 0
 
     def __del__(self) -> None:
-        """Give all back: whoever held it is gone."""
+        """Give all back: the reader is gone."""
         self.clear()
 
 
@@ -267,12 +281,12 @@ _PART: Final = ContextVar[Held | None]("part", default=None)
 
 
 @contextmanager
-def part() -> Iterator[Held]:
-    """Give back at the end of the block what is taken in it, of which little is left then."""
+def part() -> Iterator[None]:
+    """Give back at the end of the block all that is taken in it. Its outcome must be small."""
     holding = Held()
     before = _PART.set(holding)
     try:
-        yield holding
+        yield
     finally:
         _PART.reset(before)
         holding.clear()
@@ -282,3 +296,13 @@ def take(more: int, *, wait: bool = True) -> bool:
     """Hold so much more until the part of the look is over, or all of it. See `Held.add`."""
     holding = _PART.get()
     return holding is None or holding.add(more, wait=wait)
+
+
+def apart(call: Callable[[_A], _T]) -> Callable[[_A], _T]:
+    """The same call, as a part of its own: see `part`."""
+
+    def alone(one: _A) -> _T:
+        with part():
+            return call(one)
+
+    return alone

@@ -70,7 +70,7 @@ def held(lock: Lock | Semaphore) -> Iterator[None]:
 
 
 def carried(call: Callable[[_A], _T]) -> Callable[[_A], _T]:
-    """The same call for other threads, which act for whoever calls this: by the same time, say."""
+    """The same call for other threads, in the context of this one: with its deadline, say."""
     context = copy_context()
 
     def same(one: _A) -> _T:

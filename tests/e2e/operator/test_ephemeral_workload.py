@@ -13,7 +13,6 @@ import subprocess
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
@@ -256,11 +255,11 @@ def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
 def _last_result(store: ClusterStore, word: str) -> int:
     """The latest result of a word, read from the bytes of the output.
 
-    A stream that is made again, though in a new scope, has the number that follows.
+    The segments of a stream that is made again count on, also in a new scope.
     """
     data = b""
     with segment_hash.Connection(*store.segment_store) as connection:
-        names = (segment_hash.segment_name(SCOPE, "counts", number) for number in count())
+        names = (segment_hash.segment_name(SCOPE, "counts", number) for number in range(100))
         segment, info = next((one, info) for one in names if (info := connection.info(one)))
         end = info["end"]
         while len(data) < end:

@@ -12,6 +12,7 @@ import sys
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, cast
 
@@ -20,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.archive.archive import Archive
-from sluice.core.archive.documents import MOST_SHORT
-from sluice.core.archive.head import Head
-from sluice.core.archive.names import head_name
+from sluice.core.archive.documents import MOST_SHORT, encode
+from sluice.core.archive.head import Head, RunEntry
+from sluice.core.archive.names import RunName, head_name
 from sluice.core.journal import digest_record, frame
 from sluice.core.weight import weight_of_json
 from sluice.engine import pool, whose
@@ -58,7 +59,7 @@ def test_without_a_look_nothing_is_counted() -> None:
 
 
 def test_a_look_that_would_hold_too_much_is_refused() -> None:
-    """All that it holds counts together, whoever of it holds it."""
+    """All of its answers count together."""
     with allowed().look("a"), held(6_000), pytest.raises(ProtocolError, match="10 kB of memory"):
         take(5_000)
 
@@ -148,7 +149,47 @@ def test_what_is_let_go_is_given_back_while_its_look_waits() -> None:
         other.result(10)
 
 
-def test_whoever_is_let_in_after_the_look_was_over_keeps_nobody_out() -> None:
+def test_an_event_loop_does_not_wait_for_a_thread_that_waits() -> None:
+    """It serves other looks: it is told that there is no turn, and asks in a thread."""
+    mine, waits = allowed(), threading.Event()
+
+    def thread() -> bool:
+        waits.set()
+        return take(2 * SMALL)
+
+    with ThreadPoolExecutor(1) as others, ExitStack() as first, mine.look("b"), within(10):
+        mine.enter("a", 0)
+        first.callback(mine.leave, "a")
+        other = others.submit(copy_context().run, thread)
+        assert waits.wait(10)
+        while not mine._changed._waiters:  # type: ignore[attr-defined]
+            assert not other.done()
+        assert not take(2 * SMALL, wait=False)
+        assert not other.done()
+        first.close()
+        assert other.result(10)
+
+
+def test_heads_that_are_read_one_after_the_other_do_not_add_up() -> None:
+    """An operator looks at the head of an archive several times in one look."""
+    objects = MemoryObjects()
+    entry = RunEntry(
+        run=1,
+        name=str(RunName(1, "0" * 64)),
+        size=1,
+        sha256="0" * 64,
+        time=1,
+        bytes=1,
+        verified=True,
+    )
+    objects.put(head_name(1), encode(Head(number=1, runs=(entry,))))
+    archive = Archive(objects)
+    with Allowance(small=20_000, large=20_000).look("a"):
+        for _ in range(50):
+            assert archive.head() is not None
+
+
+def test_a_late_turn_keeps_nobody_out() -> None:
     """A call may go on in a thread of the library, though nobody waits for it any more."""
     mine, waits = allowed(), threading.Event()
     contexts: list[Context] = []
@@ -209,7 +250,7 @@ def test_room_is_for_what_is_held_between_looks_too() -> None:
 
 
 def test_looks_of_threads_are_those_of_the_tenant_that_asks() -> None:
-    """The namespace that is worked for, in whichever thread."""
+    """They count for the namespace that is worked for, in any thread."""
     mine = allowed()
 
     async def ask() -> None:

@@ -231,7 +231,7 @@ class Connection:
                 return None
             return decode(frame)
         except ProtocolError as error:
-            raise ProtocolError(f"{self.peer}: {error.message}") from None
+            raise ProtocolError(f"{self.peer}: {error.message}", remedy=error.remedy) from None
 
     def _wait_to_send(self, deadline: float, timeout: float) -> None:
         if not self._wait(select.POLLIN | select.POLLOUT, deadline, timeout) & select.POLLIN:
