@@ -7,7 +7,6 @@ a look at a segment brings it back into memory.
 
 from __future__ import annotations
 
-import signal
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -145,8 +144,7 @@ class Maker:
         made = self.copy(f"append-{number}", exists="Append")
         self._foreign.create(*made.target, segments=3)
         self._foreign.write(*made.target, events=100, keys=KEYS, seed=1)
-        code = cut_driver.drive(made, made.folder / "made", CUTS[where])
-        assert code == -signal.SIGKILL, "the step was not reached"
+        cut_driver.drive(made, made.folder / "made", CUTS[where])
         return made
 
     def whole(self, what: str) -> tuple[Copy, StreamPlan]:

@@ -12,13 +12,18 @@ from support.inline import run_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
     from pathlib import Path
 
     from sluice.stores.base import Store
     from support.command import Copy
     from support.crash import Cut
 
-SECONDS = 60.0
+SECONDS = 120.0
+"""A driver that takes longer hangs."""
+
+PATIENCE = 60.0
+"""With a store whose processors others use: one call may take as long as it has, and come again."""
 
 # Forked from a process that has imported all and connected nowhere: drivers start at once.
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -50,27 +55,43 @@ class Watched:
         return call
 
 
-def drive(copy: Copy, made: Path, cut: Cut | None = None) -> int:
-    """Run a driver in a process of its own; its exit code, -9 where it was cut off.
+def drive(copy: Copy, made: Path, cut: Cut | None = None) -> None:
+    """Run a driver in a process of its own, to its end or to where it is cut off.
 
     Args:
         copy: the copy, run without Spark.
         made: a file; gets the names of the segments that the driver is about to make.
         cut: where it ends.
+
+    Raises:
+        AssertionError: it ended otherwise; the message has its reports.
     """
+    reader, writer = _PROCESSES.Pipe(duplex=False)
     driver = _PROCESSES.Process(
         target=_be_driver,
-        args=(copy.file.read_text(), made, cut.call if cut else "", cut.number if cut else 0),
+        args=(
+            copy.file.read_text(),
+            made,
+            writer,
+            cut.call if cut else "",
+            cut.number if cut else 0,
+        ),
     )
     driver.start()
+    writer.close()
     driver.join(SECONDS)
     if driver.exitcode is None:
         driver.kill()
         raise AssertionError(f"the driver did not end within {SECONDS:g} s")
-    return driver.exitcode
+    try:
+        said = reader.recv()
+    except EOFError:
+        said = "nothing"
+    expected = -signal.SIGKILL if cut else 0
+    assert driver.exitcode == expected, f"exit code {driver.exitcode}; the driver said: {said}"
 
 
-def _be_driver(text: str, made: Path, call: str, number: int) -> None:
+def _be_driver(text: str, made: Path, writer: Connection, call: str, number: int) -> None:
     counts: Counter[str] = Counter()
 
     def told(name: str, first: object) -> None:
@@ -81,5 +102,6 @@ def _be_driver(text: str, made: Path, call: str, number: int) -> None:
             with made.open("a") as log:
                 log.write(f"{first}\n")
 
-    for report in run_copies(text, lambda one: cast("Store", Watched(one, told))):
-        assert report.error is None, report.error
+    reports = run_copies(text, lambda one: cast("Store", Watched(one, told)), patience=PATIENCE)
+    writer.send(f"{reports} after {dict(counts)}")
+    assert all(report.error is None for report in reports)

@@ -23,6 +23,9 @@ from sluice.stores.pravega import names
 from support.command import Copy
 
 DEFAULTS = Limits()
+PATIENCE = 5.0
+"""Of copies some of which are expected to fail."""
+
 SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
 
 
@@ -79,6 +82,7 @@ def run_copies(
     *,
     limits: Limits = DEFAULTS,
     settings: Settings = SETTINGS,
+    patience: float = PATIENCE,
 ) -> list[StreamReport]:
     """Run the copies of a file.
 
@@ -87,12 +91,17 @@ def run_copies(
         seen_as: gives what stands for a copy's target store.
         limits: of each.
         settings: of the process.
+        patience: see CopyRunner.
     """
-    return [_run(job, seen_as, limits, settings) for job in jobs(load(text), settings)]
+    return [_run(job, seen_as, limits, settings, patience) for job in jobs(load(text), settings)]
 
 
 def _run(
-    job: Job, seen_as: Callable[[Store], Store], limits: Limits, settings: Settings
+    job: Job,
+    seen_as: Callable[[Store], Store],
+    limits: Limits,
+    settings: Settings,
+    patience: float,
 ) -> StreamReport:
     with Stores(settings) as stores:
         finish_abort_job(job, stores)
@@ -111,7 +120,7 @@ def _run(
             target=target,
             executor=InlineExecutor(sources, target),
             limits=lambda: limits,
-            patience=5,
+            patience=patience,
         )
         (report,) = runner.run()
     return report
