@@ -22,6 +22,10 @@ from localstore.cache import cache_root, locked
 _RECIPES = Path(__file__).parents[1] / "cluster" / "images"
 _MANIFESTS = Path(__file__).parents[1] / "cluster" / "manifests"
 
+# The same for all states of the sources: a runtime that is running has been told its name, and
+# what it does never changes.
+_PAUSE = "localhost/pause:1"
+
 
 class OwnCluster(Cluster):
     """One node with all components of Kubernetes, compiled here; there is one on a machine."""
@@ -46,12 +50,12 @@ class OwnCluster(Cluster):
                 with step(say, "installing Debian packages"):
                     packages.install(list(needs.packages))
             node = Node(self._layout)
-            node.start_runtime(_system_image("pause", programs()).name)
+            node.start_runtime(_PAUSE)
             with ThreadPoolExecutor(2, thread_name_prefix="localcluster") as workers:
                 # The compiler keeps the processors busy, and images mostly wait for downloads.
                 compiled = workers.submit(_compile, say)
                 references = workers.submit(self._provide, images, say)
-                helm = workers.submit(tools.helm, say)
+                helm = workers.submit(lambda: (compiled.result(), tools.helm(say)))
                 try:
                     self._start(node, compiled.result(), say)
                     helm.result()
@@ -89,8 +93,8 @@ class OwnCluster(Cluster):
         return [self._node_images.provide(image, say) for image in images]
 
     def _start(self, node: Node, compiled: Programs, say: Say) -> None:
-        pause = self._builder.build(_system_image("pause", compiled), say)
-        dns = self._builder.build(_system_image("coredns", compiled), say)
+        pause = self._builder.build(_system_image(_PAUSE, compiled), say)
+        dns = self._builder.build(_system_image(f"localhost/coredns:{compiled.key}", compiled), say)
         for image in (pause, dns):
             self._node_images.load(image, say)
         node.start(compiled.testnode, say)
@@ -114,10 +118,11 @@ def _compile(say: Say) -> Programs:
         return compile_programs(say)
 
 
-def _system_image(name: str, compiled: Programs) -> Image:
+def _system_image(reference: str, compiled: Programs) -> Image:
+    recipe = reference.rpartition("/")[2].partition(":")[0]
     return Image(
-        f"localhost/{name}:{compiled.key}",
+        reference,
         context=compiled.folder,
-        dockerfile=_RECIPES / name / "Dockerfile",
+        dockerfile=_RECIPES / recipe / "Dockerfile",
         settled=True,
     )

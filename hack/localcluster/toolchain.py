@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from localcluster.errors import LocalClusterError
 from localstore.cache import cache_root, make_once
 
 _SOURCES = Path(__file__).parents[1] / "cluster" / "testnode"
-_MODULE = re.compile(r"^\tk8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)$", re.MULTILINE)
+_KUBERNETES = "k8s.io/kubernetes"
 _OLDEST_GO = (1, 24)
 
 # Debug information would only cost time and space. The garbage collector is the compiler's own:
@@ -69,20 +70,58 @@ def compile_programs(say: Say) -> Programs:
     wanted = programs()
 
     def build(target: Path) -> None:
-        go = go_tool()
-        command = [go, "build", *GO_BUILD, "-v", f"-ldflags={_linker_flags()}"]
-        watch(
-            [*command, "-o", f"{target}/", "./..."],
+        compile_go(
+            "./...",
+            into=target,
+            linker_flags=_linker_flags(),
             sign=lambda lines: f"still compiling Kubernetes: {lines} modules and packages",
             say=say,
-            environment=GO_ENVIRONMENT,
-            folder=_SOURCES,
         )
         (target / "testnode").rename(target / "sluice-testnode")
         (target / "kubectl").symlink_to("sluice-testnode")
 
     make_once(wanted.folder, build)
     return wanted
+
+
+def compile_go(
+    packages: str, *, into: Path, linker_flags: str, sign: Callable[[int], str], say: Say
+) -> None:
+    """Compiles programs by the modules of our Kubernetes.
+
+    Args:
+        packages: Which.
+        into: Folder for them.
+        linker_flags: For the linker.
+        sign: Makes a sign of life from the number of modules and packages that were seen to.
+        say: Gets it.
+
+    Raises:
+        LocalClusterError: Go is missing or too old, or the compiler failed.
+    """
+    watch(
+        [
+            *(go_tool(), "build", *GO_BUILD, "-v", f"-ldflags={linker_flags}"),
+            *("-o", f"{into}/", packages),
+        ],
+        sign=sign,
+        say=say,
+        environment=GO_ENVIRONMENT,
+        folder=_SOURCES,
+    )
+
+
+def module_version(module: str) -> str:
+    """Gives the version of a module that we compile.
+
+    Raises:
+        LocalClusterError: It is none of them.
+    """
+    line = re.compile(rf"^\t{re.escape(module)} (v\S+)", re.MULTILINE)
+    match = line.search((_SOURCES / "go.mod").read_text())
+    if match is None:
+        raise LocalClusterError(f"{_SOURCES}/go.mod names no {module}")
+    return match[1]
 
 
 def go_tool() -> str:
@@ -104,10 +143,8 @@ def go_tool() -> str:
 
 def _linker_flags() -> str:
     """Writes the version into the programs, which refuse to work together without one."""
-    match = _MODULE.search((_SOURCES / "go.mod").read_text())
-    if match is None:
-        raise LocalClusterError(f"{_SOURCES}/go.mod names no k8s.io/kubernetes")
-    version, major, minor = match.groups()
+    version = module_version(_KUBERNETES)
+    major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     settings = [
