@@ -2,7 +2,7 @@
 # installed before, and a JDK 17 and Maven where apt cannot do it.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image clean
+.PHONY: help demo check test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image clean
 
 BIN := .venv/bin
 STORE := PYTHONPATH=hack $(BIN)/python -m localstore
@@ -20,7 +20,12 @@ demo: ## Copy streams on a real Pravega and watch
 test: ## Lint, then all tests: unit, integration, end to end
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory --jobs=2 lint classes
-	@$(BIN)/python hack/lanes.py -m "not exhaustive" tests/unit tests/integration tests/e2e
+	@$(BIN)/python hack/lanes.py -m "not exhaustive"
+
+check: ## Lint, and the unit tests that what was changed concerns
+	@hack/bootstrap.sh python
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/pytest --testmon -q -m "not exhaustive and not search" tests/unit
 
 test-crash: ## The whole crash tables: each process killed at each step of copies and archives
 	@hack/bootstrap.sh
@@ -30,7 +35,7 @@ test-crash: ## The whole crash tables: each process killed at each step of copie
 test-rest: ## What make test leaves out of many alike
 	@hack/bootstrap.sh
 	@$(MAKE) --no-print-directory classes
-	@$(BIN)/python hack/lanes.py -m "exhaustive and not crash" tests/unit tests/integration tests/e2e
+	@SLUICE_SEARCH=20 $(BIN)/python hack/lanes.py -m "(exhaustive or search or hypothesis) and not crash"
 
 lint: ## Style, types, layers, generated code
 	@hack/bootstrap.sh python
@@ -73,6 +78,6 @@ image: ## Build localhost/sluice:dev and bring it to that Kubernetes
 	@$(KUBERNETES) image localhost/sluice:dev .
 
 clean: ## Remove what tools left in this directory; downloads stay in the user's cache
-	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .testmondata* .import_linter_cache \
 	  artifacts build dist spark-warehouse
 	@find operator hack tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,29 +1,48 @@
-"""Runs the tests in two lanes side by side: those with a Kubernetes or end to end, and all others.
+"""Runs the tests in lanes side by side, which tests/conftest.py deals them out to.
 
-python hack/lanes.py [PYTEST'S ARGUMENTS]
+python hack/lanes.py [PYTEST'S OPTIONS]
 
-A third lane made nothing faster: two processors have no more to give, and tests of the others
-waited in vain. Each line that pytest prints comes with its lane's name; what failed comes once more
-at the end, and a last line counts both lanes together. How long each test took is in
-`artifacts/LANE.xml`, as JUnit has it.
+Most tests wait now and then, so that there are more lanes than processors. Those that want a
+Kubernetes begin once it is up. Each line that pytest prints comes with its lane's name; what failed
+comes once more at the end, and a last line counts all lanes together. How long each test took is in
+`artifacts/LANE.xml`, as JUnit has it; the next run tells the time left by it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
-LANES = ("cluster", "store")
-_ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LANES = {
+    "cluster": ("tests/integration", "tests/e2e"),
+    "pods": ("tests/e2e",),
+    "store": ("tests/unit", "tests/integration"),
+    "copies": ("tests/integration",),
+    "patient": ("tests/integration", "tests/e2e"),
+}
+"""Where the tests of each are."""
+
+_ON_KUBERNETES = ("cluster", "pods")
+_ROOT = Path(__file__).parents[1]
+_ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")
 _LAST = re.compile(r"^=* ?\d+ .* in [0-9.]+s")
+_BEGUN = re.compile(r"(tests/[\w/]+)\.py\b")
 _NOTHING_TO_RUN = 5
+_SECONDS_BETWEEN_SIGNS = 60.0
 _terminal = threading.Lock()
 
 
@@ -37,6 +56,8 @@ class Lane:
         counts: how many tests ended how.
         code: its exit code.
         summing_up: whether pytest has begun to.
+        usual: seconds that each module took in an earlier run.
+        ahead: modules of these that have not begun.
     """
 
     name: str
@@ -44,19 +65,25 @@ class Lane:
     counts: Counter[str] = field(default_factory=Counter)
     code: int = 1
     summing_up: bool = False
+    usual: Mapping[str, float] = field(default_factory=dict)
+    ahead: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Learn from the run before how long each module takes."""
+        self.usual = _durations(_ARTIFACTS / f"{self.name}.xml")
+        self.ahead = set(self.usual)
+
+    @property
+    def left(self) -> float:
+        """Seconds that the modules took before which have not begun."""
+        return sum(self.usual[module] for module in self.ahead)
 
     def run(self, arguments: list[str]) -> None:
         """Run it to its end."""
         options = [f"--lane={self.name}", "--durations=12", "--durations-min=10"]
         report = f"--junitxml={_ARTIFACTS / self.name}.xml"
-        command = [sys.executable, "-u", "-m", "pytest", *options, report, *arguments]
-        # In our process group, so that it is told of Ctrl-C.
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-        ) as child:
-            for line in child.stdout or ():
-                self.take(line.rstrip())
-        self.code = child.returncode
+        words = ["-m", "pytest", *options, report, *arguments, *LANES[self.name]]
+        self.code = _run(words, self.take)
 
     def take(self, line: str) -> None:
         """Pass a line on, and see what it says."""
@@ -65,6 +92,8 @@ class Lane:
         with _terminal:
             print(f"{self.name:7} | {line}", flush=True)
         self.summing_up |= "short test summary info" in line
+        if begun := _BEGUN.match(line):
+            self.ahead.discard(begun[1])
         if self.summing_up and line.startswith(("FAILED ", "ERROR ")):
             self.failed.append(line)
         elif _LAST.match(line):
@@ -72,11 +101,39 @@ class Lane:
             self.counts.update(dict(found))
 
 
-def main() -> int:
-    """Run both, and say what came of them; an exit code of 0 if nothing failed in either."""
-    began = time.monotonic()
-    lanes = [Lane(name) for name in LANES]
-    threads = [threading.Thread(target=lane.run, args=(sys.argv[1:],)) for lane in lanes]
+def _run(words: list[str], take: Callable[[str], None], **environment: str) -> int:
+    """Run Python with these words; each line that it prints is taken; its exit code."""
+    command = [sys.executable, "-u", *words]
+    # In our process group, so that it is told of Ctrl-C.
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=os.environ | environment,
+    ) as child:
+        for line in child.stdout or ():
+            take(line.rstrip())
+    return child.returncode
+
+
+def _run_on_kubernetes(lanes: list[Lane], arguments: list[str]) -> None:
+    """Run lanes with a Kubernetes, which is as it was afterwards: up or not.
+
+    Without one their tests fail, and say why.
+    """
+    there = _cluster("status")
+    if not there:
+        _cluster("up", lanes[0].take)
+    _run_all(lanes, arguments)
+    if not there:
+        _cluster("down", lanes[0].take)
+
+
+def _run_all(lanes: list[Lane], arguments: list[str]) -> None:
+    """Run lanes side by side, to their ends also where somebody types Ctrl-C."""
+    threads = [threading.Thread(target=lane.run, args=(arguments,)) for lane in lanes]
     for thread in threads:
         thread.start()
     try:
@@ -85,16 +142,77 @@ def main() -> int:
     except KeyboardInterrupt:  # pytest has got it as well, and cleans up
         for thread in threads:
             thread.join()
+
+
+def _durations(report: Path) -> dict[str, float]:
+    """Seconds that each module took, by pytest's report; nothing where there is none."""
+    found: defaultdict[str, float] = defaultdict(float)
+    with suppress(FileNotFoundError, ET.ParseError):
+        for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own file
+            found[_module(case.get("classname", ""))] += float(case.get("time", 0))
+    return dict(found)
+
+
+def _module(name: str) -> str:
+    """The path of a module, of which a report has the dotted name, perhaps with a class behind."""
+    parts = name.split(".")
+    last = next((at for at, part in enumerate(parts) if part.startswith("test_")), len(parts))
+    return "/".join(parts[: last + 1])
+
+
+def _tell_progress(lanes: list[Lane], over: threading.Event) -> None:
+    """Say once a minute how long it takes still, where an earlier run tells."""
+    began = time.monotonic()
+    usual = [sum(lane.usual.values()) for lane in lanes]
+    while not over.wait(_SECONDS_BETWEEN_SIGNS):
+        spent = time.monotonic() - began
+        done = max(all_ - lane.left for lane, all_ in zip(lanes, usual, strict=True))
+        if done > 0:
+            left = max(lane.left for lane in lanes) * max(0.5, min(2.0, spent / done))
+            with _terminal:
+                print(f"{spent / 60:.0f} min, about {left / 60:.0f} more", flush=True)
+
+
+def _next(*, failed: bool) -> str:
+    """What is left to look at; no line of it is the last one, which counts."""
+    lines = [f"How long each test took: {_ARTIFACTS.relative_to(_ROOT)}/LANE.xml."]
+    if failed:
+        lines.append("One test alone, with the files it leaves: .venv/bin/pytest PATH::NAME.")
+    if _cluster("status"):
+        lines.append("The Kubernetes that was there still runs; make cluster-down stops ours.")
+    return "\n".join(lines)
+
+
+def _cluster(verb: str, take: Callable[[str], None] = lambda _: None) -> bool:
+    """Whether something could be done with the Kubernetes of this machine."""
+    return _run(["-m", "localcluster", verb], take, PYTHONPATH=str(_ROOT / "hack")) == 0
+
+
+def main() -> int:
+    """Run all, and say what came of them; an exit code of 0 if nothing failed in any."""
+    began = time.monotonic()
+    lanes = [Lane(name) for name in LANES]
+    over = threading.Event()
+    threading.Thread(target=_tell_progress, args=(lanes, over), daemon=True).start()
+    some = [lane for lane in lanes if lane.name in _ON_KUBERNETES]
+    aside = threading.Thread(target=_run_on_kubernetes, args=(some, sys.argv[1:]))
+    aside.start()
+    _run_all([lane for lane in lanes if lane not in some], sys.argv[1:])
+    with suppress(KeyboardInterrupt):
+        aside.join()
+    aside.join()
+    over.set()
     print()
     for lane in lanes:
         if lane.code not in (0, 1, _NOTHING_TO_RUN):
             print(f"the lane {lane.name!r} ended with exit code {lane.code}: see its lines above")
         print("\n".join(lane.failed), end="\n" if lane.failed else "")
     total = sum((lane.counts for lane in lanes), Counter())
-    del total["deselected"]  # each lane leaves out the other one's
+    del total["deselected"]  # each lane leaves out those of the others
+    print(_next(failed=any(lane.failed for lane in lanes)))
     counts = ", ".join(f"{number} {kind}" for kind, number in total.items())
     print(f"{counts or 'no tests'} in {time.monotonic() - began:.0f} s")
-    codes = {lane.code for lane in lanes}  # one lane may have nothing to run, both not
+    codes = {lane.code for lane in lanes}  # a lane may have nothing to run, all may not
     return 0 if 0 in codes and codes <= {0, _NOTHING_TO_RUN} else 1
 
 

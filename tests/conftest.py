@@ -4,7 +4,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -16,17 +16,24 @@ from hypothesis import settings
 import localcluster
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
-from support.servers import end_unneeded, ended_early, see_last
+from support.cluster.turns import taken
+from support.search import EXAMPLES, FAR
+from support.store.servers import end_unneeded, ended_early, see_last
 
 # No test asserts how long something takes. CI repeats one search; every other run is a new one.
-settings.register_profile("sluice", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile(
+    "sluice", deadline=None, derandomize="CI" in os.environ, max_examples=EXAMPLES * FAR
+)
 settings.load_profile("sluice")
 
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("cluster", "store")
+_LANES = ("cluster", "pods", "store", "copies", "patient")
 _END_TO_END = Path(__file__).parent / "e2e"
+_COPIES = Path(__file__).parent / "integration"
+_TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
+"""While tests have the installed operator: what gives it back."""
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +71,7 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
 
 
 @pytest.fixture(scope="module")
-def definitions(kube: localcluster.Cluster) -> Iterator[list[str]]:
+def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> Iterator[list[str]]:
     """Gives the names of our definitions, applied; those that were not there before go again."""
     found = kube.kubectl("get", "crds", "--output=name").split()
     command = (
@@ -77,7 +84,8 @@ def definitions(kube: localcluster.Cluster) -> Iterator[list[str]]:
     names = kube.kubectl(*command).split()
     kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
     yield names
-    if added := set(names) - set(found):
+    # Others may use them in another lane.
+    if (added := set(names) - set(found)) and not request.config.getoption("--lane"):
         kube.kubectl("delete", "--timeout=60s", *added, timeout=70)
 
 
@@ -142,27 +150,76 @@ def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--lane`: one of the two that hack/lanes.py runs side by side."""
+    """`--lane`: one of those that hack/lanes.py runs side by side."""
     parser.addoption(
         "--lane",
         choices=_LANES,
-        help="only the tests that need a Kubernetes and those end to end, or only the others",
+        help="only the tests that need a Kubernetes, those end to end that share an operator, "
+        "those of copies on a store, those that mostly wait, or the others",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
+    alone = {item.path for item in items if item.get_closest_marker("alone")}
     for item in items:
-        wants = "kube" in getattr(item, "fixturenames", ())
+        wants = "kube" in _fixtures(item)
         if wants and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
-        end_to_end = item.path.is_relative_to(_END_TO_END)
-        lanes["cluster" if wants or end_to_end else "store"].append(item)
+        if wants:
+            lanes["pods" if _shares(item, alone) else "cluster"].append(item)
+        # One lane has the store of four processes, most tests of which wait for its restarts.
+        elif item.path.is_relative_to(_END_TO_END) or _waits(item):
+            lanes["patient"].append(item)
+        else:
+            lanes["copies" if item.path.parent == _COPIES else "store"].append(item)
+    # The other lane has the operator alone at first.
+    lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
-        (others,) = lanes.values()
-        config.hook.pytest_deselected(items=others)
+        for others in lanes.values():
+            config.hook.pytest_deselected(items=others)
+
+
+def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
+    """Whether a test can run beside others with the same operator; a few modules keep together."""
+    ours = item.path.is_relative_to(_END_TO_END) and item.path not in alone
+    return ours and "guarded" not in _fixtures(item) and not _waits(item)
+
+
+def _waits(item: pytest.Item) -> bool:
+    marks = (item.get_closest_marker(name) for name in ("patient", "cluster"))
+    return any(mark is not None for mark in marks)
+
+
+def _fixtures(item: pytest.Item) -> Collection[str]:
+    return getattr(item, "fixturenames", ())
+
+
+def _turn_of(item: pytest.Item | None) -> tuple[Path, bool] | None:
+    """Which module takes the installed operator, and whether for itself; None if it takes none."""
+    if item is None:
+        return None
+    alone = item.get_closest_marker("alone") is not None
+    return (item.path, alone) if alone or "sluice" in _fixtures(item) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Takes the operator that is installed for all tests of a module that follow each other."""
+    turn, stash = _turn_of(item), item.config.stash
+    if turn and _TURN not in stash:
+        stash[_TURN] = ExitStack()
+        stash[_TURN].enter_context(taken(alone=turn[1]))
+    try:
+        return (yield)
+    finally:
+        if turn and _turn_of(nextitem) != turn:
+            stash[_TURN].close()
+            del stash[_TURN]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

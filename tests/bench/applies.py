@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bench.site import Site
     from bench.timeline import Object
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 DRIVER_KEY: Final = "apply_to_driver_p50_s"
 READY_KEY: Final = "apply_to_ready_1MB_s"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bench.lives import Samples
     from bench.site import Site
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
     Say = Callable[[str], None]
 

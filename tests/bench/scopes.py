@@ -13,15 +13,15 @@ from uuid import uuid4
 
 from bench.model import BenchError, Goal, Measurement
 from localstore import ForeignClient, Standalone
-from support.command import Filed
-from support.scope_command import ScopeCopy, plan, resource, store_resource
-from support.scopes import NAMES, Sketch, fill
-from support.scopes import STREAMS as MIXED
+from support.command.scope_command import ScopeCopy, plan, resource, store_resource
+from support.command.sluice_command import Filed
+from support.store.scopes import NAMES, Sketch, fill
+from support.store.scopes import STREAMS as MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from support.command import Finished
+    from support.command.sluice_command import Finished
 
     Say = Callable[[str], None]
 

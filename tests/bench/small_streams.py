@@ -11,7 +11,7 @@ from bench.scopes import AT_ONCE, SMALL
 from bench.site import new_tenant
 from bench.timeline import APPLY, READY, is_ready, medians, moments, phases
 from bench.watching import Watching
-from support.scopes import fill
+from support.store.scopes import fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench.site import Site
     from bench.timeline import Object
     from localstore import ForeignClient
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 KEY: Final = "small_streams_s"
 RUNS: Final = 3

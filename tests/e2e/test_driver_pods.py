@@ -10,8 +10,8 @@ import pytest
 
 from localcluster.release import restrict, sluice_image
 from localcluster.store import ClusterStore
-from support import witness
-from support.driver_jobs import RIGHTS, DriverJobs
+from support.cluster.driver_jobs import RIGHTS, DriverJobs
+from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from localstore import Cluster
-from support.servers import ended_early
+from support.store.servers import ended_early
 
 
 @pytest.fixture(scope="session")

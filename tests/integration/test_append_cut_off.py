@@ -12,10 +12,10 @@ from sluice.engine.abort import abort
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused
 from sluice.pipelines.program import Stores
-from support.command import Copy
-from support.crash import APPENDING, Cut
-from support.cut_driver import drive
-from support.inline import SETTINGS, job_of, run_inline
+from support.command.sluice_command import Copy
+from support.crash.cut_driver import drive
+from support.engine.append_points import APPENDING, Cut
+from support.store.inline import SETTINGS, job_of, run_inline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

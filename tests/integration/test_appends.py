@@ -16,9 +16,9 @@ from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.engine.stream import StreamCopy
 from sluice.pipelines.program import Stores
-from support.command import Copy
-from support.inline import SETTINGS, begin, job_of, run_inline
-from support.live import assert_nothing_failed
+from support.command.sluice_command import Copy
+from support.store.inline import SETTINGS, begin, job_of, run_inline
+from support.store.live import assert_nothing_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.engine.report import Outcome
-from support.command import Copy
-from support.inline import run_inline
-from support.live import assert_nothing_failed
+from support.command.sluice_command import Copy
+from support.store.inline import run_inline
+from support.store.live import assert_nothing_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytest
 from segment_hash import segment_report
 from sluice.engine.report import Outcome
 from sluice.stores.pravega import cuts
-from support.command import Copy
-from support.inline import run_inline, staging_of
+from support.command.sluice_command import Copy
+from support.store.inline import run_inline, staging_of
 
 if TYPE_CHECKING:
     from pathlib import Path

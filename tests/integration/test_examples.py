@@ -10,9 +10,9 @@ import pytest
 
 from sluice.api.load import load
 from sluice.engine.report import Outcome
-from support.command import Filed
-from support.inline import run_copies
-from support.scopes import Sketch, fill, names_in
+from support.command.sluice_command import Filed
+from support.store.inline import run_copies
+from support.store.scopes import Sketch, fill, names_in
 
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone

@@ -25,12 +25,12 @@ from sluice.engine.report import Outcome
 from sluice.engine.scope_settle import ask_scope
 from sluice.engine.settle import ask
 from sluice.pipelines.program import Stores, plan_job
-from support import cut_driver
-from support.command import Copy
-from support.crash import APPENDING
-from support.idle import wait_until_evicted
-from support.inline import SETTINGS, drive, job_of, run_inline
-from support.scope_command import ScopeCopy
+from support.command.scope_command import ScopeCopy
+from support.command.sluice_command import Copy
+from support.crash import cut_driver
+from support.engine.append_points import APPENDING
+from support.store.idle import wait_until_evicted
+from support.store.inline import SETTINGS, drive, job_of, run_inline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sluice.core.steps import Step
     from sluice.stores.pravega.store import PravegaStore
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.patient, pytest.mark.timeout(600)]
 
 EVENTS = 400
 KEYS = 16

@@ -13,8 +13,8 @@ from sluice.engine import claims
 from sluice.engine.report import Outcome
 from sluice.engine.stale import drop, stale
 from sluice.pipelines.program import Stores
-from support.command import Copy
-from support.inline import SETTINGS, run_inline
+from support.command.sluice_command import Copy
+from support.store.inline import SETTINGS, run_inline
 
 OWNER = Claimant(
     cluster="inherited",

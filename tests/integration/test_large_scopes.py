@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.scope_command import Planned, ScopeCopy, plan
+from support.command.scope_command import Planned, ScopeCopy, plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

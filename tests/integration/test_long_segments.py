@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from segment_hash import segment_report
-from support.command import Copy
+from support.command.sluice_command import Copy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Transfer
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
 from sluice.pipelines.program import Stores
-from support.command import Copy
-from support.inline import SETTINGS, drive, job_of, leftovers, run_inline, staging_of
+from support.command.sluice_command import Copy
+from support.store.inline import SETTINGS, drive, job_of, leftovers, run_inline, staging_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

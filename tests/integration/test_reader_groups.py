@@ -13,8 +13,8 @@ from sluice.core.groups import AT_END, GroupName
 from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.report import Outcome
 from sluice.pipelines.program import Stores
-from support.command import Copy, Finished
-from support.inline import SETTINGS, job_of, run_inline
+from support.command.sluice_command import Copy, Finished
+from support.store.inline import SETTINGS, job_of, run_inline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

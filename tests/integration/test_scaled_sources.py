@@ -10,8 +10,8 @@ from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.report import Outcome
 from sluice.pipelines.program import Stores
 from sluice.stores.pravega import cuts
-from support.command import Copy
-from support.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
+from support.command.sluice_command import Copy
+from support.store.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
 
 if TYPE_CHECKING:
     from pathlib import Path

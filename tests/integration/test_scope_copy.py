@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from support.command import finish
-from support.scope_command import ScopeCopy, until
-from support.scopes import (
+from support.command.scope_command import ScopeCopy, until
+from support.command.sluice_command import finish
+from support.store.scopes import (
     NAMES,
     STREAMS,
     TRUNCATED,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from support.command import Finished
+    from support.command.sluice_command import Finished
 
 RENAMES: Final = [
     {"fromPrefix": "orders-", "toPrefix": "sales-"},

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from support.command import finish
-from support.scope_command import ScopeCopy, until
-from support.scopes import assert_equal, fill, names_in, seen
+from support.command.scope_command import ScopeCopy, until
+from support.command.sluice_command import finish
+from support.store.scopes import assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable

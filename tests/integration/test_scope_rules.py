@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import pytest
 
-from support.command import finish
-from support.scope_command import ScopeCopy, selectors, until
-from support.scopes import STREAMS, Sketch, assert_alike, assert_equal, fill, names_in, seen
+from support.command.scope_command import ScopeCopy, selectors, until
+from support.command.sluice_command import finish
+from support.store.scopes import STREAMS, Sketch, assert_alike, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from support.command import Finished
-    from support.scopes import Seen
+    from support.command.sluice_command import Finished
+    from support.store.scopes import Seen
 
 FEW: Final = {"audit-1", "clicks-0", "clicks-1", "event-0", "orders-0", "orders-5"}
 THERE: Final = "clicks-1"

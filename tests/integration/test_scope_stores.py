@@ -13,16 +13,16 @@ from localstore import Standalone, User
 from sluice.core.claim import Claim, Claimant
 from sluice.engine import claims
 from sluice.pipelines.program import Stores
-from support.inline import SETTINGS
-from support.scope_command import ScopeCopy, selectors
-from support.scopes import STREAMS, assert_equal, fill, seen
+from support.command.scope_command import ScopeCopy, selectors
+from support.store.inline import SETTINGS
+from support.store.scopes import STREAMS, assert_equal, fill, seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from localstore import ForeignClient
-    from support.command import Finished
+    from support.command.sluice_command import Finished
 
 KEEPER: Final = User("keeper", "3333_cccc", "prn::*,READ_UPDATE")
 EXPORTER: Final = User("exporter", "4444_dddd", "prn::*,READ_UPDATE")

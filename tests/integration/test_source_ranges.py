@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.engine.report import Outcome
-from support.command import Copy
-from support.inline import assert_equal_segments, leftovers, run_inline, staging_of
+from support.command.sluice_command import Copy
+from support.store.inline import assert_equal_segments, leftovers, run_inline, staging_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from sluice.core.steps import Amend, Publish, Transfer
 from sluice.engine.report import Outcome
 from sluice.engine.settle import ask
 from sluice.pipelines.program import Stores, plan_job
-from support.command import Copy
-from support.inline import (
+from support.command.sluice_command import Copy
+from support.store.inline import (
     SETTINGS,
     assert_equal_segments,
     begin,

@@ -7,8 +7,8 @@ from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
 from sluice.engine.settle import positions
 from sluice.pipelines.program import Stores
-from support.command import Copy
-from support.inline import (
+from support.command.sluice_command import Copy
+from support.store.inline import (
     SETTINGS,
     assert_equal_segments,
     counts_of,

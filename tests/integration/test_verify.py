@@ -10,15 +10,15 @@ import pytest
 
 from segment_hash import segment_report
 from sluice.engine.report import Outcome
-from support.command import Copy
-from support.inline import run_inline
+from support.command.sluice_command import Copy
+from support.store.inline import run_inline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from support.command import Finished
+    from support.command.sluice_command import Finished
 
 EVENTS = 2000
 KEYS = 32

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClient, ForeignClientError, Standalone
-from support.command import Copy, Finished
-from support.inline import begin, leftovers, run_inline
+from support.command.sluice_command import Copy, Finished
+from support.store.inline import begin, leftovers, run_inline
 
 AUTH = "controllerURI: {uri}, auth: {{basic: {{secretRef: {{name: login}}}}}}"
 

@@ -19,8 +19,8 @@ from sluice.kube.client import Api
 from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
 from sluice.kube.objects import STREAMS_FINALIZER
 from sluice.kube.users import KINDS
-from support import resources
-from support.finalizing import FinalizingServer
+from support.cases import resources
+from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sluice.commands.archives import restore_id
 from sluice.core.archive.names import DATA, HEADS, Format
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.planner import ArchiveChoice
-from support.archives import Source, take
+from support.engine.archives import Source, take
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,9 +17,9 @@ from sluice.core.model import StreamName
 from sluice.engine.positions import position_map
 from sluice.errors import InvalidSpec
 from sluice.pipelines.program import jobs
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import copy_all, planned, put_source
 from support.model import ModelGroup, ModelStore, World
-from support.plans import SOURCE, TARGET
-from support.sources import copy_all, planned, put_source
 
 if TYPE_CHECKING:
     from sluice.pipelines.program import Stores

@@ -13,8 +13,8 @@ from sluice.commands import copying, scopes
 from sluice.console import progress
 from sluice.core.model import StreamName
 from sluice.pipelines import program
+from support.engine.sources import put_source
 from support.model import ModelStore, World, segment_name
-from support.sources import put_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

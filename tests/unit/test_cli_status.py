@@ -16,8 +16,8 @@ from sluice.kube import context, results
 from sluice.kube.client import Api
 from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.names import Child
-from support import resources
-from support.finalizing import FinalizingServer
+from support.cases import resources
+from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

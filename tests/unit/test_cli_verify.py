@@ -19,8 +19,8 @@ from sluice.config import Settings
 from sluice.core.model import StreamName
 from sluice.core.verification import ReportFile
 from sluice.pipelines import program
+from support.engine.sources import copy_all, planned, put_source
 from support.model import EVENT_COUNT, ModelSegment, ModelStore, World, segment_name
-from support.sources import copy_all, planned, put_source
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
 STORE = """\

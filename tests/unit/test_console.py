@@ -8,7 +8,7 @@ from sluice import console
 from sluice.core.model import StreamName
 from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.errors import DigestMismatch
-from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
+from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 
 LONG = StreamName(scope="a-scope-of-some-length", stream="a-stream-with-a-rather-long-name-0123")
 

@@ -15,10 +15,10 @@ from sluice.core.trouble import Trouble
 from sluice.engine.scope_report import ScopeReport
 from sluice.engine.stream import StreamCopy
 from sluice.errors import SourceUnsupported, StoreUnavailable
+from support.engine.plans import COPY, segment_plan, stream_plan, whole_plan
+from support.engine.scope_shelves import TO, Env
+from support.engine.sources import put_source
 from support.model import ModelStore, World
-from support.plans import COPY, segment_plan, stream_plan, whole_plan
-from support.scope_shelves import TO, Lab
-from support.sources import put_source
 
 if TYPE_CHECKING:
     import pytest
@@ -110,9 +110,9 @@ def test_a_plan_of_archives_has_a_line_for_each_stream() -> None:
     """With the archive's name, and whether a run is added to what is there."""
     world = World()
     put_source(world, [9, 1], name=StreamName(scope="in", stream="orders"))
-    lab = Lab(world)
+    env = Env(world)
     renames = (Rename(from_prefix="", to_prefix="old-"),)
-    plan = lab.plan(TO.model_copy(update={"rename": renames}))
+    plan = env.plan(TO.model_copy(update={"rename": renames}))
     text = drawn(plan, ("", "old-"))
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines()]
     assert [row for row in rows if row] == [["orders", "old-orders", "26 B", "2", "1", "1"]]

@@ -5,7 +5,8 @@ from types import ModuleType
 
 import pytest
 
-from support import archive_crash_table, crash_table, golden
+from support.cases import golden
+from support.crash import archive_crash_table, crash_table
 
 pytestmark = pytest.mark.crash
 

@@ -1,6 +1,7 @@
 """Archives from their resources to what lies in a bucket or a volume, and back, by an operator.
 
-The operator is a process against a real API server; driver pods are run here (`support.node`).
+The operator is a process against a real API server; driver pods are run here
+(`support.cluster.kubelet`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from sluice.archive.directory import DirectoryObjects
 from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.archive.verify import verify_archive
 from sluice.config import StoreTimeouts
-from support.node import DriverPod
-from support.office import Office, opened
-from support.scopes import BY_SIZE, SPLIT, Sketch, assert_equal, fill, names_in, seen
+from support.cluster.kubelet import DriverPod
+from support.cluster.local_operator import LocalOperator, opened
+from support.store.scopes import BY_SIZE, SPLIT, Sketch, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
     from sluice.archive.objects import Objects
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 # The first one to need the gateway compiles it.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(1200)]
 
 EVENTS, KEYS = 2000, 32
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
@@ -49,12 +50,12 @@ def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator
 
 
 @pytest.fixture(scope="module")
-def office(
+def local_operator(
     kube: Cluster,
     definitions: list[str],
     standalone: Standalone,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Office]:
+) -> Iterator[LocalOperator]:
     """Gives an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-archives")
     with opened(kube, folder, standalone.controller_uri) as made:
@@ -98,7 +99,7 @@ class Desk:
         """Run the next driver's pod to its end."""
 
         def fresh() -> list[dict[str, Any]]:
-            found = self.tenant.get_all("pods", "--selector=app.kubernetes.io/component=driver")
+            found = self.tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
             return [
                 one
                 for one in found
@@ -135,9 +136,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(office: Office, tmp_path: Path) -> Desk:
+def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
     """Gives the namespace."""
-    return Desk(office.tenant, tmp_path)
+    return Desk(local_operator.tenant, tmp_path)
 
 
 def source(scope: str) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from s3gateway import versitygw
-from support.archive_crash_lab import ArchiveCrashLab
-from support.crash_lab import CrashLab
-from support.servers import ended_early
+from support.crash.archive_crash_env import ArchiveCrashEnv
+from support.crash.crash_env import CrashEnv
+from support.store.servers import ended_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def lab(
+def env(
     request: pytest.FixtureRequest, announce: Callable[[str], AbstractContextManager[None]]
-) -> Iterator[CrashLab]:
+) -> Iterator[CrashEnv]:
     """Gives a store of four processes behind proxies, with a source."""
-    made = CrashLab()
+    made = CrashEnv()
     with announce("a Pravega cluster behind proxies, with a source"):
         made.start()
     with ended_early(request, made.stop):
@@ -31,17 +31,17 @@ def lab(
 
 
 @pytest.fixture(scope="session")
-def archive_lab(
+def archive_env(
     standalone: Standalone,
     foreign: ForeignClient,
     announce: Callable[[str], AbstractContextManager[None]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ArchiveCrashLab]:
+) -> Iterator[ArchiveCrashEnv]:
     """Gives an S3 gateway behind a proxy, and streams to archive and to restore."""
-    folder = tmp_path_factory.mktemp("sluice-test-archive-lab")
+    folder = tmp_path_factory.mktemp("sluice-test-archive-env")
     with announce("an S3 gateway behind a proxy"):
         versitygw(lambda _: None)
-        made = ArchiveCrashLab(standalone, foreign, folder)
+        made = ArchiveCrashEnv(standalone, foreign, folder)
         made.start()
     yield made
     made.stop()

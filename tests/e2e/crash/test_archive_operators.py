@@ -6,40 +6,40 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.archive_crash_scenes import DeletionScene, GatewayDeletionScene
-from support.archive_crash_table import REACHABLE, ArchiveCell
-from support.crash_runs import Hits, assert_all_reached, die, parameters, write
-from support.crash_scenes import OperatorScene
-from support.office import Office, opened
+from support.cluster.local_operator import LocalOperator, opened
+from support.crash.archive_crash_scenes import DeletionScene, GatewayDeletionScene
+from support.crash.archive_crash_table import REACHABLE, ArchiveCell
+from support.crash.crash_runs import Hits, assert_all_reached, die, parameters, write
+from support.crash.crash_scenes import OperatorScene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from localcluster import Cluster
-    from support.archive_crash_lab import ArchiveCrashLab
+    from support.crash.archive_crash_env import ArchiveCrashEnv
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.alone, pytest.mark.crash]
 
 OPERATORS = [cell for cell in REACHABLE if cell.victim == "operator" or cell.point.deed == "delete"]
 
 
 @pytest.fixture(scope="module")
-def office(
+def local_operator(
     kube: Cluster,
     definitions: list[str],
-    archive_lab: ArchiveCrashLab,
+    archive_env: ArchiveCrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Office]:
+) -> Iterator[LocalOperator]:
     """Gives an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-archive-crash")
-    with opened(kube, folder, archive_lab.uri) as made:
-        made.tenant.apply(*archive_lab.stores(folder))
+    with opened(kube, folder, archive_env.uri) as made:
+        made.tenant.apply(*archive_env.stores(folder))
         yield made
 
 
 @pytest.fixture(scope="module")
-def hits(office: Office) -> Iterator[Hits]:
+def hits(local_operator: LocalOperator) -> Iterator[Hits]:
     """Gives the table of what was reached, killed and found; it is written down in the end."""
     found: Hits = {}
     yield found
@@ -47,23 +47,27 @@ def hits(office: Office) -> Iterator[Hits]:
 
 
 def scene_of(
-    cell: ArchiveCell, lab: ArchiveCrashLab, folder: Path, office: Office
+    cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path, local_operator: LocalOperator
 ) -> OperatorScene:
     """The work, and who dies."""
     if cell.point.deed != "delete":
-        return OperatorScene(lab, cell.name, folder, office)
+        return OperatorScene(env, cell.name, folder, local_operator)
     if cell.victim == "gateway":
-        return GatewayDeletionScene(lab, cell.name, folder, office)
-    return DeletionScene(lab, cell.name, folder, office)
+        return GatewayDeletionScene(env, cell.name, folder, local_operator)
+    return DeletionScene(env, cell.name, folder, local_operator)
 
 
 @pytest.mark.parametrize("cell", parameters(OPERATORS))
 def test_a_killed_operator_leaves_an_archive_whole_or_unseen(
-    cell: ArchiveCell, archive_lab: ArchiveCrashLab, office: Office, hits: Hits, tmp_path: Path
+    cell: ArchiveCell,
+    archive_env: ArchiveCrashEnv,
+    local_operator: LocalOperator,
+    hits: Hits,
+    tmp_path: Path,
 ) -> None:
     """The driver goes on, and the next operator says how it ended, or deletes what is left."""
-    archive_lab.prepare(cell)
-    die(cell, archive_lab, scene_of(cell, archive_lab, tmp_path, office), hits)
+    archive_env.prepare(cell)
+    die(cell, archive_env, scene_of(cell, archive_env, tmp_path, local_operator), hits)
 
 
 def test_each_point_was_reached_and_its_victim_died(

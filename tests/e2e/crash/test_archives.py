@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.archive_crash_scenes import GatewayScene
-from support.archive_crash_table import REACHABLE, ArchiveCell
-from support.crash_runs import Hits, assert_all_reached, die, parameters, write
-from support.crash_scenes import DriverScene, ExecutorScene
+from support.crash.archive_crash_scenes import GatewayScene
+from support.crash.archive_crash_table import REACHABLE, ArchiveCell
+from support.crash.crash_runs import Hits, assert_all_reached, die, parameters, write
+from support.crash.crash_scenes import DriverScene, ExecutorScene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.archive_crash_lab import ArchiveCrashLab
-    from support.crash_scenes import Scene
+    from support.crash.archive_crash_env import ArchiveCrashEnv
+    from support.crash.crash_scenes import Scene
 
 # The first one to need the gateway compiles it.
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
@@ -36,24 +36,24 @@ def hits() -> Iterator[Hits]:
     write("crash-table-archives", found)
 
 
-def scene_of(cell: ArchiveCell, lab: ArchiveCrashLab, folder: Path) -> Scene:
+def scene_of(cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path) -> Scene:
     """The work, and who dies."""
     match cell.victim:
         case "driver":
-            return DriverScene(lab, cell.name, folder)
+            return DriverScene(env, cell.name, folder)
         case "executor":
-            return ExecutorScene(lab, cell.name, folder)
+            return ExecutorScene(env, cell.name, folder)
         case _:
-            return GatewayScene(lab, cell.name, folder)
+            return GatewayScene(env, cell.name, folder)
 
 
 @pytest.mark.parametrize("cell", parameters(COMMANDS))
 def test_an_archive_is_whole_or_not_seen_whoever_dies(
-    cell: ArchiveCell, archive_lab: ArchiveCrashLab, hits: Hits, tmp_path: Path
+    cell: ArchiveCell, archive_env: ArchiveCrashEnv, hits: Hits, tmp_path: Path
 ) -> None:
     """While the victim is dead, and in the end; a restored stream is the one that was archived."""
-    archive_lab.prepare(cell)
-    die(cell, archive_lab, scene_of(cell, archive_lab, tmp_path), hits)
+    archive_env.prepare(cell)
+    die(cell, archive_env, scene_of(cell, archive_env, tmp_path), hits)
 
 
 def test_each_point_was_reached_and_its_victim_died(

@@ -6,42 +6,42 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import witness
-from support.command import finish
-from support.crash_lab import SCOPE, SOURCE
-from support.crash_points import MIDWAY
-from support.crash_scenes import BookieScene
+from support.command.sluice_command import finish
+from support.crash.crash_env import SCOPE, SOURCE
+from support.crash.crash_points import MIDWAY
+from support.crash.crash_scenes import BookieScene
+from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.crash_lab import CrashLab
+    from support.crash.crash_env import CrashEnv
 
 pytestmark = [pytest.mark.crash, pytest.mark.cluster]
 
 SECONDS = 60.0
 
 
-def test_two_drivers_of_one_plan_copy_it_once(lab: CrashLab, tmp_path: Path) -> None:
+def test_two_drivers_of_one_plan_copy_it_once(env: CrashEnv, tmp_path: Path) -> None:
     """Two drivers that run the same copy at once both succeed, and a reader gets it once."""
     target = "two-drivers"
-    copy = lab.copy(tmp_path, target)
+    copy = env.copy(tmp_path, target)
     with copy.running("run", "-o", "json") as one, copy.running("run", "-o", "json") as other:
         for finished in (finish(one), finish(other)):
             assert finished.code == 0, finished.err
             assert finished.json[0]["outcome"] in {"Copied", "AlreadyComplete"}
-    lab.assert_copied(target)
-    read = lab.foreign.read(*SOURCE)
-    witness.assert_readable(lab.foreign, (SCOPE, target), events=read.events, digest=read.digest)
+    env.assert_copied(target)
+    read = env.foreign.read(*SOURCE)
+    witness.assert_readable(env.foreign, (SCOPE, target), events=read.events, digest=read.digest)
     third = copy.run("run", "-o", "json")
     assert (third.code, third.json[0]["outcome"]) == (0, "AlreadyComplete")
 
 
-def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(lab: CrashLab, tmp_path: Path) -> None:
+def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(env: CrashEnv, tmp_path: Path) -> None:
     """Aborting a running copy ends its driver, deletes all of it, and a new run starts anew."""
     target = "aborted"
-    copy = lab.copy(tmp_path, target)
-    hold = lab.hold_up(MIDWAY, target)
+    copy = env.copy(tmp_path, target)
+    hold = env.hold_up(MIDWAY, target)
     with copy.running("run", "-o", "json") as driver:
         assert hold.reached.wait(SECONDS)
         aborted = copy.run("abort")
@@ -49,20 +49,20 @@ def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(lab: CrashLab, tmp_
         hold.release(deliver=True)
         finished = finish(driver)
     assert (finished.code, finished.json[0]["error"]["reason"]) == (4, "CopyAborted")
-    lab.assert_nothing_left(target)
+    env.assert_nothing_left(target)
     again = copy.run("run")
     assert again.code == 0, again.err
-    lab.assert_copied(target)
+    env.assert_copied(target)
 
 
 @pytest.mark.exhaustive
-def test_a_copy_survives_the_death_of_a_bookie(lab: CrashLab, tmp_path: Path) -> None:
+def test_a_copy_survives_the_death_of_a_bookie(env: CrashEnv, tmp_path: Path) -> None:
     """After SIGKILL and restart of the bookie midway the same run goes on and copies exactly."""
     target = "bookie"
-    hold = lab.hold_up(MIDWAY, target)
-    with BookieScene(lab, target, tmp_path) as scene:
+    hold = env.hold_up(MIDWAY, target)
+    with BookieScene(env, target, tmp_path) as scene:
         assert hold.reached.wait(SECONDS)
         scene.kill()
         hold.release(deliver=True)
         scene.go_on()
-    lab.assert_copied(target)
+    env.assert_copied(target)

@@ -6,36 +6,36 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.crash_runs import Hits, assert_all_reached, die, parameters, prepare, write
-from support.crash_scenes import OperatorScene
-from support.crash_table import REACHABLE, Cell
-from support.office import Office, opened
+from support.cluster.local_operator import LocalOperator, opened
+from support.crash.crash_runs import Hits, assert_all_reached, die, parameters, prepare, write
+from support.crash.crash_scenes import OperatorScene
+from support.crash.crash_table import REACHABLE, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from localcluster import Cluster
-    from support.crash_lab import CrashLab
+    from support.crash.crash_env import CrashEnv
 
-pytestmark = [pytest.mark.crash, pytest.mark.cluster]
+pytestmark = [pytest.mark.alone, pytest.mark.crash, pytest.mark.cluster]
 
 
 @pytest.fixture(scope="module")
-def office(
+def local_operator(
     kube: Cluster,
     definitions: list[str],
-    lab: CrashLab,
+    env: CrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Office]:
+) -> Iterator[LocalOperator]:
     """Gives an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-crash")
-    with opened(kube, folder, lab.uri) as made:
+    with opened(kube, folder, env.uri) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def hits(office: Office) -> Iterator[Hits]:
+def hits(local_operator: LocalOperator) -> Iterator[Hits]:
     """Gives the table of what was reached, killed and found; it is written down in the end."""
     found: Hits = {}
     yield found
@@ -44,11 +44,11 @@ def hits(office: Office) -> Iterator[Hits]:
 
 @pytest.mark.parametrize("cell", parameters(c for c in REACHABLE if c.victim == "operator"))
 def test_a_killed_operator_costs_nothing(
-    cell: Cell, lab: CrashLab, office: Office, hits: Hits, tmp_path: Path
+    cell: Cell, env: CrashEnv, local_operator: LocalOperator, hits: Hits, tmp_path: Path
 ) -> None:
     """The driver goes on, and the next operator finds it and says how it ended."""
-    prepare(cell, lab)
-    die(cell, lab, OperatorScene(lab, cell.name, tmp_path, office), hits)
+    prepare(cell, env)
+    die(cell, env, OperatorScene(env, cell.name, tmp_path, local_operator), hits)
 
 
 def test_each_point_was_reached_and_its_operator_died(

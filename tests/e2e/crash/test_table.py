@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.crash_runs import Hits, assert_all_reached, die, parameters, prepare, write
-from support.crash_scenes import ControllerScene, DriverScene, ExecutorScene, SegmentStoreScene
-from support.crash_table import REACHABLE, Cell
+from support.crash.crash_runs import Hits, assert_all_reached, die, parameters, prepare, write
+from support.crash.crash_scenes import (
+    ControllerScene,
+    DriverScene,
+    ExecutorScene,
+    SegmentStoreScene,
+)
+from support.crash.crash_table import REACHABLE, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.crash_lab import CrashLab
+    from support.crash.crash_env import CrashEnv
 
 pytestmark = [pytest.mark.crash, pytest.mark.cluster]
 
@@ -40,11 +45,11 @@ def hits() -> Iterator[Hits]:
 
 @pytest.mark.parametrize("cell", parameters(c for c in REACHABLE if c.victim in COMMANDS))
 def test_nothing_is_lost_twice_or_reordered_whoever_dies(
-    cell: Cell, lab: CrashLab, hits: Hits, tmp_path: Path
+    cell: Cell, env: CrashEnv, hits: Hits, tmp_path: Path
 ) -> None:
     """The copy is whole and exact in the end, and nothing else of it is left."""
-    prepare(cell, lab)
-    die(cell, lab, COMMANDS[cell.victim](lab, cell.name, tmp_path), hits)
+    prepare(cell, env)
+    die(cell, env, COMMANDS[cell.victim](env, cell.name, tmp_path), hits)
 
 
 def test_each_point_was_reached_and_its_victim_died(

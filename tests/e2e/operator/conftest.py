@@ -13,9 +13,10 @@ from localcluster import LocalClusterError
 from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
-from support.gate import Gate
-from support.kstatus import program
-from support.tenant import POLL, SOURCE_EVENTS, Tenant, given_back, rented
+from support.cluster.gate import Gate
+from support.cluster.tenant import POLL, SMALL_EVENTS, SOURCE_EVENTS, Tenant, given_back, rented
+from support.cluster.turns import one_at_a_time
+from support.kube.kstatus import program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ def _kstatus(announce: Callable[[str], Any]) -> None:
 def sluice(kube: Cluster, release: Callable[..., None], announce: Callable[[str], Any]) -> Operator:
     """Gives Sluice, installed by Helm."""
     restrict(kube, EXECUTOR_NAMESPACE)
-    with announce("Sluice by Helm"):
+    with announce("Sluice by Helm"), one_at_a_time("helm"):
         release()
     return Operator(kube)
 
@@ -241,27 +242,46 @@ def scope(java: ForeignClient, tenant: Tenant) -> str:
 
 @pytest.fixture(scope="session")
 def source(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
-    """Gives a stream of 162 MB that all tests copy from."""
-    scope, stream = "source", "big"
-    java.create_scope(scope)
-    if java.create(scope, stream, segments=SEGMENTS):
-        java.write(scope, stream, events=SOURCE_EVENTS, keys=1000)
+    """Gives a stream of 25 MB, for tests that disturb a copy midway."""
+    return _written(store, java, kube, "big", SOURCE_EVENTS)
+
+
+@pytest.fixture(scope="session")
+def small(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
+    """Gives a stream of 4 MB, for all other tests: their drivers start no Spark."""
+    return _written(store, java, kube, "small", SMALL_EVENTS)
+
+
+def _written(
+    store: ClusterStore, java: ForeignClient, kube: Cluster, name: str, events: int
+) -> Source:
+    """A stream, written unless it is there: a store may stand from one run to the next."""
+    scope, stream = "source", f"{name}-{events}"
+    with one_at_a_time("source"):
+        java.create_scope(scope)
+        if java.create(scope, stream, segments=SEGMENTS):
+            java.write(scope, stream, events=events, keys=1000)
     read = java.read(scope, stream)
-    assert read.events == SOURCE_EVENTS
+    assert read.events == events
     tenant = Tenant(kube, "default", store, print)
     hashes = [report["sha256"] for report in tenant.hashes(f"{scope}/{stream}", segments=SEGMENTS)]
-    return Source(f"{scope}/{stream}", SOURCE_EVENTS, read.digest, hashes)
+    return Source(f"{scope}/{stream}", events, read.digest, hashes)
 
 
 @pytest.fixture
-def whole(java: ForeignClient, tenant: Tenant, source: Source) -> Callable[..., None]:
-    """Gives the function that asserts that a target is the source, told by programs of others."""
+def whole(java: ForeignClient, tenant: Tenant) -> Callable[..., None]:
+    """Gives the function that asserts that a target is its source, told by programs of others.
 
-    def check(target: str, *, by: Tenant = tenant) -> None:
-        reports = by.hashes(target, segments=SEGMENTS)
+    Equal segments are read equally by any reader, so the official one reads only where it is asked
+    to, once for each way of publishing.
+    """
+
+    def check(target: str, source: Source, *, read: bool = False) -> None:
+        reports = tenant.hashes(target, segments=SEGMENTS)
         assert source.hashes == [report["sha256"] for report in reports]
-        read = java.read(*target.split("/"))
-        assert read.clean, read
-        assert (source.events, source.digest) == (read.events, read.digest)
+        if read:
+            found = java.read(*target.split("/"))
+            assert found.clean, found
+            assert (source.events, source.digest) == (found.events, found.digest)
 
     return check

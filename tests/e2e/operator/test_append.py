@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localcluster import LocalClusterError
-from support.live import assert_nothing_failed
+from support.store.live import assert_nothing_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from localstore import ForeignClient
-    from support.tenant import Object, Tenant
+    from support.cluster.tenant import Object, Tenant
 
 EVENTS = 10_000
 KEYS = 64

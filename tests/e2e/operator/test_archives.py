@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from s3gateway import ClusterGateway, gateway_image
-from support import witness
-from support.mounted import MountedClaim
-from support.restores import MERGED, SPLIT
+from support.cluster.mounted import MountedClaim
+from support.command.restores import MERGED, SPLIT
+from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.tenant import Object, Tenant
+    from support.cluster.tenant import Object, Tenant
 
 PARTS = (200_000, 150_000, 50_000)
 """Events before the stream is split, before it is merged, and after: so many take Spark."""

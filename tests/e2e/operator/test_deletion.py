@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.tenant import SLOW
+from support.cluster.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Operator, Source
     from localcluster import Cluster
     from localstore import ForeignClient
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 pytestmark = pytest.mark.crash
 
@@ -74,7 +74,7 @@ def test_store_deleted_midway_waits_for_the_copy(
     assert "StreamCopy needy" in tenant.condition("store", resource="sst")["message"]
     tenant.until_ready("needy")
     tenant.until_gone("sst", "store")
-    whole(f"{scope}/needy")
+    whole(f"{scope}/needy", source)
 
 
 def test_copy_deleted_while_suspended(

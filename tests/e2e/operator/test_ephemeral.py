@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from support.owned import ephemeral, until_reason, workload
+from support.cluster.owned import ephemeral, until_reason, workload
 
 if TYPE_CHECKING:
     from e2e.operator.conftest import Operator
     from localstore import ForeignClient
-    from support.tenant import Object, Tenant
+    from support.cluster.tenant import Object, Tenant
 
 
 @pytest.fixture
@@ -177,6 +177,7 @@ def test_foreign_stream_is_not_touched(
     assert java.streams(scope) == ["theirs"]
 
 
+@pytest.mark.alone
 def test_owner_deleted_while_the_operator_is_away(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object, sluice: Operator
 ) -> None:

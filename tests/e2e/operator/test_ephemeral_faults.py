@@ -16,9 +16,9 @@ from uuid import uuid4
 import pytest
 
 from localstore.accounts import ADMIN
-from support.gate import Gate
-from support.owned import Watch, ephemeral, ready_of, until_reason, workload
-from support.tenant import rented
+from support.cluster.gate import Gate
+from support.cluster.owned import Watch, ephemeral, ready_of, until_reason, workload
+from support.cluster.tenant import rented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.tenant import Object, Tenant
+    from support.cluster.tenant import Object, Tenant
 
 _AWAY_SECONDS = 120
 _AWAY = {"StoreUnavailable", "StoreTimeout"}
@@ -154,7 +154,8 @@ def test_operator_killed_between_seal_and_delete(
         locked.until_gone("eps", name)
     assert guarded_java.streams(scope) == []
     after = gate.calls(scope).passed[len(before) :]
-    assert after.count("deleteStream") == len(streams) + 1  # the claim's marker as well
+    # The claim's marker as well; a store that takes its time is asked again.
+    assert after.count("deleteStream") >= len(streams) + 1
 
 
 @pytest.fixture
@@ -171,6 +172,7 @@ def become(release: Callable[..., None]) -> Iterator[Callable[[str], None]]:
         change("")
 
 
+@pytest.mark.alone
 def test_streams_of_another_cluster_are_left_alone(
     locked: Tenant,
     locked_scope: str,

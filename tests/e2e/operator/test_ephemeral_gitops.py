@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from support.gitops import GitOps
-from support.kstatus import kstatus
-from support.owned import ephemeral, until_reason, workload
+from support.cluster.owned import ephemeral, until_reason, workload
+from support.kube.gitops import GitOps
+from support.kube.kstatus import kstatus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient
-    from support.gate import Gate
-    from support.tenant import Tenant
+    from support.cluster.gate import Gate
+    from support.cluster.tenant import Tenant
 
 _ROUNDS = 8
 

@@ -21,9 +21,9 @@ import yaml
 import segment_hash
 from localcluster.release import ROOT, restrict
 from localcluster.wordcount import wordcount_image
-from support import screens as pages
-from support.screens import Screen
-from support.tenant import Tenant
+from support.cluster.tenant import Tenant
+from support.command import screens as pages
+from support.command.screens import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.tenant import Object
+    from support.cluster.tenant import Object
 
 EXAMPLE: Final = ROOT / "examples" / "ephemeralstream-application.yaml"
 GUIDE: Final = ROOT / "docs" / "ephemeralstream.md"

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from localcluster.release import restrict
-from support import screens as pages
-from support.scopes import names_in
-from support.screens import Screen
-from support.tenant import Tenant
+from support.cluster.tenant import Tenant
+from support.command import screens as pages
+from support.command.screens import Screen
+from support.store.scopes import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

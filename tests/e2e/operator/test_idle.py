@@ -13,12 +13,12 @@ from sluice.core.identity import publish_attribute
 from sluice.core.model import StreamName
 from sluice.stores.pravega.names import segment_name
 from sluice.stores.pravega.store import PravegaStore
-from support.idle import in_memory, wait_until_evicted
+from support.store.idle import in_memory, wait_until_evicted
 
 if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from support.tenant import Object, Tenant
+    from support.cluster.tenant import Object, Tenant
 
 EVENTS = 1000
 SEALED = "sealed"

@@ -7,14 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from support.tenant import SLOW
+from support.cluster.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
     from localstore import ForeignClient
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 pytestmark = pytest.mark.crash
 
@@ -35,7 +35,7 @@ def test_driver_killed(
     tenant.until("a second attempt", lambda: tenant.status("killed").get("attempts") == 2)
     assert tenant.percent("killed") >= staged
     status = tenant.until_ready("killed")
-    whole(f"{scope}/killed")
+    whole(f"{scope}/killed", source, read=True)
     assert [entry["outcome"] for entry in status["history"]] == ["Failed", "Succeeded"]
     assert status["history"][0]["reason"] in {"DriverLost", "Interrupted"}
     assert tenant.left_over(f"{scope}/killed", status["copyID"]) == []
@@ -50,11 +50,12 @@ def test_operator_killed(
     sluice.kill()
     sluice.ready()
     status = tenant.until_ready("adopted")
-    whole(f"{scope}/adopted")
+    whole(f"{scope}/adopted", source)
     assert status["attempts"] == 1
     assert len(tenant.get_all("jobs")) == 1
 
 
+@pytest.mark.alone
 def test_operator_away_while_the_copy_is_completed(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
 ) -> None:
@@ -71,7 +72,7 @@ def test_operator_away_while_the_copy_is_completed(
     finally:
         sluice.scale(1)
     status = tenant.until_ready("alone", seconds=30)
-    whole(f"{scope}/alone")
+    whole(f"{scope}/alone", source)
     assert status["attempts"] == 1
     assert "finalizers" not in (tenant.get("scopy", "alone") or {})["metadata"]
 
@@ -83,7 +84,7 @@ def test_driver_evicted(
     """A driver that the node takes off for its scratch space is followed by another."""
     tenant.apply(
         tenant.copy_resource(
-            "evicted", source.name, f"{scope}/evicted", limits={"bytesPerSecond": "1400Ki"}
+            "evicted", source.name, f"{scope}/evicted", limits={"bytesPerSecond": "700Ki"}
         )
     )
     tenant.until_staged("evicted", least=5)
@@ -98,7 +99,7 @@ def test_driver_evicted(
     )
     tenant.patch("scopy", "evicted", {"spec": {"limits": None}})
     status = tenant.until_ready("evicted")
-    whole(f"{scope}/evicted")
+    whole(f"{scope}/evicted", source)
     assert status["history"][0]["reason"] == "DriverEvicted"
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from localcluster.release import restrict
 from localstore.accounts import ADMIN
-from support.kstatus import kstatus
-from support.tenant import Tenant
+from support.cluster.tenant import Tenant
+from support.kube.kstatus import kstatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
 
-EVENTS = 500_000
-SLOW = {"bytesPerSecond": "4Mi"}
+EVENTS = 250_000
+SLOW = {"bytesPerSecond": "2Mi"}
 NAMESPACE = "sluice-test-login"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 if TYPE_CHECKING:
     from localstore import ForeignClient
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 EVENTS = 20_000
 KEYS = 64

@@ -11,8 +11,8 @@ import pytest
 
 from sluice.core.scope import StreamState
 from sluice.kube.manifests import plan_of
-from support.kstatus import kstatus
-from support.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
+from support.kube.kstatus import kstatus
+from support.store.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
     from sluice.core.plan import Plan
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 Object = dict[str, Any]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.tenant import SLOW
+from support.cluster.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Source
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 
 def test_suspended_copy_is_planned_and_moves_nothing(
-    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+    tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
     """The plan can be looked at before a byte moves; resuming carries it out."""
-    copy = tenant.copy_resource("later", source.name, f"{scope}/later", suspend=True)
+    copy = tenant.copy_resource("later", small.name, f"{scope}/later", suspend=True)
     tenant.apply(copy)
     tenant.until_reason("later", "Suspended")
     status = tenant.status("later")
@@ -30,7 +30,7 @@ def test_suspended_copy_is_planned_and_moves_nothing(
     tenant.patch("scopy", "later", {"spec": {"suspend": False}})
     done = tenant.until_ready("later")
     assert done["planHash"] == status["planHash"]
-    whole(f"{scope}/later")
+    whole(f"{scope}/later", small)
 
 
 def test_suspended_midway_keeps_what_is_staged(
@@ -41,23 +41,23 @@ def test_suspended_midway_keeps_what_is_staged(
     staged = tenant.until_staged("paused")
     tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
     tenant.until_reason("paused", "Suspended")
-    ours = tenant.get_all("pods", "--selector=app.kubernetes.io/managed-by=sluice-operator")
+    ours = tenant.get_all("pods", labelSelector="app.kubernetes.io/managed-by=sluice-operator")
     assert "Running" not in [pod["status"].get("phase") for pod in ours], "nor is about to end"
     assert tenant.left_over(f"{scope}/paused", tenant.status("paused")["copyID"])
     tenant.patch("scopy", "paused", {"spec": {"suspend": False}})
     tenant.until("it goes on", lambda: tenant.reason("paused") == "Copying")
     assert tenant.percent("paused") >= staged
     status = tenant.until_ready("paused")
-    whole(f"{scope}/paused")
+    whole(f"{scope}/paused", source)
     assert [entry["outcome"] for entry in status["history"]] == ["Suspended", "Succeeded"]
     assert status["failures"] == 0
 
 
 def test_asked_for_again_after_success_does_nothing_twice(
-    tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
+    tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
     """`sluice.dev/requestedAt` on a finished copy finds it whole; nothing is appended."""
-    tenant.apply(tenant.copy_resource("twice", source.name, f"{scope}/twice"))
+    tenant.apply(tenant.copy_resource("twice", small.name, f"{scope}/twice"))
     tenant.until_ready("twice")
     tenant.annotate("twice", "sluice.dev/requestedAt=now")
     tenant.until(
@@ -66,4 +66,4 @@ def test_asked_for_again_after_success_does_nothing_twice(
     )
     status = tenant.until_ready("twice", seconds=30)
     assert status["attempts"] == 1
-    whole(f"{scope}/twice")
+    whole(f"{scope}/twice", small)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator.conftest import Operator, Source
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 NAMES = ("one", "two", "three")
-SLOW = {"bytesPerSecond": "7Mi"}
+SLOW = {"bytesPerSecond": "3500Ki"}
 
 
+@pytest.mark.alone
 def test_two_operators_do_nothing_twice(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
 ) -> None:
@@ -33,7 +36,7 @@ def test_two_operators_do_nothing_twice(
     finally:
         sluice.scale(1)
     for name in NAMES:
-        whole(f"{scope}/{name}")
+        whole(f"{scope}/{name}", source)
     for name in NAMES[:2]:
         assert tenant.status(name)["attempts"] == 1
         said = Counter(reason for reason, _ in tenant.events(name))

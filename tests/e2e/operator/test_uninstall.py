@@ -9,7 +9,7 @@ import pytest
 
 from localcluster import LocalClusterError
 from localcluster.release import NAME, NAMESPACE, uninstall
-from support.tenant import SLOW
+from support.cluster.tenant import SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Operator, Source
     from localcluster import Cluster
     from localstore import ForeignClient
-    from support.tenant import Object, Tenant
+    from support.cluster.tenant import Object, Tenant
 
 _HOOK = "sluice-uninstall"
 _HOOK_KINDS = "jobs,serviceaccounts"
 _RIGHTS = "roles,rolebindings"
+
+
+pytestmark = pytest.mark.alone
 
 
 @pytest.fixture
@@ -86,15 +89,19 @@ def _nothing_of_the_hook(tenant: Tenant, sluice: Operator) -> None:
     assert _HOOK not in tenant.run("get", _RIGHTS, "--output=name")
 
 
-def test_uninstall_is_refused_while_something_is_held(
+def test_uninstall_is_refused_while_something_is_held_unless_it_is_to_be_deleted(
     tenant: Tenant,
     scope: str,
+    source: Source,
     java: ForeignClient,
     kube: Cluster,
     sluice: Operator,
     serve: Callable[[str], None],
 ) -> None:
-    """It says what is held, the operator works on, and once nothing is held it goes."""
+    """It says what is held, and the operator works on after a rollback, as Helm wants it.
+
+    Deleted, streams go, and unfinished copies with what they staged; nothing is held any more.
+    """
     serve("refuse")
     _claim(tenant, scope)
     said = f"EphemeralStream {tenant.namespace}/helper: StreamStore store, scope {scope}: helper"
@@ -111,43 +118,10 @@ def test_uninstall_is_refused_while_something_is_held(
     sluice.ready()
     assert java.streams(scope) == ["helper"]
 
-    tenant.run("delete", "eps", "helper", "--timeout=60s", timeout=70)
-    assert java.streams(scope) == []
-    tenant.until("the store is free", lambda: not _finalizers(tenant, "sst", "store"), seconds=90)
-    _uninstall(kube)
-    assert not sluice.run("get", "deployments", "--output=name")
-    _nothing_of_the_hook(tenant, sluice)
-
-
-@pytest.mark.exhaustive
-def test_release_goes_on_after_a_refusal(
-    tenant: Tenant, scope: str, kube: Cluster, sluice: Operator, serve: Callable[[str], None]
-) -> None:
-    """Helm calls it uninstalling then; a rollback to its last revision puts that right."""
-    serve("refuse")
-    _claim(tenant, scope)
-    with pytest.raises(LocalClusterError):
-        _uninstall(kube)
     where = f"--namespace={NAMESPACE}"
     history = json.loads(kube.helm("history", NAME, where, "--output=json"))
     kube.helm("rollback", NAME, str(history[-1]["revision"]), where, "--wait", "--timeout=90s")
     serve("delete")
-    sluice.ready()
-    tenant.run("delete", "eps", "helper", "--timeout=60s", timeout=70)
-
-
-def test_uninstall_deletes_what_is_held(
-    tenant: Tenant,
-    scope: str,
-    source: Source,
-    java: ForeignClient,
-    kube: Cluster,
-    sluice: Operator,
-    serve: Callable[[str], None],
-) -> None:
-    """Streams go, unfinished copies with what they staged, and nothing is held any more."""
-    serve("delete")
-    _claim(tenant, scope)
     tenant.apply(tenant.copy_resource("cut", source.name, f"{scope}/cut", limits=SLOW))
     tenant.until_staged("cut")
     copy_id = tenant.status("cut")["copyID"]
@@ -157,6 +131,29 @@ def test_uninstall_deletes_what_is_held(
     assert java.streams(scope) == []
     assert tenant.left_over(f"{scope}/cut", copy_id) == []
     assert _finalizers(tenant, "sst", "store") == []
+    _nothing_of_the_hook(tenant, sluice)
+
+
+@pytest.mark.exhaustive
+def test_uninstall_goes_once_nothing_is_held(
+    tenant: Tenant,
+    scope: str,
+    java: ForeignClient,
+    kube: Cluster,
+    sluice: Operator,
+    serve: Callable[[str], None],
+) -> None:
+    """Refused before, it can be asked for again."""
+    serve("refuse")
+    _claim(tenant, scope)
+    with pytest.raises(LocalClusterError):
+        _uninstall(kube)
+    sluice.ready()
+    tenant.run("delete", "eps", "helper", "--timeout=60s", timeout=70)
+    assert java.streams(scope) == []
+    tenant.until("the store is free", lambda: not _finalizers(tenant, "sst", "store"), seconds=90)
+    _uninstall(kube)
+    assert not sluice.run("get", "deployments", "--output=name")
     _nothing_of_the_hook(tenant, sluice)
 
 

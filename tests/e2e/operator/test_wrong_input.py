@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from support.kstatus import kstatus
+from support.kube.kstatus import kstatus
 
 if TYPE_CHECKING:
     from e2e.operator.conftest import Source
     from localstore import ForeignClient
-    from support.tenant import Tenant
+    from support.cluster.tenant import Tenant
 
 _MISSING_STORE = "tcp://127.0.0.1:9"
 
@@ -47,37 +47,35 @@ def test_source_that_comes_later(tenant: Tenant, scope: str, java: ForeignClient
     assert tenant.until_ready("early")["verification"]["events"] == 100
 
 
-def test_target_that_exists(
-    tenant: Tenant, source: Source, scope: str, java: ForeignClient
-) -> None:
+def test_target_that_exists(tenant: Tenant, small: Source, scope: str, java: ForeignClient) -> None:
     """A stream that the copy did not make is not touched."""
     java.create(scope, "taken")
     java.write(scope, "taken", events=10)
-    tenant.apply(tenant.copy_resource("taken", source.name, f"{scope}/taken"))
+    tenant.apply(tenant.copy_resource("taken", small.name, f"{scope}/taken"))
     _refused(tenant, "taken", "TargetExists", says="Name another target")
     assert java.read(scope, "taken").events == 10
     assert tenant.get_all("jobs") == []
 
 
-def test_target_scope_missing(tenant: Tenant, source: Source) -> None:
+def test_target_scope_missing(tenant: Tenant, small: Source) -> None:
     """A copy makes no scopes, and says so."""
-    tenant.apply(tenant.copy_resource("scopeless", source.name, "no-such-scope/stream"))
+    tenant.apply(tenant.copy_resource("scopeless", small.name, "no-such-scope/stream"))
     _refused(tenant, "scopeless", "TargetScopeNotFound", says="spec.target.scope")
 
 
-def test_store_that_is_not_there_yet(tenant: Tenant, source: Source, scope: str) -> None:
+def test_store_that_is_not_there_yet(tenant: Tenant, small: Source, scope: str) -> None:
     """A copy waits for its StreamStore, and goes on when it is applied."""
     tenant.run("delete", "sst", "store", "--timeout=30s")
-    tenant.apply(tenant.copy_resource("waits", source.name, f"{scope}/waits"))
+    tenant.apply(tenant.copy_resource("waits", small.name, f"{scope}/waits"))
     _refused(tenant, "waits", "StoreNotFound", says="spec.source.storeRef.name", failed=False)
     tenant.apply(tenant.store_resource())
     tenant.until_ready("waits")
 
 
-def test_store_down(tenant: Tenant, source: Source, scope: str) -> None:
+def test_store_down(tenant: Tenant, small: Source, scope: str) -> None:
     """A store that does not answer is waited for, and its address is named."""
     tenant.apply(tenant.store_resource(uri=_MISSING_STORE))
-    tenant.apply(tenant.copy_resource("down", source.name, f"{scope}/down"))
+    tenant.apply(tenant.copy_resource("down", small.name, f"{scope}/down"))
     _refused(tenant, "down", "StoreNotReady", says="127.0.0.1:9", failed=False)
     condition = tenant.condition("store", resource="sst")
     assert (condition["status"], condition["reason"]) == ("Unknown", "StoreUnavailable")
@@ -85,37 +83,37 @@ def test_store_down(tenant: Tenant, source: Source, scope: str) -> None:
     tenant.until_ready("down")
 
 
-def test_no_such_profile(tenant: Tenant, source: Source, scope: str) -> None:
+def test_no_such_profile(tenant: Tenant, small: Source, scope: str) -> None:
     """The profiles that are offered are named."""
     tenant.apply(
-        tenant.copy_resource("fancy", source.name, f"{scope}/fancy", runtime={"profile": "fancy"})
+        tenant.copy_resource("fancy", small.name, f"{scope}/fancy", runtime={"profile": "fancy"})
     )
     _refused(tenant, "fancy", "ProfileNotFound", says="default, no-image")
     tenant.patch("scopy", "fancy", {"spec": {"runtime": {"profile": "default"}}})
     tenant.until_ready("fancy")
 
 
-def test_more_than_the_profile_allows(tenant: Tenant, source: Source, scope: str) -> None:
+def test_more_than_the_profile_allows(tenant: Tenant, small: Source, scope: str) -> None:
     """Sizes beyond the administrator's bounds are refused with the field and the bound."""
     runtime = {"driver": {"resources": {"memory": "64Gi"}}}
-    tenant.apply(tenant.copy_resource("huge", source.name, f"{scope}/huge", runtime=runtime))
+    tenant.apply(tenant.copy_resource("huge", small.name, f"{scope}/huge", runtime=runtime))
     _refused(tenant, "huge", "InvalidSpec", says="spec.runtime.driver.resources.memory")
 
 
-def test_executors_where_they_may_not_be(tenant: Tenant, source: Source, scope: str) -> None:
+def test_executors_where_they_may_not_be(tenant: Tenant, small: Source, scope: str) -> None:
     """A namespace without a driver's ServiceAccount says so before anything starts."""
     tenant.apply(
-        tenant.copy_resource("many", source.name, f"{scope}/many", runtime={"executors": 2})
+        tenant.copy_resource("many", small.name, f"{scope}/many", runtime={"executors": 2})
     )
     _refused(tenant, "many", "InvalidSpec", says="spec.runtime.executors")
     assert tenant.get_all("jobs") == []
 
 
-def test_image_missing(tenant: Tenant, source: Source, scope: str) -> None:
+def test_image_missing(tenant: Tenant, small: Source, scope: str) -> None:
     """An image that is not to be had is named; another profile mends it."""
     tenant.apply(
         tenant.copy_resource(
-            "imageless", source.name, f"{scope}/imageless", runtime={"profile": "no-image"}
+            "imageless", small.name, f"{scope}/imageless", runtime={"profile": "no-image"}
         )
     )
     _refused(tenant, "imageless", "ImagePullFailed", says="there-is-no-such-image", failed=False)
@@ -123,7 +121,7 @@ def test_image_missing(tenant: Tenant, source: Source, scope: str) -> None:
     tenant.until_ready("imageless")
 
 
-def test_quota_exceeded(tenant: Tenant, source: Source, scope: str) -> None:
+def test_quota_exceeded(tenant: Tenant, small: Source, scope: str) -> None:
     """A quota that leaves no room is named; raised, it lets the copy go on."""
     quota = {
         "apiVersion": "v1",
@@ -133,7 +131,7 @@ def test_quota_exceeded(tenant: Tenant, source: Source, scope: str) -> None:
     }
     tenant.apply(quota)
     tenant.until("the quota counts", lambda: (tenant.get("quota", "none") or {}).get("status"))
-    tenant.apply(tenant.copy_resource("crowded", source.name, f"{scope}/crowded"))
+    tenant.apply(tenant.copy_resource("crowded", small.name, f"{scope}/crowded"))
     _refused(tenant, "crowded", "QuotaExceeded", says="exceeded quota", failed=False)
     tenant.run("delete", "quota", "none")
     tenant.until_ready("crowded", seconds=180)

@@ -13,8 +13,8 @@ from sluice.archive.directory import DirectoryObjects
 from sluice.archive.objects import Objects
 from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
-from support.memory_objects import MemoryObjects
-from support.restores import Lab, Restore, bucket_store, volume
+from support.command.restores import Env, Restore, bucket_store, volume
+from support.model.memory_objects import MemoryObjects
 
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)
 _buckets = itertools.count(1)
@@ -80,31 +80,31 @@ def new_restore(
 
 
 @pytest.fixture
-def volume_lab(
+def volume_env(
     tmp_path: Path, foreign: ForeignClient, new_restore: Callable[[dict[str, object]], Restore]
-) -> Iterator[Lab]:
-    """Gives a lab whose archives lie in a directory."""
-    lab = Lab(new_restore(volume(tmp_path)), foreign)
-    with lab.stores:
-        yield lab
+) -> Iterator[Env]:
+    """Gives a env whose archives lie in a directory."""
+    env = Env(new_restore(volume(tmp_path)), foreign)
+    with env.stores:
+        yield env
 
 
 @pytest.fixture
-def bucket_lab(
+def bucket_env(
     tmp_path: Path,
     foreign: ForeignClient,
     gateway: Gateway,
     bucket: str,
     new_restore: Callable[[dict[str, object]], Restore],
-) -> Iterator[Lab]:
-    """Gives a lab whose archives lie in a bucket."""
-    lab = Lab(new_restore(bucket_store(tmp_path, gateway, bucket)), foreign)
-    with lab.stores:
-        yield lab
+) -> Iterator[Env]:
+    """Gives a env whose archives lie in a bucket."""
+    env = Env(new_restore(bucket_store(tmp_path, gateway, bucket)), foreign)
+    with env.stores:
+        yield env
 
 
 @pytest.fixture(params=["volume", "bucket"])
-def lab(request: pytest.FixtureRequest) -> Lab:
-    """Gives a lab whose archives lie in a directory, and in a bucket."""
-    found: Lab = request.getfixturevalue(f"{request.param}_lab")
+def env(request: pytest.FixtureRequest) -> Env:
+    """Gives a env whose archives lie in a directory, and in a bucket."""
+    found: Env = request.getfixturevalue(f"{request.param}_env")
     return found

@@ -8,7 +8,7 @@ from sluice.archive.reading import read_segment
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.names import DATA, Format
-from support.archives import Source, take
+from support.engine.archives import Source, take
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)

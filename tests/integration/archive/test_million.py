@@ -15,8 +15,15 @@ import pytest
 
 from segment_hash import segment_report
 from sluice.core.archive.names import Format
-from support.plain_s3 import PlainS3
-from support.restores import MERGED, SPLIT, Lab, Restore, assert_like_the_source, bucket_store
+from support.command.restores import (
+    MERGED,
+    SPLIT,
+    Env,
+    Restore,
+    assert_like_the_source,
+    bucket_store,
+)
+from support.witness.plain_s3 import PlainS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,17 +44,17 @@ BUCKET = "million"
 
 
 @pytest.fixture(scope="module")
-def lab(
+def env(
     tmp_path_factory: pytest.TempPathFactory,
     standalone: Standalone,
     foreign: ForeignClient,
     gateway: Gateway,
-) -> Iterator[Lab]:
+) -> Iterator[Env]:
     """Gives a million events, whose archives lie in a bucket."""
     folder = tmp_path_factory.mktemp("sluice-test-million")
     backend = bucket_store(folder, gateway, gateway.make_bucket(BUCKET))
     foreign.create_scope(BUCKET)
-    made = Lab(
+    made = Env(
         Restore(folder, standalone.controller_uri, (BUCKET, "restored"), backend),
         foreign,
     )
@@ -69,39 +76,39 @@ def lab(
     ],
 )
 def test_a_million_events_are_archived_and_restored(
-    lab: Lab, standalone: Standalone, gateway: Gateway, form: Format
+    env: Env, standalone: Standalone, gateway: Gateway, form: Format
 ) -> None:
     """Each segment's bytes, the configuration, and every event for a foreign reader are back."""
-    lab.restore.path = form.lower()
-    lab.restore.target = (lab.source[0], f"restored-{form.lower()}")
-    lab.take(form)
-    assert lab.manifest.events == lab.events == sum(PARTS)
+    env.restore.path = form.lower()
+    env.restore.target = (env.source[0], f"restored-{form.lower()}")
+    env.take(form)
+    assert env.manifest.events == env.events == sum(PARTS)
     match form:
         case Format.PARQUET:
-            assert_rows(lab, standalone, gateway)
+            assert_rows(env, standalone, gateway)
         case Format.EVENT_OBJECTS:
-            assert_listed(lab, standalone, PlainS3(gateway, BUCKET), 1000)
-    report = lab.restore.run_inline()
-    assert_like_the_source(lab, standalone, report)
-    assert report.events == lab.events
+            assert_listed(env, standalone, PlainS3(gateway, BUCKET), 1000)
+    report = env.restore.run_inline()
+    assert_like_the_source(env, standalone, report)
+    assert report.events == env.events
 
 
 def test_a_part_of_event_objects_is_listed_by_any_client(
-    bucket_lab: Lab, standalone: Standalone, gateway: Gateway, bucket: str
+    bucket_env: Env, standalone: Standalone, gateway: Gateway, bucket: str
 ) -> None:
     """From an offset on, in the order of the stream, and each is the event's own bytes."""
-    bucket_lab.make()
-    bucket_lab.write(1000)
-    bucket_lab.take(Format.EVENT_OBJECTS)
-    assert_listed(bucket_lab, standalone, PlainS3(gateway, bucket), 100)
+    bucket_env.make()
+    bucket_env.write(1000)
+    bucket_env.take(Format.EVENT_OBJECTS)
+    assert_listed(bucket_env, standalone, PlainS3(gateway, bucket), 100)
 
 
-def assert_rows(lab: Lab, server: Standalone, gateway: Gateway) -> None:
+def assert_rows(env: Env, server: Standalone, gateway: Gateway) -> None:
     """DuckDB counts each segment's events and bytes as the hash script does."""
-    folder = gateway.data / BUCKET / "streams" / lab.restore.path
+    folder = gateway.data / BUCKET / "streams" / env.restore.path
     files = [
         str(folder / stored.name)
-        for segment in lab.manifest.segments
+        for segment in env.manifest.segments
         for stretch in segment.stretches
         for stored in stretch.objects
     ]
@@ -109,26 +116,26 @@ def assert_rows(lab: Lab, server: Standalone, gateway: Gateway) -> None:
         "select segment, count(*), sum(length + 8), count(distinct pointer), "  # noqa: S608
         f"sum(octet_length(event)) from read_parquet({files!r}) group by segment order by segment"
     ).fetchall()
-    assert sum(row[1] for row in rows) == lab.events
+    assert sum(row[1] for row in rows) == env.events
     for segment, events, size, pointers, own in rows:
-        told = segment_report(*server.segment_store, *lab.source, segment)
+        told = segment_report(*server.segment_store, *env.source, segment)
         assert (events, size) == (told["events"], told["length"])
         assert (pointers, own) == (events, size - 8 * events)
 
 
-def assert_listed(lab: Lab, server: Standalone, client: PlainS3, most: int) -> None:
+def assert_listed(env: Env, server: Standalone, client: PlainS3, most: int) -> None:
     """So many events in the middle of a segment are listed in one request, and can be read."""
-    segment = lab.manifest.segments[0]
-    told = segment_report(*server.segment_store, *lab.source, segment.id)
+    segment = env.manifest.segments[0]
+    told = segment_report(*server.segment_store, *env.source, segment.id)
     number = told["events"] // 2
-    folder = f"streams/{lab.restore.path}/events/{segment.epoch:08x}/{segment.id:016x}/"
+    folder = f"streams/{env.restore.path}/events/{segment.epoch:08x}/{segment.id:016x}/"
     found = list(client.list(folder, after=f"{folder}{number * FRAME:016x}", most=most))
     assert found == [
         (f"{folder}{begin:016x}-{end - begin - 8:08x}", FRAME - 8)
         for begin, end in pairwise(range(number * FRAME, (number + most + 1) * FRAME, FRAME))
     ]
-    source = lab.store.segment_name(lab.name, segment.id)
+    source = env.store.segment_name(env.name, segment.id)
     begin, end = number * FRAME, (number + 10) * FRAME
-    data = b"".join(bytes(block.data) for block in lab.store.read(source, begin, end))
+    data = b"".join(bytes(block.data) for block in env.store.read(source, begin, end))
     read = [client.read(name) for name, _ in found[:10]]
     assert read == [data[at + 8 : at + FRAME] for at in range(0, len(data), FRAME)]

@@ -13,9 +13,9 @@ from sluice.archive.directory import DirectoryObjects
 from sluice.core.archive.names import Format
 from sluice.core.model import StoreAddress, StreamName
 from sluice.pipelines.program import Stores
-from support.archive_files import ArchiveFile, call
-from support.archive_runs import held_by, last_run
-from support.inline import SETTINGS
+from support.command.archive_files import ArchiveFile, call
+from support.engine.archive_runs import held_by, last_run
+from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.program import Stores
-from support.archive_runs import archive_once, held_by, last_run, shelf_of
-from support.inline import SETTINGS
+from support.engine.archive_runs import archive_once, held_by, last_run, shelf_of
+from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,15 +42,15 @@ ONE_FORM = [
     Format.SEGMENTS,
     *(pytest.param(one, marks=pytest.mark.exhaustive) for one in Format if one != Format.SEGMENTS),
 ]
-DIRECTORY = pytest.mark.parametrize("lab", ["directory"], indirect=True)
-BUCKET = pytest.mark.parametrize("lab", ["bucket"], indirect=True)
+DIRECTORY = pytest.mark.parametrize("env", ["directory"], indirect=True)
+BUCKET = pytest.mark.parametrize("env", ["bucket"], indirect=True)
 KEYS = 64
 EPOCH = 1 << 32
 SPLIT = ([0], [(0.0, 0.2), (0.2, 0.5)])
 MERGED = ([EPOCH | 3, 1], [(0.2, 1.0)])
 
 
-class Lab:
+class Env:
     """A stream, and an archive of it.
 
     Args:
@@ -114,96 +114,96 @@ class Lab:
 
 
 @pytest.fixture(params=["directory", "bucket"])
-def lab(
+def env(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     standalone: Standalone,
     foreign: ForeignClient,
     scope: str,
-) -> Iterator[Lab]:
-    """Gives a lab whose archive lies in a directory, and in a bucket."""
+) -> Iterator[Env]:
+    """Gives a env whose archive lies in a directory, and in a bucket."""
     if request.param == "bucket":
         objects = request.getfixturevalue("in_bucket")()
     else:
         objects = DirectoryObjects(tmp_path / "archive")
     with Stores(SETTINGS) as stores:
         store = stores[StoreAddress(uri=standalone.controller_uri)]
-        yield Lab(foreign, store, objects, scope)
+        yield Env(foreign, store, objects, scope)
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_a_stream_is_archived_run_after_run(lab: Lab, form: Format) -> None:
+def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:
     """Split between the first two runs and merged before the third; each adds what is new."""
-    lab.make()
-    lab.write()
-    first = lab.archive(form)
+    env.make()
+    env.write()
+    first = env.archive(form)
     assert first.outcome is Outcome.ARCHIVED, first.error
     assert (first.run, first.added) == (1, first.bytes)
-    lab.assert_archived()
-    lab.scale(*SPLIT)
-    lab.write()
-    second = lab.archive(form)
+    env.assert_archived()
+    env.scale(*SPLIT)
+    env.write()
+    second = env.archive(form)
     assert second.outcome is Outcome.ARCHIVED, second.error
-    lab.assert_archived()
-    lab.scale(*MERGED)
-    lab.write()
-    lab.foreign.seal(*lab.source)
-    third = lab.archive(form)
+    env.assert_archived()
+    env.scale(*MERGED)
+    env.write()
+    env.foreign.seal(*env.source)
+    third = env.archive(form)
     assert third.outcome is Outcome.ARCHIVED, third.error
-    manifest = lab.assert_archived()
+    manifest = env.assert_archived()
     assert manifest.sealed
     assert all(segment.sealed for segment in manifest.segments)
     assert [one.epoch for one in manifest.segments] == [0, 0, 1, 1, 2]
     assert manifest.config.tags == ("team=a",)
     text = manifest.end.text
     assert text is not None
-    stream, cut = lab.store.read_cut(text)
-    assert stream == lab.name
+    stream, cut = env.store.read_cut(text)
+    assert stream == env.name
     assert cut == {one.segment: one.offset for one in manifest.end.offsets}
-    again = lab.archive(form)  # nothing is new, and a run says so
+    again = env.archive(form)  # nothing is new, and a run says so
     assert (again.run, again.added) == (4, 0)
 
 
 @DIRECTORY
-def test_a_long_segment_is_archived_in_parts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_segment_is_archived_in_parts(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each begins inside an event, and all of these are counted."""
     for module in (piece, segments, parts):
         monkeypatch.setattr(module, "OBJECT", CHUNK)
-    lab.make(segments=1)
-    lab.write(2500, size=8000)
+    env.make(segments=1)
+    env.write(2500, size=8000)
     limits = Limits(slice_bytes=CHUNK)
     report = archive_once(
-        lab.store, lab.objects, lab.request(Format.SEGMENTS), limits=lambda: limits
+        env.store, env.objects, env.request(Format.SEGMENTS), limits=lambda: limits
     )
     assert report.error is None
-    assert len(list(lab.assert_archived().objects)) == 3
+    assert len(list(env.assert_archived().objects)) == 3
 
 
 @DIRECTORY
 @pytest.mark.parametrize("form", ONE_FORM)
-def test_what_the_source_has_lost_is_refused_or_recorded(lab: Lab, form: Format) -> None:
+def test_what_the_source_has_lost_is_refused_or_recorded(env: Env, form: Format) -> None:
     """Between two runs, within a segment and past whole ones; a stream that is new is no such."""
-    lab.make()
-    lab.write()
-    assert lab.archive(form).error is None
-    lab.write()
-    ends = {one.segment: one.offset for one in last_run(lab.objects).end.offsets}
-    lab.foreign.truncate(*lab.source, offsets={0: ends[0] + 1080, 1: ends[1]})
+    env.make()
+    env.write()
+    assert env.archive(form).error is None
+    env.write()
+    ends = {one.segment: one.offset for one in last_run(env.objects).end.offsets}
+    env.foreign.truncate(*env.source, offsets={0: ends[0] + 1080, 1: ends[1]})
     with pytest.raises(SourceTruncated, match="of segment 0 are gone"):
-        lab.archive(form)
-    report = lab.archive(form, on_truncation="Record")
+        env.archive(form)
+    report = env.archive(form, on_truncation="Record")
     assert (report.outcome, report.lost) == (Outcome.ARCHIVED, 1080)
-    lab.write()
-    lab.scale(*SPLIT)
-    lab.write()
-    lab.scale(*MERGED)
-    lab.write()
-    lab.foreign.truncate(*lab.source, offsets={EPOCH | 2: 0, 2 * EPOCH | 4: 0})
+    env.write()
+    env.scale(*SPLIT)
+    env.write()
+    env.scale(*MERGED)
+    env.write()
+    env.foreign.truncate(*env.source, offsets={EPOCH | 2: 0, 2 * EPOCH | 4: 0})
     with pytest.raises(SourceTruncated, match="segment 0 is gone"):
-        lab.archive(form)
-    report = lab.archive(form, on_truncation="Record")
+        env.archive(form)
+    report = env.archive(form, on_truncation="Record")
     assert report.outcome is Outcome.ARCHIVED, report.error
-    manifest = last_run(lab.objects)
+    manifest = last_run(env.objects)
     lost = {one.id: one.lost is not None for one in manifest.segments}
     assert lost == {
         0: True,
@@ -212,44 +212,44 @@ def test_what_the_source_has_lost_is_refused_or_recorded(lab: Lab, form: Format)
         EPOCH | 3: True,
         2 * EPOCH | 4: False,
     }
-    held = held_by(lab.objects, manifest)
-    assert {one: held[one] for one in (EPOCH | 2, 2 * EPOCH | 4)} == lab.bytes_of()
-    lab.foreign.delete(*lab.source)
-    lab.make()
+    held = held_by(env.objects, manifest)
+    assert {one: held[one] for one in (EPOCH | 2, 2 * EPOCH | 4)} == env.bytes_of()
+    env.foreign.delete(*env.source)
+    env.make()
     with pytest.raises(SourceReplaced):
-        lab.archive(form, on_truncation="Record")
+        env.archive(form, on_truncation="Record")
 
 
 @DIRECTORY
-def test_more_events_than_are_allowed_are_refused(lab: Lab) -> None:
+def test_more_events_than_are_allowed_are_refused(env: Env) -> None:
     """Before a byte moves, as the store counts them."""
-    lab.make()
-    lab.write(200)
+    env.make()
+    env.write(200)
     with pytest.raises(TooManyEvents, match="200 events"):
-        lab.archive(Format.EVENT_OBJECTS, max_events=199)
-    assert lab.archive(Format.EVENT_OBJECTS, max_events=200).events == 200
+        env.archive(Format.EVENT_OBJECTS, max_events=199)
+    assert env.archive(Format.EVENT_OBJECTS, max_events=200).events == 200
 
 
 @DIRECTORY
-def test_an_empty_stream_is_archived(lab: Lab) -> None:
+def test_an_empty_stream_is_archived(env: Env) -> None:
     """Its segments are in the manifest, without an object; what comes later is added."""
-    lab.make(segments=3)
-    assert lab.archive().bytes == 0
-    assert [one.end for one in lab.assert_archived().segments] == [0, 0, 0]
-    lab.write(1)
-    assert lab.archive().events == 1
-    lab.assert_archived()
+    env.make(segments=3)
+    assert env.archive().bytes == 0
+    assert [one.end for one in env.assert_archived().segments] == [0, 0, 0]
+    env.write(1)
+    assert env.archive().events == 1
+    env.assert_archived()
 
 
 @DIRECTORY
-def test_long_segments_make_many_objects(lab: Lab) -> None:
+def test_long_segments_make_many_objects(env: Env) -> None:
     """Objects end every 64 MiB, in slices that end there; events are counted over all of them."""
-    lab.make(segments=1)
-    lab.foreign.write(*lab.source, events=150_000, size=1000, keys=1)
-    lab.events = 150_000
-    report = lab.archive()
+    env.make(segments=1)
+    env.foreign.write(*env.source, events=150_000, size=1000, keys=1)
+    env.events = 150_000
+    report = env.archive()
     assert report.outcome is Outcome.ARCHIVED, report.error
-    (segment,) = lab.assert_archived().segments
+    (segment,) = env.assert_archived().segments
     ends = [one.end for one in segment.stretches[0].objects]
     assert [end % (64 << 20) for end in ends[:-1]] == [0] * (len(ends) - 1)
     assert len(ends) == 3
@@ -259,7 +259,7 @@ class Killing:
     """An executor before whose first rounds of each kind the gateway is killed, for two seconds.
 
     Args:
-        lab: the archive's.
+        env: the archive's.
         gateway: what is killed.
 
     Attributes:
@@ -268,8 +268,8 @@ class Killing:
 
     slots = 1
 
-    def __init__(self, lab: Lab, gateway: Gateway) -> None:
-        self._inner = InlineExecutor([lab.store], shelf_of(lab.objects))
+    def __init__(self, env: Env, gateway: Gateway) -> None:
+        self._inner = InlineExecutor([env.store], shelf_of(env.objects))
         self._gateway = gateway
         self.kinds: list[str] = []
 
@@ -290,14 +290,14 @@ class Killing:
 
 @BUCKET
 @pytest.mark.parametrize("form", ONE_FORM)
-def test_a_gateway_that_is_killed_is_waited_for(lab: Lab, gateway: Gateway, form: Format) -> None:
+def test_a_gateway_that_is_killed_is_waited_for(env: Env, gateway: Gateway, form: Format) -> None:
     """While objects are put, and while they are read back; then the run goes on."""
-    lab.make()
-    lab.write(300)
-    executor = Killing(lab, gateway)
+    env.make()
+    env.write(300)
+    executor = Killing(env, gateway)
     report = archive_once(
-        lab.store, lab.objects, lab.request(form), executor=executor, patience=60, clock=time
+        env.store, env.objects, env.request(form), executor=executor, patience=60, clock=time
     )
     assert report.outcome is Outcome.ARCHIVED, report.error
     assert executor.kinds == ["ArchiveSlice", "CheckSlice"]
-    lab.assert_archived()
+    env.assert_archived()

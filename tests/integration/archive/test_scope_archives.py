@@ -17,11 +17,11 @@ from sluice.kube.errands import ScopeErrand
 from sluice.kube.stores import unseen
 from sluice.pipelines.driver import DriverOptions, drive
 from sluice.pipelines.program import Stores
-from support.inline import SETTINGS
-from support.restores import bucket_store, volume
-from support.scope_command import until
-from support.scope_files import PATH, ScopeFile, states
-from support.scopes import STREAMS, assert_equal, fill, names_in, seen
+from support.command.restores import bucket_store, volume
+from support.command.scope_command import until
+from support.command.scope_files import PATH, ScopeFile, states
+from support.store.inline import SETTINGS
+from support.store.scopes import STREAMS, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
     from sluice.config import Settings
-    from support.scopes import Seen
+    from support.store.scopes import Seen
 
 LARGE: Final = "payments-1"
 """A stream of some MB, which is moved by Spark's tasks; without it no JVM is started."""

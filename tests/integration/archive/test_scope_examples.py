@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.command import Filed
-from support.restores import bucket_store
-from support.scopes import SPLIT, Sketch, assert_equal, fill, names_in, seen
+from support.command.restores import bucket_store
+from support.command.sluice_command import Filed
+from support.store.scopes import SPLIT, Sketch, assert_equal, fill, names_in, seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from sluice.core.archive.lease import Work
 from sluice.core.archive.names import ARCHIVED, LEASES
 from sluice.engine.archiving.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
-from support.archive_runs import REQUEST, archive_once, shelf_of
+from support.engine.archive_runs import REQUEST, archive_once, shelf_of
+from support.engine.sources import put_source
 from support.model import ModelStore, World
-from support.sources import put_source
 
 if TYPE_CHECKING:
     from sluice.archive.objects import Objects

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from support.kstatus import COMPILE_SECONDS, kstatus, program
-from support.situations import SITUATIONS
+from support.cases.situations import SITUATIONS
+from support.kube.kstatus import COMPILE_SECONDS, kstatus, program
 
 pytestmark = pytest.mark.timeout(COMPILE_SECONDS)
 

@@ -10,7 +10,7 @@ import yaml
 import localcluster
 from sluice.api.common import GROUP
 from sluice.api.schema import KINDS, definition
-from support.apply import Applier
+from support.kube.apply import Applier
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.bad_stores import TEN_GIGABYTES, LyingStore, black_holes, bombs
-from support.office import nobody_else
-from support.operator_process import OperatorProcess, until
-from support.scope_command import peak_memory
-from support.tenant import Tenant
+from support.cluster.bad_stores import TEN_GIGABYTES, LyingStore, black_holes, bombs
+from support.cluster.local_operator import nobody_else
+from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.tenant import Tenant
+from support.command.scope_command import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,6 +60,7 @@ def _resource(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import yaml
 
 import genmanifests
 from localcluster import Cluster, LocalClusterError
-from support.chart import CHART, EVERYTHING, NAMESPACE, NAMESPACED, ROOT, render, rules
+from support.kube.chart import CHART, EVERYTHING, NAMESPACE, NAMESPACED, ROOT, render, rules
 
 RESTRICTED = [
     f"pod-security.kubernetes.io/{mode}=restricted" for mode in ("enforce", "audit", "warn")

@@ -19,9 +19,9 @@ from sluice.api.status import Condition, Progress, StreamCopyStatus, StreamStore
 from sluice.api.structural import fields
 from sluice.core.text import rate
 from sluice.errors import InvalidSpec, SluiceError
-from support.apply import Applier
-from support.largest import largest
-from support.resources import COPY, STORE, changed, text
+from support.cases.largest import largest
+from support.cases.resources import COPY, STORE, changed, text
+from support.kube.apply import Applier
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 GOOD_STORES = {

@@ -8,11 +8,11 @@ from pydantic import ValidationError
 from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
-from support import wrong_archives
-from support.apply import Applier
-from support.resources import ARCHIVE, COPY, EPHEMERAL, REMOVED, STORE, changed, label, text
-from support.wrong_ephemerals import CHANGED, GOOD, WRONG, ephemeral
-from support.wrong_ephemerals import UNKNOWN as LATER_EPHEMERALS
+from support.cases import wrong_archives
+from support.cases.resources import ARCHIVE, COPY, EPHEMERAL, REMOVED, STORE, changed, label, text
+from support.cases.wrong_ephemerals import CHANGED, GOOD, WRONG, ephemeral
+from support.cases.wrong_ephemerals import UNKNOWN as LATER_EPHEMERALS
+from support.kube.apply import Applier
 
 LABEL = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 BYTES_REMEDY = "write 1Ki to 1Ti, in bytes or with a suffix (500k, 64Mi, 2Gi)"

@@ -17,16 +17,16 @@ from sluice.core.plan import Plan
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.kube.names import ATTEMPT_LABEL, child_labels, controls_name
 from sluice.kube.objects import FORCE_ORPHAN, IN_USE_FINALIZER, REQUESTED_AT, STAGING_FINALIZER
-from support.evil import LOGIN, OURS, PRECIOUS, plotted, resource
-from support.operator_process import until
+from support.cluster.evil import LOGIN, OURS, PRECIOUS, plotted, resource
+from support.cluster.operator_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from localcluster import Cluster
-    from support.evil import Evil, Object
+    from support.cluster.evil import Evil, Object
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
 
 SECONDS: Final = 60.0
 HELD: Final = "sluice.dev/held-secret"

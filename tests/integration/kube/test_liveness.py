@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.link import Link
-from support.operator_process import OperatorProcess, until
-from support.tenant import Tenant
+from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.tenant import Tenant
+from support.kube.link import Link
 
 if TYPE_CHECKING:
     from pathlib import Path

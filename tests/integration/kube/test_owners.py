@@ -17,7 +17,7 @@ from sluice.api.ephemeralstream import Owner
 from sluice.kube.client import Api
 from sluice.kube.owner_watch import Patience
 from sluice.kube.owners import LABEL, Owners
-from support.link import Link
+from support.kube.link import Link
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator

@@ -13,9 +13,9 @@ from sluice.api.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.api.status import Condition, Progress
 from sluice.core.text import rate
 from sluice.errors import InvalidSpec
-from support.largest import largest
-from support.resources import SCOPE, changed, label, text
-from support.wrong_scopes import (
+from support.cases.largest import largest
+from support.cases.resources import SCOPE, changed, label, text
+from support.cases.wrong_scopes import (
     ARCHIVED,
     BROKEN,
     CHANGEABLE,
@@ -27,7 +27,7 @@ from support.wrong_scopes import (
 )
 
 if TYPE_CHECKING:
-    from support.apply import Applier
+    from support.kube.apply import Applier
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 

@@ -21,8 +21,8 @@ from sluice.core.plan import Plan
 from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.engine.planning import resolve
 from sluice.stores.connect import connect
-from support import witness
-from support.command import workers_of
+from support.command.sluice_command import workers_of
+from support.witness import foreign_witness as witness
 
 if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone

@@ -9,7 +9,7 @@ from sluice.core.model import SegmentInfo, StreamName
 from sluice.errors import InvalidEventNumber, NoSuchSegment, SegmentTruncated, StoreRejected
 from sluice.stores.pravega.segments import PravegaSegments
 from sluice.stores.pravega.store import PravegaStore
-from support.blocks import MIB, content, write
+from support.store.blocks import MIB, content, write
 
 
 def test_bytes_come_back_as_they_were_written(store: PravegaStore, staging: str) -> None:

@@ -19,7 +19,7 @@ from sluice.errors import ConditionFailed, PermissionDenied
 from sluice.stores.base import Condition
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.store import PravegaStore
-from support.idle import all_of, in_memory, wait_until_evicted
+from support.store.idle import all_of, in_memory, wait_until_evicted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

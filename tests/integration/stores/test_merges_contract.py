@@ -11,7 +11,7 @@ from sluice.core.model import SegmentInfo, StreamName
 from sluice.errors import ConditionFailed, NoSuchSegment, SegmentSealed
 from sluice.stores.base import Condition
 from sluice.stores.pravega.store import PravegaStore
-from support.blocks import content, write
+from support.store.blocks import content, write
 
 
 def test_a_merge_moves_all_bytes_and_sets_the_attribute(

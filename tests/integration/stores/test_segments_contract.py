@@ -8,7 +8,7 @@ from sluice.core.model import SegmentInfo, StreamName
 from sluice.errors import NoSuchSegment, SegmentSealed
 from sluice.stores.base import Condition
 from sluice.stores.pravega.store import PravegaStore
-from support.blocks import MIB, content, write
+from support.store.blocks import MIB, content, write
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from sluice.errors import NoSuchSegment, StoreRejected, StreamNotFound
 from sluice.stores.base import Condition
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.transactions import Transaction
-from support.blocks import content, write
+from support.store.blocks import content, write
 
 WHOLE = [KeyRange(low=0, high=1)]
 HALVES = [KeyRange(low=0, high=0.5), KeyRange(low=0.5, high=1)]

@@ -25,9 +25,9 @@ from sluice.kube.objects import (
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
 )
-from support import resources
-from support.finalizing import FinalizingServer
-from support.scope_archives import ARCHIVED, FOLDER
+from support.cases import resources
+from support.kube.finalizing import FinalizingServer
+from support.reconcile.scope_archives import ARCHIVED, FOLDER
 
 if TYPE_CHECKING:
     from sluice.administration.holders import Holder

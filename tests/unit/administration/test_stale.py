@@ -12,8 +12,8 @@ from sluice.core.claim import Claim, Claimant
 from sluice.engine import claims, scopes
 from sluice.errors import StoreNotFound, StoreUnavailable
 from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from support import resources
-from support.finalizing import FinalizingServer
+from support.cases import resources
+from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:

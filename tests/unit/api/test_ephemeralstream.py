@@ -4,8 +4,8 @@ from pydantic import ValidationError
 from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import invalid
 from sluice.errors import InvalidSpec
-from support.resources import EPHEMERAL, label
-from support.wrong_ephemerals import GOOD, OWNERS, UNKNOWN, WRONG, ephemeral
+from support.cases.resources import EPHEMERAL, label
+from support.cases.wrong_ephemerals import GOOD, OWNERS, UNKNOWN, WRONG, ephemeral
 
 
 def refusal(values: dict[str, object]) -> InvalidSpec:

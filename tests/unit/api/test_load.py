@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sluice.api.load import load
 from sluice.api.running import LimitsSpec
 from sluice.errors import InvalidSpec
-from support.resources import COPY, REMOVED, STORE, changed, label, text
+from support.cases.resources import COPY, REMOVED, STORE, changed, label, text
 
 
 def test_a_good_file_is_read() -> None:

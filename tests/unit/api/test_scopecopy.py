@@ -11,8 +11,8 @@ from sluice.api.scope_status import MOST_FAILED, FailedStream, ScopeCopyStatus, 
 from sluice.api.scopecopy import RenameSpec, ScopeCopySpec
 from sluice.core import identity
 from sluice.errors import InvalidSpec
-from support.resources import COPY, SCOPE, STORE, changed, label, text
-from support.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy
+from support.cases.resources import COPY, SCOPE, STORE, changed, label, text
+from support.cases.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy
 
 
 def spec_of(values: dict[str, object]) -> ScopeCopySpec:

@@ -13,8 +13,8 @@ from sluice.api.streamstore import StreamStore
 from sluice.core.archive.names import checked_path
 from sluice.core.request import store_address
 from sluice.errors import InvalidSpec
-from support.resources import ARCHIVE, BUCKET, COPY, VOLUME, changed, label, text
-from support.wrong_archives import ARCHIVES, FROM_ARCHIVE, GOOD, GOOD_ARCHIVES, WRONG, made
+from support.cases.resources import ARCHIVE, BUCKET, COPY, VOLUME, changed, label, text
+from support.cases.wrong_archives import ARCHIVES, FROM_ARCHIVE, GOOD, GOOD_ARCHIVES, WRONG, made
 
 
 @pytest.mark.parametrize(("like", "path", "values", "said"), WRONG, ids=label)

@@ -1,8 +1,8 @@
 import pytest
 
 from sluice.archive.archive import Archive
-from support.memory_objects import MemoryObjects
-from support.sweeps import Clock
+from support.engine.sweeps import Clock
+from support.model.memory_objects import MemoryObjects
 
 
 @pytest.fixture

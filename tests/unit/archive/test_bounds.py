@@ -20,7 +20,7 @@ from sluice.core.archive.names import LEASES, NoteName
 from sluice.errors import ArchiveDamaged, StoreRejected
 
 if TYPE_CHECKING:
-    from support.memory_objects import MemoryObjects
+    from support.model.memory_objects import MemoryObjects
 
 OWNER = uuid4().hex
 LONGER = MOST_SHORT + 100_000

@@ -6,8 +6,8 @@ from sluice.archive.archive import Archive
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.errors import StoreUnavailable
-from support.archives import Source, take
-from support.memory_objects import MemoryObjects
+from support.engine.archives import Source, take
+from support.model.memory_objects import MemoryObjects
 
 
 class Failing:

@@ -29,8 +29,8 @@ from sluice.errors import (
     SourceUnsupported,
     TooManyEvents,
 )
-from support.archived_events import SEGMENT, framed, many_events, read, write
-from support.memory_objects import MemoryObjects
+from support.engine.archived_events import SEGMENT, framed, many_events, read, write
+from support.model.memory_objects import MemoryObjects
 
 FORMATS = list(Format)
 ALIGNED = [Format.PARQUET, Format.EVENT_OBJECTS]

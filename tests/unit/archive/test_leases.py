@@ -14,10 +14,10 @@ from sluice.archive.sweep import sweep
 from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, Work
 from sluice.core.archive.names import LEASES, Format
 from sluice.errors import StoreBusy, StoreUnavailable
-from support.gated_objects import GatedObjects
-from support.memory_objects import MemoryObjects
+from support.engine.sweeps import Clock, crashed, three_runs
 from support.model import Fate
-from support.sweeps import Clock, crashed, three_runs
+from support.model.gated_objects import GatedObjects
+from support.model.memory_objects import MemoryObjects
 
 OWNER = uuid4().hex
 

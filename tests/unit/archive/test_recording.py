@@ -13,10 +13,10 @@ from sluice.core.archive.documents import encode
 from sluice.core.archive.head import Head
 from sluice.core.archive.names import HEADS, Format
 from sluice.errors import ArchiveMoved, ArchiveNotFound, InvalidSpec
-from support.archives import Source, grown_archive, held, take
-from support.gated_objects import GatedObjects
-from support.memory_objects import MemoryObjects
+from support.engine.archives import Source, grown_archive, held, take
 from support.model import Fate
+from support.model.gated_objects import GatedObjects
+from support.model.memory_objects import MemoryObjects
 
 
 def test_of_many_that_record_a_run_one_does(tmp_path: Path) -> None:

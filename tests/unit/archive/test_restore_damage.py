@@ -9,8 +9,8 @@ import pytest
 
 from sluice.core.archive.names import DATA, EVENTS, Format
 from sluice.errors import ArchiveDamaged
+from support.engine.restore_env import BLOCK, Env
 from support.model import ModelStore, World
-from support.restore_lab import BLOCK, Lab
 
 FORMATS = list(Format)
 
@@ -18,59 +18,59 @@ FORMATS = list(Format)
 @pytest.mark.parametrize("form", FORMATS)
 def test_20_flipped_bytes_are_each_refused_by_name(form: Format) -> None:
     """A byte changed anywhere in what the run lists: its object is named, nothing is visible."""
-    lab = Lab(form).three()
-    whole = dict(lab.objects.held)
+    env = Env(form).three()
+    whole = dict(env.objects.held)
     chance = random.Random(11)  # noqa: S311 - no secrets
-    last = lab.archive.head().runs[-1].name  # type: ignore[union-attr]
+    last = env.archive.head().runs[-1].name  # type: ignore[union-attr]
     names = sorted(one for one in whole if one.startswith((DATA, EVENTS)) and whole[one])
     for _ in range(20):
         name = chance.choice([*names, last])
         bad = bytearray(whole[name])
         bad[chance.randrange(len(bad))] ^= 1 << chance.randrange(8)
-        lab.objects.held = {**whole, name: bytes(bad)}
-        assert_refused(lab, name)
+        env.objects.held = {**whole, name: bytes(bad)}
+        assert_refused(env, name)
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_missing_and_swapped_objects_are_refused_by_name(form: Format) -> None:
     """So are an object that is not there, and one that holds another's bytes."""
-    lab = Lab(form).three()
-    whole = dict(lab.objects.held)
+    env = Env(form).three()
+    whole = dict(env.objects.held)
     names = sorted(one for one in whole if one.startswith((DATA, EVENTS)) and whole[one])
-    manifest = lab.archive.head().runs[-1].name  # type: ignore[union-attr]
+    manifest = env.archive.head().runs[-1].name  # type: ignore[union-attr]
     for name in (names[0], names[-1], manifest):
-        lab.objects.held = {one: data for one, data in whole.items() if one != name}
-        assert_refused(lab, name)
+        env.objects.held = {one: data for one, data in whole.items() if one != name}
+        assert_refused(env, name)
     data = [one for one in names if one.startswith(DATA)]
-    lab.objects.held = {**whole, data[0]: whole[data[1]], data[1]: whole[data[0]]}
-    assert_refused(lab, data[0])
+    env.objects.held = {**whole, data[0]: whole[data[1]], data[1]: whole[data[0]]}
+    assert_refused(env, data[0])
 
 
-def assert_refused(lab: Lab, name: str) -> None:
+def assert_refused(env: Env, name: str) -> None:
     """The restore fails for this object, and leaves nothing."""
-    store = ModelStore(lab.world, block=BLOCK)
+    store = ModelStore(env.world, block=BLOCK)
     try:
-        plan = lab.plan(store, lab.request())
+        plan = env.plan(store, env.request())
     except ArchiveDamaged as error:
         named = error.name
     else:
-        (report,) = lab.runner(store, plan).run()
+        (report,) = env.runner(store, plan).run()
         assert report.error is not None
         assert report.error.reason == "ArchiveDamaged"
         assert report.cleaned
         named = next(one for one in report.error.message.split() if one == name)
     assert named == name
-    lab.assert_nothing_is_there()
-    lab.world = World()  # a store gives the name of a deleted journal back only later
+    env.assert_nothing_is_there()
+    env.world = World()  # a store gives the name of a deleted journal back only later
 
 
 def test_a_manifest_that_was_edited_with_its_head_is_refused() -> None:
     """Who can write all names and digests anew but not the bytes is found out by these."""
-    lab = Lab()
-    lab.take()
-    head = lab.archive.head()
+    env = Env()
+    env.take()
+    head = env.archive.head()
     assert head is not None
-    manifest = lab.archive.manifest(head.runs[0])
+    manifest = env.archive.manifest(head.runs[0])
     (segment,) = manifest.segments
     (stretch,) = segment.stretches
     other = hashlib.sha256(b"other").hexdigest()
@@ -83,12 +83,12 @@ def test_a_manifest_that_was_edited_with_its_head_is_refused() -> None:
             )
         }
     )
-    lab.objects.held = {
-        name: data for name, data in lab.objects.held.items() if name.startswith(DATA)
+    env.objects.held = {
+        name: data for name, data in env.objects.held.items() if name.startswith(DATA)
     }
-    lab.archive.record(edited, None, verified=True)
-    report = lab.restore()
+    env.archive.record(edited, None, verified=True)
+    report = env.restore()
     assert report.error is not None
     assert report.error.reason == "ArchiveDamaged"
     assert other in report.error.message
-    lab.assert_nothing_is_there()
+    env.assert_nothing_is_there()

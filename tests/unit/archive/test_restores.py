@@ -12,12 +12,12 @@ from sluice.core.planner import CopyRequest, SourceRequest
 from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable
-from support.archives import STREAM
-from support.memory_objects import MemoryObjects
+from support.engine.archives import STREAM
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.restore_env import BLOCK, Env
+from support.engine.sources import put_source
 from support.model import Fate, ModelStore
-from support.plans import COPY, SOURCE, TARGET
-from support.restore_lab import BLOCK, Lab
-from support.sources import put_source
+from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from sluice.archive.objects import Buffer
@@ -29,80 +29,80 @@ FORMATS = list(Format)
 def test_each_run_is_restored_as_the_stream_was(form: Format) -> None:
     """Bytes, key ranges and configuration are those of the end of the run, by its number."""
     for number in range(1, 4):
-        lab = Lab(form).three()
-        report = lab.restore(lab.request(run=number))
+        env = Env(form).three()
+        report = env.restore(env.request(run=number))
         assert report.outcome is Outcome.COPIED, report.error
-        assert lab.restored == lab.then[number - 1]
-        stream = lab.world.streams[TARGET]
+        assert env.restored == env.then[number - 1]
+        stream = env.world.streams[TARGET]
         assert f"run={number - 1}" in stream.config.tags
         assert stream.config.retention.minimum == 10**9
         assert len(stream.segments) == 2 ** (number - 1)
         assert [one.keys for one in stream.readable] == [
-            one.keys for one in lab.source.segments[: len(stream.readable)]
+            one.keys for one in env.source.segments[: len(stream.readable)]
         ]
         assert report.source == str(STREAM)
 
 
 def test_the_last_run_before_a_time_is_restored() -> None:
     """A time between two runs means the first of them; one before all of them none."""
-    lab = Lab().three()
-    head = lab.archive.head()
+    env = Env().three()
+    head = env.archive.head()
     assert head is not None
-    assert lab.restore(lab.request(until=head.runs[2].time - 1)).outcome is Outcome.COPIED
-    assert lab.restored == lab.then[1]
+    assert env.restore(env.request(until=head.runs[2].time - 1)).outcome is Outcome.COPIED
+    assert env.restored == env.then[1]
     with pytest.raises(ArchiveNotFound) as caught:
-        Lab().three().restore(lab.request(until=head.runs[0].time - 1))
+        Env().three().restore(env.request(until=head.runs[0].time - 1))
     assert caught.value.field == "spec.source.archive.until"
 
 
 def test_a_run_is_appended_to_a_stream() -> None:
     """What somebody has written stays in front, and the run follows."""
-    lab = Lab()
-    lab.take()
-    before = put_source(lab.world, [5, 9], name=TARGET)
-    report = lab.restore(lab.request(append=True))
+    env = Env()
+    env.take()
+    before = put_source(env.world, [5, 9], name=TARGET)
+    report = env.restore(env.request(append=True))
     assert report.outcome is Outcome.COPIED, report.error
-    assert b"".join(lab.restored) == b"".join(before) + lab.then[0][0]
+    assert b"".join(env.restored) == b"".join(before) + env.then[0][0]
 
 
 def test_of_drivers_that_have_chosen_two_runs_both_read_the_recorded_one() -> None:
     """A run was recorded between their plans; the first plan that is written down holds."""
-    lab = Lab()
-    lab.take()
-    store = ModelStore(lab.world, block=BLOCK)
-    first = lab.plan(store, lab.request())
-    lab.take()
-    second = lab.plan(store, lab.request())
+    env = Env()
+    env.take()
+    store = ModelStore(env.world, block=BLOCK)
+    first = env.plan(store, env.request())
+    env.take()
+    second = env.plan(store, env.request())
     assert second.sources != first.sources
-    lab.runner(store, first)._runs[0].copy.ledger.begin(first)
-    runner = lab.runner(store, second)
+    env.runner(store, first)._runs[0].copy.ledger.begin(first)
+    runner = env.runner(store, second)
     (report,) = runner.run()
     assert report.outcome is Outcome.COPIED, report.error
-    assert lab.restored == lab.then[0]
+    assert env.restored == env.then[0]
     assert repr(runner._runs[0].copy.sources) == "[ArchivedStore(run 1 of the archive team/orders)]"
 
 
 def test_what_was_begun_stays_with_its_run() -> None:
     """A later run that was recorded meanwhile changes nothing, nor does the archive's end."""
-    lab = Lab()
-    lab.take()
-    store = ModelStore(lab.world, block=BLOCK)
-    plan = lab.plan(store, lab.request())
+    env = Env()
+    env.take()
+    store = ModelStore(env.world, block=BLOCK)
+    plan = env.plan(store, env.request())
     assert plan.sources[0].archive is not None
     assert plan.sources[0].archive.run == 1
-    runner = lab.runner(store, plan)
+    runner = env.runner(store, plan)
     runner._runs[0].copy.ledger.begin(plan)
-    lab.take()
-    assert lab.plan(store, lab.request()) == plan
-    assert lab.restore().outcome is Outcome.COPIED
-    assert lab.restored == lab.then[0]
-    lab.objects.held.clear()
-    assert resolve(lab.request(), [lab.shelf], store).digest is not None
+    env.take()
+    assert env.plan(store, env.request()) == plan
+    assert env.restore().outcome is Outcome.COPIED
+    assert env.restored == env.then[0]
+    env.objects.held.clear()
+    assert resolve(env.request(), [env.shelf], store).digest is not None
 
 
 def test_a_store_of_archives_that_is_away_is_waited_for() -> None:
     """Calls that fail for a while are made again, and nothing is lost or doubled."""
-    lab = Lab(Format.EVENT_OBJECTS).three()
+    env = Env(Format.EVENT_OBJECTS).three()
 
     class Flaky(MemoryObjects):
         calls = 0
@@ -120,14 +120,14 @@ def test_a_store_of_archives_that_is_away_is_waited_for() -> None:
             if self.calls in {1, 2, *range(20, 25), *range(60, 65)}:
                 raise StoreUnavailable(name)
 
-    store = ModelStore(lab.world, block=BLOCK)
-    plan = lab.plan(store, lab.request())
+    store = ModelStore(env.world, block=BLOCK)
+    plan = env.plan(store, env.request())
     flaky = Flaky()
-    flaky.held, flaky.modified = lab.objects.held, lab.objects.modified
-    lab.objects, lab.archive = flaky, Archive(flaky)
-    (report,) = lab.runner(store, plan, patience=300).run()
+    flaky.held, flaky.modified = env.objects.held, env.objects.modified
+    env.objects, env.archive = flaky, Archive(flaky)
+    (report,) = env.runner(store, plan, patience=300).run()
     assert report.outcome is Outcome.COPIED, report.error
-    assert lab.restored == lab.then[-1]
+    assert env.restored == env.then[-1]
 
 
 class Killed(BaseException):
@@ -138,7 +138,7 @@ def test_a_driver_is_killed_at_every_call() -> None:
     """Whoever comes after goes on with the same run, and the target is what the stream was."""
     calls = 0
     while True:
-        lab = Lab().three()
+        env = Env().three()
         left = calls
 
         def gate(_call: str) -> Fate:
@@ -148,15 +148,15 @@ def test_a_driver_is_killed_at_every_call() -> None:
                 raise Killed
             return Fate.DONE
 
-        dying = ModelStore(lab.world, gate, block=BLOCK)
+        dying = ModelStore(env.world, gate, block=BLOCK)
         try:
-            lab.runner(dying, lab.plan(dying, lab.request())).run()
+            env.runner(dying, env.plan(dying, env.request())).run()
         except Killed:
-            lab.take()
-            if resolve(lab.request(), [lab.shelf], ModelStore(lab.world)).digest is None:
-                report = lab.restore()
+            env.take()
+            if resolve(env.request(), [env.shelf], ModelStore(env.world)).digest is None:
+                report = env.restore()
                 assert report.outcome is Outcome.COPIED, report.error
-            assert lab.restored in lab.then
+            assert env.restored in env.then
         else:
             break
         calls += 1
@@ -165,17 +165,17 @@ def test_a_driver_is_killed_at_every_call() -> None:
 
 def test_an_archive_is_not_moved_and_no_stream_is_sought_in_one() -> None:
     """Requests that fit no archive name the field."""
-    lab = Lab().three()
+    env = Env().three()
     with pytest.raises(InvalidSpec) as caught:
-        lab.restore(lab.request(move=True))
+        env.restore(env.request(move=True))
     assert caught.value.field == "spec.sourceOnComplete"
     live = CopyRequest(copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET)
     with pytest.raises(InvalidSpec, match="holds archives") as caught:
-        lab.restore(live)
+        env.restore(live)
     assert caught.value.field == "spec.source.storeRef"
     with pytest.raises(ArchiveNotFound, match="no archive at 'team/other'") as missing:
-        lab.restore(lab.request(path="team/other"))
+        env.restore(env.request(path="team/other"))
     assert missing.value.field == "spec.source.archive.path"
     with pytest.raises(ArchiveNotFound, match="there is no such run") as run:
-        lab.restore(lab.request(run=9))
+        env.restore(env.request(run=9))
     assert run.value.field == "spec.source.archive.run"

@@ -14,8 +14,8 @@ from sluice.errors import (
     StoreRejected,
     StreamNotFound,
 )
-from support.archives import START, STREAM, Source, take
-from support.memory_objects import MemoryObjects
+from support.engine.archives import START, STREAM, Source, take
+from support.model.memory_objects import MemoryObjects
 
 
 def place(names: list[str]) -> Shelf:

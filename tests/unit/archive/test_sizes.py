@@ -19,11 +19,11 @@ from sluice.core.model import ArchivedRun
 from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.settle import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge
-from support.archive_runs import REQUEST, shelf_of
-from support.archives import Source, take
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import REQUEST, shelf_of
+from support.engine.archives import Source, take
+from support.engine.sources import put_source
 from support.model import ModelStore, World
-from support.sources import put_source
+from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan

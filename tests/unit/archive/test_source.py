@@ -6,8 +6,8 @@ from sluice.archive.archive import Archive
 from sluice.archive.source import BLOCK, ArchivedStore
 from sluice.core.archive.names import Format
 from sluice.core.model import ArchivedRun
-from support.archives import STREAM, Source, take
-from support.memory_objects import MemoryObjects
+from support.engine.archives import STREAM, Source, take
+from support.model.memory_objects import MemoryObjects
 
 
 @pytest.mark.parametrize("form", list(Format))

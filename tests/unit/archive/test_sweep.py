@@ -11,9 +11,9 @@ from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import GRACE, Work
 from sluice.core.archive.names import EVENTS, HEADS, LEASES, Format
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec
-from support.archives import Source, take
-from support.memory_objects import MemoryObjects
-from support.sweeps import Clock, crashed, three_runs
+from support.engine.archives import Source, take
+from support.engine.sweeps import Clock, crashed, three_runs
+from support.model.memory_objects import MemoryObjects
 
 FORMATS = list(Format)
 OWNER = uuid4().hex

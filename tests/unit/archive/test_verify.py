@@ -15,8 +15,8 @@ from sluice.core.archive.head import Head
 from sluice.core.archive.names import DATA, EVENTS, HEADS, RUNS, Format
 from sluice.core.digest import CHUNK
 from sluice.errors import ArchiveDamaged, ArchiveNotFound
-from support.archives import Source, grown_archive, held, take
-from support.memory_objects import MemoryObjects
+from support.engine.archives import Source, grown_archive, held, take
+from support.model.memory_objects import MemoryObjects
 
 FORMATS = list(Format)
 

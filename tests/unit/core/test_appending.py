@@ -41,7 +41,7 @@ from sluice.errors import (
     TargetReplaced,
     TargetSealed,
 )
-from support.plans import COPY, SOURCE, TARGET, segment_plan
+from support.engine.plans import COPY, SOURCE, TARGET, segment_plan
 
 OPEN, COMMITTING, COMMITTED = (
     TransactionState.OPEN,

@@ -26,7 +26,7 @@ from sluice.core.steps import (
     Verify,
 )
 from sluice.errors import SluiceError, SourceTruncated
-from support.plans import COPY, segment_plan, stream_plan
+from support.engine.plans import COPY, segment_plan, stream_plan
 
 CHUNK = 8 << 20
 LENGTH = 3 * CHUNK

@@ -13,7 +13,7 @@ from sluice.core.model import KeyRange, Segment, SegmentInfo
 from sluice.core.observed import Observed, SeenSegment, SeenTarget
 from sluice.core.steps import Configure, Publish, Scale, Settle, Shape, Step
 from sluice.errors import TargetReplaced
-from support.plans import COPY, segment_plan, stream_plan
+from support.engine.plans import COPY, segment_plan, stream_plan
 
 _LENGTH = 7
 _FLAT = stream_plan(*(segment_plan(_LENGTH, number=number) for number in range(5)))

@@ -23,7 +23,7 @@ from sluice.core.journal import (
     unframe,
 )
 from sluice.errors import JournalDamaged
-from support.plans import segment_plan, stream_plan
+from support.engine.plans import segment_plan, stream_plan
 
 PLAN = stream_plan(segment_plan(100, cuts=(64,)), segment_plan(0, number=1, events=None))
 OTHER = stream_plan(segment_plan(7))

@@ -15,7 +15,7 @@ from sluice.core.rolling import (
     transaction_record,
 )
 from sluice.errors import JournalDamaged
-from support.plans import segment_plan, stream_plan
+from support.engine.plans import segment_plan, stream_plan
 
 PLAN = stream_plan(segment_plan(7)).model_copy(update={"append": True})
 HALVES = (KeyRange(low=0, high=0.5), KeyRange(low=0.5, high=1))

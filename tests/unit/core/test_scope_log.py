@@ -9,7 +9,7 @@ from sluice.core.scope import Counts, ScopePlan, StreamResult, StreamState
 from sluice.core.scope_log import ScopeState, fold
 from sluice.core.trouble import Trouble
 from sluice.errors import Category, JournalDamaged
-from support.plans import segment_plan, stream_plan, whole_plan
+from support.engine.plans import segment_plan, stream_plan, whole_plan
 
 SETTLED = StreamResult(stream="old", target="old", state=StreamState.COPIED, bytes=3)
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.core import digest, rounds
 from sluice.engine import slices
-from support.sources import CHUNK
+from support.engine.sources import CHUNK
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from sluice.core.steps import Configure, Publish
 from sluice.engine.abort import abort, finish_abort, sweep
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused, StoreUnavailable
+from support.engine.plans import COPY, TARGET
+from support.engine.sources import BEFORE_PUBLISHING, copy_all, drive, planned, put_source
 from support.model import Fate, ModelStore, World, segment_name
-from support.plans import COPY, TARGET
-from support.sources import BEFORE_PUBLISHING, copy_all, drive, planned, put_source
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """An append that is cut off, or overtaken, at any call to the store.
 
-Each call is tried where there is most to go wrong, and each fourth of them elsewhere.
+Some calls are tried, more of them where there is most to go wrong; each one in a far search.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from sluice.core.model import TransactionState
 from sluice.engine.abort import abort
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused
-from support.actors import Actor
-from support.appends import APPEND, run_append
+from support.engine.actors import Actor
+from support.engine.appends import APPEND, run_append
+from support.engine.plans import TARGET
 from support.model import Fate
-from support.plans import TARGET
+from support.search import searches, some
 from unit.engine.test_append_machine import Appending
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ EVENTS = {
 THOROUGHLY = (_killed, _overtaken, _half_dropped_and_aborted, _aborted)
 
 
+@searches
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
 def test_whatever_happens_at_whichever_call_all_is_appended_once(
@@ -163,7 +165,7 @@ def test_whatever_happens_at_whichever_call_all_is_appended_once(
         event(machine, held)
         machine.write(0.1)
         machine.teardown()
-        calls += 1 if shape == GENERATIONS and event in THOROUGHLY else 4
+        calls += some(11 if shape == GENERATIONS and event in THOROUGHLY else 29)
     assert calls > 50
     assert all(one.state is not TransactionState.OPEN for one in _transactions(machine))
 
@@ -172,6 +174,7 @@ def _transactions(machine: Appending) -> list[object]:
     return list(machine.world.streams[TARGET].transactions.values())
 
 
+@searches
 @pytest.mark.parametrize("shape", SHAPES)
 def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
     """Wherever the other comes in: all is there of both, and the target has its layout again."""
@@ -194,7 +197,7 @@ def test_two_copies_that_append_at_once_wait_for_each_other(shape: str) -> None:
         stream = machine.world.streams[TARGET]
         assert stream.config == machine.before
         assert [segment.keys for segment in stream.segments] == machine.layout
-        calls += 4
+        calls += some(17)
 
 
 def _run(machine: Appending, copy_id: str) -> None:

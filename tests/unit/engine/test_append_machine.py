@@ -6,10 +6,9 @@ transactions that nobody keeps.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, currently_in_test_context, note, settings
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -19,7 +18,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from sluice.core import identity
@@ -28,12 +26,13 @@ from sluice.core.planner import SourceRequest
 from sluice.engine.abort import abort
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable
-from support.actors import Actor
-from support.appends import APPEND, put_target, run_append
+from support.engine.actors import Actor
+from support.engine.appends import APPEND, put_target, run_append
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import events_of, put_scaled_source
 from support.model import Fate, ModelStore, World, segment_name
 from support.model.world import transaction_name
-from support.plans import SOURCE, TARGET
-from support.sources import events_of, put_scaled_source
+from support.search import run_machine, searches
 
 if TYPE_CHECKING:
     from sluice.core.model import Segment
@@ -70,7 +69,6 @@ SECOND = StreamName(scope="in", stream="second")
 CHANGES = ("create ", "append_at", "open_transaction", "merge", "commit_transaction", "settled")
 HALTS = st.tuples(*[st.sampled_from(CHANGES)] * 3, st.integers(0, 7))
 """Before which call an actor is frozen, and how far two others come meanwhile."""
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "300"))
 
 
 def kept() -> set[str]:
@@ -398,13 +396,7 @@ class Appending(RuleBasedStateMachine):
                     assert places[i] < places[j]
 
 
+@searches
 def test_an_append_is_exact_whatever_the_scheduler_does() -> None:
     """Under any order of calls, losses, kills, aborts, scale events and dropped transactions."""
-    run_state_machine_as_test(
-        Appending,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=60,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Appending, examples=30, steps=60)

@@ -25,10 +25,18 @@ from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon, ask
 from sluice.engine.verification import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
-from support.appends import APPEND, appended, driven, live_write, put_target
+from support.engine.appends import APPEND, appended, driven, live_write, put_target
+from support.engine.plans import ADDRESS, SOURCE, TARGET
+from support.engine.sources import (
+    Heard,
+    ManualClock,
+    copy_all,
+    drive,
+    planned,
+    put_scaled_source,
+    split,
+)
 from support.model import CREATION_TIME, Fate, ModelStore, World
-from support.plans import ADDRESS, SOURCE, TARGET
-from support.sources import Heard, ManualClock, copy_all, drive, planned, put_scaled_source, split
 from unit.engine.test_append_machine import kept
 
 MOVES = {

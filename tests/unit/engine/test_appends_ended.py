@@ -25,10 +25,10 @@ from sluice.engine.abort import abort
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon
 from sluice.errors import AbortRefused
-from support.appends import APPEND, appended, driven, put_target
+from support.engine.appends import APPEND, appended, driven, put_target
+from support.engine.plans import TARGET
+from support.engine.sources import copy_all, planned, put_scaled_source
 from support.model import ModelStore, World
-from support.plans import TARGET
-from support.sources import copy_all, planned, put_scaled_source
 from unit.engine.test_append_machine import kept
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from sluice.core.model import ArchivedRun, StoreAddress
 from sluice.core.plan import Plan
 from sluice.engine.connect import archives, connect
 from sluice.errors import AuthenticationFailed, InvalidSpec
-from support.plans import segment_plan, stream_plan, whole_plan
+from support.engine.plans import segment_plan, stream_plan, whole_plan
 
 RUN = ArchivedRun(path="team/orders", run=3, sha256="ab" * 32)
 BUCKET = StoreAddress(backend="s3", uri="s3://bucket/some/prefix", secret="keys")  # noqa: S106 - a name

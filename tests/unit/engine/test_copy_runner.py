@@ -11,9 +11,9 @@ from sluice.engine.report import Outcome
 from sluice.engine.slices import CopySlice, Slice, SliceResult
 from sluice.engine.stream import StreamCopy
 from sluice.errors import InfrastructureError, NoSuchSegment
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import Heard, ManualClock, copy_all, planned, put_source, split
 from support.model import CREATION_TIME, EVENT_COUNT, Fate, ModelStore, World, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import Heard, ManualClock, copy_all, planned, put_source, split
 
 SECOND = CopyRequest(
     copy_id="cd" * 16,

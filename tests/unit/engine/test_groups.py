@@ -16,9 +16,9 @@ from sluice.core.model import StreamName
 from sluice.engine.groups import look, make
 from sluice.engine.positions import Mapped, position_map, translate
 from sluice.errors import InvalidSpec, ReaderGroupBusy, ReaderGroupExists, ReaderGroupNotFound
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import copy_all, planned, put_scaled_source
 from support.model import Fate, ModelGroup, ModelStore, World, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import copy_all, planned, put_scaled_source
 
 GROUP = GroupName("in", "readers")
 NEW = GroupName("out", "readers")

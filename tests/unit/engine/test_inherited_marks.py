@@ -12,15 +12,15 @@ from sluice.engine.archiving.run import ArchiveRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.stale import Tagged, drop, stale
 from sluice.errors import SourceUnsupported, StreamExists
-from support.appends import APPEND, appended, put_target, run_append
-from support.archive_runs import REQUEST as ARCHIVE
-from support.archive_runs import last_run, shelf_of
-from support.archives import take
-from support.memory_objects import MemoryObjects
+from support.engine.appends import APPEND, appended, put_target, run_append
+from support.engine.archive_runs import REQUEST as ARCHIVE
+from support.engine.archive_runs import last_run, shelf_of
+from support.engine.archives import take
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.restore_env import Env
+from support.engine.sources import ManualClock, copy_all, planned, put_source, split
 from support.model import ModelStore, World
-from support.plans import COPY, SOURCE, TARGET
-from support.restore_lab import Lab
-from support.sources import ManualClock, copy_all, planned, put_source, split
+from support.model.memory_objects import MemoryObjects
 
 UID = "0b1d9c8e-0000-4000-8000-000000000001"
 OWNER = Claimant(cluster="here", namespace="team", name="app", uid=UID, created=0)
@@ -225,11 +225,11 @@ def test_an_archive_has_its_streams_tags_and_no_mark_of_sluice(world: World, *, 
 
 def test_a_run_of_before_is_restored_without_the_marks_it_has() -> None:
     """Archives keep what they have; the owner of then is not the restored stream's."""
-    lab = Lab()
-    lab.source.write([10, 20])
-    take(lab.archive, lab.form, lab.source, config=StreamConfig(tags=("team=a", *OWNER.tags())))
-    assert set(OWNER.tags()) <= set(last_run(lab.objects).config.tags)
-    assert lab.restore().outcome == "Copied"
-    tags = lab.world.streams[TARGET].config.tags
+    env = Env()
+    env.source.write([10, 20])
+    take(env.archive, env.form, env.source, config=StreamConfig(tags=("team=a", *OWNER.tags())))
+    assert set(OWNER.tags()) <= set(last_run(env.objects).config.tags)
+    assert env.restore().outcome == "Copied"
+    tags = env.world.streams[TARGET].config.tags
     assert "team=a" in tags
     assert not is_ephemeral(tags)

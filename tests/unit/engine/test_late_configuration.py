@@ -7,9 +7,9 @@ from sluice.core.model import Scaling, StreamConfig
 from sluice.core.steps import Scale, Settle, Step
 from sluice.engine.report import Outcome
 from sluice.engine.stream import StreamCopy
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import copy_all, go, planned, put_scaled_source, split
 from support.model import Fate, ModelStore, World
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import copy_all, go, planned, put_scaled_source, split
 
 MERGED = [("split", 0), ("truncate", 0), ("merge", 0), ("merge", 0)]
 CONFIG = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=a",))

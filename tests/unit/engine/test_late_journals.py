@@ -9,10 +9,10 @@ from sluice.engine.abort import abort
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import resolve
 from sluice.errors import JournalDamaged
-from support.appends import APPEND, appended, driven, put_target, run_append
+from support.engine.appends import APPEND, appended, driven, put_target, run_append
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import ManualClock, put_source
 from support.model import ModelStore, World
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import ManualClock, put_source
 
 
 @pytest.mark.parametrize("what", ["the segment", "the plan as well"])

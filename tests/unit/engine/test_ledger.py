@@ -3,8 +3,8 @@ import pytest
 from sluice.core import journal
 from sluice.engine.ledger import MAX_RECORD, Ledger
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
+from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import Fate, ModelStore, World
-from support.plans import COPY, TARGET, segment_plan, stream_plan
 
 PLAN = stream_plan(segment_plan(100))
 OTHER = stream_plan(segment_plan(200))

@@ -12,8 +12,8 @@ from sluice.core.trouble import Trouble
 from sluice.engine import log, receipts
 from sluice.engine.ledger import Ledger
 from sluice.errors import JournalDamaged, PlanTooLarge, StoreBusy
+from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import ModelStore, World
-from support.plans import COPY, TARGET, segment_plan, stream_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

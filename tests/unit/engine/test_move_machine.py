@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule
 
 from sluice.core import identity
 from sluice.core.model import KeyRange
 from sluice.engine.report import Outcome
 from sluice.errors import SourceNotFound, SourceReplaced
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import REQUEST, events_of, put_scaled_source
 from support.model import EVENT_COUNT, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import REQUEST, events_of, put_scaled_source
+from support.search import run_machine, searches
 from unit.engine.test_protocol_machine import DAMAGE, EXPECTED, MANY, Protocol
 
 if TYPE_CHECKING:
-    from support.actors import Actor
-
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "300"))
+    from support.engine.actors import Actor
 
 
 class Moved(Protocol):
@@ -133,16 +130,10 @@ class Moved(Protocol):
         assert SOURCE not in self.world.streams
 
 
+@searches
 def test_a_move_is_exact_whatever_the_scheduler_does() -> None:
     """All that the source ever took until it was sealed is in the target; then it is deleted."""
-    run_state_machine_as_test(
-        Moved,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=60,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Moved, examples=20, steps=60)
 
 
 def test_a_move_without_an_adversary_moves() -> None:

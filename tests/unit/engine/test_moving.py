@@ -23,9 +23,9 @@ from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.engine.settle import abandon
 from sluice.errors import InvalidSpec, SourceKept, SourceNotFound, SourceReplaced
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import REQUEST, begun, copy_all, events_of, go, put_source
 from support.model import EVENT_COUNT, ModelStore, World, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import REQUEST, begun, copy_all, events_of, go, put_source
 
 if TYPE_CHECKING:
     from sluice.core.steps import Step

@@ -8,9 +8,9 @@ from sluice.core.copying import next_step
 from sluice.core.steps import Bind, Claim
 from sluice.engine.ledger import Ledger
 from sluice.engine.observe import observe
+from support.engine.plans import COPY, TARGET
+from support.engine.sources import drive, planned, put_source
 from support.model import ModelStore, World
-from support.plans import COPY, TARGET
-from support.sources import drive, planned, put_source
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName

@@ -7,9 +7,9 @@ from sluice.engine.bounds import COUNT_TRIES
 from sluice.engine.ledger import Ledger
 from sluice.engine.planning import Resolved, make_plan, resolve
 from sluice.errors import SluiceError
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import REQUEST, copy_all, planned, put_source, split
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import REQUEST, copy_all, planned, put_source, split
 
 FIRST = segment_name(SOURCE, 0)
 

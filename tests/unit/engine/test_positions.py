@@ -8,9 +8,9 @@ from sluice.core.model import KeyRange, Scaling, StreamConfig
 from sluice.engine.positions import Mapped, position_map, translate
 from sluice.engine.report import Outcome
 from sluice.errors import InvalidSpec, StreamNotFound
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import copy_all, drive, planned, put_scaled_source
 from support.model import ModelStore, World, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import copy_all, drive, planned, put_scaled_source
 
 ALL = KeyRange(low=0, high=1)
 SHAPES = [[5, 90, 3], [40], [17, 2]]

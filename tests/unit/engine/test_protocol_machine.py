@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, currently_in_test_context, note, settings
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -14,7 +13,6 @@ from hypothesis.stateful import (
     initialize,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
 
 from sluice.core import identity
@@ -27,10 +25,11 @@ from sluice.engine.limits import Limits
 from sluice.engine.planning import resolve
 from sluice.engine.report import Outcome
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
-from support.actors import Actor
+from support.engine.actors import Actor
+from support.engine.plans import SOURCE, TARGET, whole_plan
+from support.engine.sources import CHUNK, REQUEST, put_scaled_source, split
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
-from support.plans import SOURCE, TARGET, whole_plan
-from support.sources import CHUNK, REQUEST, put_scaled_source, split
+from support.search import run_machine, searches
 
 if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan
@@ -66,7 +65,6 @@ DAMAGE = (
 )
 AFTER_ABORT = ("CopyAborted", "TargetReplaced")
 EXPECTED = (AbortRefused, CopyAborted, StoreUnavailable)
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "400"))
 
 
 class Protocol(RuleBasedStateMachine):
@@ -357,16 +355,10 @@ class Protocol(RuleBasedStateMachine):
                 note("\n".join(["history:", *self.world.history]))
 
 
+@searches
 def test_the_copy_is_exact_whatever_the_scheduler_does() -> None:
     """Under any order of calls, losses, kills and aborts a copy ends exact and leaves nothing."""
-    run_state_machine_as_test(
-        Protocol,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=60,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Protocol, examples=40, steps=60)
 
 
 def test_a_driver_without_an_adversary_copies() -> None:

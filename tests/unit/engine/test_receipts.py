@@ -10,10 +10,10 @@ from sluice.core import identity, journal
 from sluice.core.steps import Certify
 from sluice.engine import receipts
 from sluice.engine.report import Outcome
-from support.appends import APPEND, appended, driven, put_target, run_append
+from support.engine.appends import APPEND, appended, driven, put_target, run_append
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import ManualClock, put_source
 from support.model import ModelStore, World
-from support.plans import SOURCE, TARGET
-from support.sources import ManualClock, put_source
 
 
 def test_a_target_that_is_made_again_each_night_is_appended_to_each_night() -> None:

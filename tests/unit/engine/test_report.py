@@ -6,9 +6,9 @@ from sluice.engine.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.run import Silent
 from sluice.engine.stream import StreamCopy
 from sluice.errors import SegmentTruncated, TargetExists
+from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
+from support.engine.sources import copy_all, planned, put_source, split
 from support.model import ModelStore, World
-from support.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
-from support.sources import copy_all, planned, put_source, split
 
 
 def segment(start: int, end: int, events: int) -> SegmentReport:

@@ -18,9 +18,8 @@ from sluice.errors import (
     PermissionDenied,
     StoreUnavailable,
 )
-from support.model import Fate, World
-from support.scope_drivers import SharedStore, copy_scope
-from support.scope_requests import (
+from support.engine.scope_drivers import SharedStore, copy_scope
+from support.engine.scope_requests import (
     REQUEST,
     abandoned,
     begin,
@@ -33,6 +32,7 @@ from support.scope_requests import (
     run,
     wanted,
 )
+from support.model import Fate, World
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan

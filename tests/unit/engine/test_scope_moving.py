@@ -5,9 +5,9 @@ import pytest
 from sluice.core.model import StreamName
 from sluice.core.scope import StreamResult, StreamState
 from sluice.engine.scope_moving import delete_source_scope, why_kept
+from support.engine.scope_drivers import SharedStore
+from support.engine.scope_requests import in_source, plan_of, put, wanted
 from support.model import Fate, ModelStore, World
-from support.scope_drivers import SharedStore
-from support.scope_requests import in_source, plan_of, put, wanted
 
 MOVE = wanted(move=True)
 

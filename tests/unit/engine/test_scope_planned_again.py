@@ -14,9 +14,8 @@ from sluice.errors import (
     JournalDamaged,
     PermissionDenied,
 )
-from support.model import World, segment_name
-from support.scope_drivers import SharedStore, copy_scope
-from support.scope_requests import (
+from support.engine.scope_drivers import SharedStore, copy_scope
+from support.engine.scope_requests import (
     COPIED,
     STOPPED,
     drop,
@@ -33,6 +32,7 @@ from support.scope_requests import (
     states_of,
     wanted,
 )
+from support.model import World, segment_name
 
 if TYPE_CHECKING:
     from sluice.core.scope_request import OnExists

@@ -14,9 +14,9 @@ from sluice.engine.scope_planning import resolve_scope
 from sluice.errors import StoreTimeout, TargetExists
 from sluice.kube.copy_memory import CopyMemory
 from sluice.kube.memory import Blocking
+from support.engine.plans import ADDRESS
+from support.engine.scope_requests import REQUEST, put, put_others
 from support.model import ModelStore, World
-from support.plans import ADDRESS
-from support.scope_requests import REQUEST, put, put_others
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName

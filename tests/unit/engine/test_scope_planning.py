@@ -24,10 +24,9 @@ from sluice.errors import (
     StoreUnavailable,
     TargetScopeNotFound,
 )
-from support.model import Fate, ModelStore, World, segment_name
-from support.plans import ADDRESS
-from support.scope_drivers import SharedStore
-from support.scope_requests import (
+from support.engine.plans import ADDRESS
+from support.engine.scope_drivers import SharedStore
+from support.engine.scope_requests import (
     COPIED,
     REQUEST,
     drop,
@@ -43,7 +42,8 @@ from support.scope_requests import (
     tag,
     wanted,
 )
-from support.sources import put_scaled_source, put_source
+from support.engine.sources import put_scaled_source, put_source
+from support.model import Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

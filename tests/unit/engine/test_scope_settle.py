@@ -12,10 +12,9 @@ from sluice.engine.scope_settle import ask_scope
 from sluice.errors import (
     StoreUnavailable,
 )
-from support.model import Fate, ModelStore, World, segment_name
-from support.plans import ADDRESS
-from support.scope_drivers import SharedStore, copy_scope
-from support.scope_requests import (
+from support.engine.plans import ADDRESS
+from support.engine.scope_drivers import SharedStore, copy_scope
+from support.engine.scope_requests import (
     COPIED,
     REQUEST,
     abandoned,
@@ -32,7 +31,8 @@ from support.scope_requests import (
     tag,
     wanted,
 )
-from support.sources import put_source
+from support.engine.sources import put_source
+from support.model import Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from sluice.core.scope_request import ScopeRequest

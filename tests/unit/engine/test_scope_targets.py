@@ -9,9 +9,8 @@ from sluice.core.scope import LeftOut, Why
 from sluice.engine.planning import resolve
 from sluice.engine.stream import StreamCopy
 from sluice.errors import TargetExists
-from support.model import ModelStore, World, segment_name
-from support.scope_drivers import SharedStore
-from support.scope_requests import (
+from support.engine.scope_drivers import SharedStore
+from support.engine.scope_requests import (
     COPIED,
     drop,
     forget_log,
@@ -29,6 +28,7 @@ from support.scope_requests import (
     states_of,
     wanted,
 )
+from support.model import ModelStore, World, segment_name
 
 
 @pytest.fixture

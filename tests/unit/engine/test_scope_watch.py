@@ -12,11 +12,11 @@ from sluice.core.steps import Configure, Verify
 from sluice.engine import scope_watch
 from sluice.engine.scope_watch import ScopeWatch
 from sluice.engine.stream import StreamCopy
+from support.engine.plans import stream_plan, whole_plan
+from support.engine.scope_drivers import SharedStore, copy_scope
+from support.engine.scope_requests import drop, in_source, log_of, plan_of, put
+from support.engine.sources import go
 from support.model import Fate, ModelStore, World
-from support.plans import stream_plan, whole_plan
-from support.scope_drivers import SharedStore, copy_scope
-from support.scope_requests import drop, in_source, log_of, plan_of, put
-from support.sources import go
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan

@@ -24,9 +24,8 @@ from sluice.errors import (
     TargetReplaced,
     TargetScopeNotFound,
 )
-from support.model import EVENT_COUNT, Fate, ModelSegment, ModelStore, World, segment_name
-from support.plans import ADDRESS, COPY, SOURCE, TARGET, whole_plan
-from support.sources import (
+from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET, whole_plan
+from support.engine.sources import (
     BEFORE_PUBLISHING,
     REQUEST,
     copy_all,
@@ -34,6 +33,7 @@ from support.sources import (
     planned,
     put_source,
 )
+from support.model import EVENT_COUNT, Fate, ModelSegment, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from sluice.core.plan import StreamPlan

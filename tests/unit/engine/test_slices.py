@@ -7,8 +7,8 @@ import pytest
 
 from sluice.core.counting import Counted
 from sluice.engine.slices import CopySlice, SliceResult, VerifySlice, run_slice, verify_slices
+from support.engine.sources import CHUNK, events_of
 from support.model import Fate, ModelSegment, ModelStore, World
-from support.sources import CHUNK, events_of
 
 WRITER = UUID(int=9)
 DATA = bytes(range(100))

@@ -5,9 +5,9 @@ import pytest
 from sluice.core.model import StreamName
 from sluice.engine.report import Outcome
 from sluice.errors import StoreUnavailable
+from support.engine.plans import TARGET
+from support.engine.sources import Heard, ManualClock, copy_all, planned, put_source
 from support.model import Fate, ModelStore, World
-from support.plans import TARGET
-from support.sources import Heard, ManualClock, copy_all, planned, put_source
 
 
 @pytest.fixture

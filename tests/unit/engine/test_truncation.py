@@ -12,9 +12,9 @@ from sluice.engine.abort import abort
 from sluice.engine.positions import position_map
 from sluice.engine.settle import ask
 from sluice.errors import SourceTruncated, TargetReplaced
+from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET, segment_plan, stream_plan
+from support.engine.sources import REQUEST, begun, copy_all, go, put_source
 from support.model import ModelStore, World, segment_name
-from support.plans import ADDRESS, COPY, SOURCE, TARGET, segment_plan, stream_plan
-from support.sources import REQUEST, begun, copy_all, go, put_source
 
 if TYPE_CHECKING:
     from sluice.engine.stream import StreamCopy

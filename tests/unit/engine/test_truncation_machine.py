@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule
 
 from sluice.core import identity
 from sluice.core.model import KeyRange
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import REQUEST, put_scaled_source
 from support.model import EVENT_COUNT, segment_name
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import REQUEST, put_scaled_source
+from support.search import run_machine, searches
 from unit.engine.test_protocol_machine import MANY, Protocol
 
 if TYPE_CHECKING:
     from sluice.core.model import Segment
-    from support.actors import Actor
+    from support.engine.actors import Actor
 
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "300"))
 STREAM, ORIGIN, START = identity.origin_attributes(COPY)
 
 
@@ -179,13 +177,7 @@ class Truncated(Protocol):
             assert there.attributes[EVENT_COUNT] == len(edges(data)) - 1
 
 
+@searches
 def test_a_truncated_source_is_copied_exactly_whatever_the_scheduler_does() -> None:
     """What is copied of a source that loses bytes is one gap a segment, and all behind it."""
-    run_state_machine_as_test(
-        Truncated,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=60,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Truncated, examples=30, steps=60)

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 import gengitops
-from support.argocd import STATUSES, health
-from support.golden import check
-from support.situations import SITUATIONS, Situation
+from support.cases.golden import check
+from support.cases.situations import SITUATIONS, Situation
+from support.kube.argocd import STATUSES, health
 
 GOLDEN = Path(__file__).parent / "golden"
 KINDS = sorted({situation.kind for situation in SITUATIONS})

@@ -24,8 +24,8 @@ from sluice.core.catalogue import (
 )
 from sluice.core.reconcile.world import JobPhase
 from sluice.errors import SluiceError
-from support.recorder import CopyRecorder, StoreRecorder
-from support.situations import SITUATIONS, Situation
+from support.cases.recorder import CopyRecorder, StoreRecorder
+from support.cases.situations import SITUATIONS, Situation
 
 PACKAGE = Path(sluice.__file__).parent
 MODULES = {

@@ -6,9 +6,9 @@ from pathlib import Path
 import yaml
 
 from sluice.api.schema import KINDS
-from support.argocd import health
-from support.golden import check
-from support.situations import SITUATIONS
+from support.cases.golden import check
+from support.cases.situations import SITUATIONS
+from support.kube.argocd import health
 
 PAGE = Path(__file__).parents[3] / "docs" / "gitops.md"
 STATES = re.compile(r"(<!-- states: .* -->\n).*(<!-- end of states -->\n)", flags=re.DOTALL)

@@ -20,7 +20,7 @@ from sluice.kube.kinds import (
 from sluice.kube.mirror import Mirror
 from sluice.kube.queue import WorkQueue
 from sluice.metrics import Metrics
-from support.finalizing import FinalizingServer
+from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object

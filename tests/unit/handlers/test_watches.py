@@ -12,7 +12,7 @@ from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COP
 from sluice.kube.mirror import Mirror
 from sluice.kube.names import MANAGED, UID_LABEL
 from sluice.kube.queue import Key, Lane, WorkQueue
-from support.resources import COPY, EPHEMERAL, SCOPE, STORE
+from support.cases.resources import COPY, EPHEMERAL, SCOPE, STORE
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object

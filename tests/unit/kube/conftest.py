@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.archive_bench import ArchiveBench
+from support.kube.archive_bench import ArchiveBench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,11 +16,11 @@ from sluice.core.reconcile.world import Planned, StartJob
 from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.manifests import plan_of
 from sluice.kube.names import controls_name
-from support.archive_bench import SOURCE, ArchiveBench
-from support.copies import STALLED, UID, message, reason, said
+from support.cases.resources import BUCKET, changed
+from support.engine.sources import events_of
+from support.kube.archive_bench import SOURCE, ArchiveBench
 from support.model import segment_name
-from support.resources import BUCKET, changed
-from support.sources import events_of
+from support.reconcile.copies import STALLED, UID, message, reason, said
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

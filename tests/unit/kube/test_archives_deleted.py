@@ -19,9 +19,9 @@ from sluice.core.reconcile.world import Erase, Orphan
 from sluice.engine.archiving.erase import erase_archive
 from sluice.errors import StoreBusy
 from sluice.kube.kinds import STREAM_ARCHIVE, STREAM_STORE
-from support.archive_bench import ArchiveBench
-from support.archive_runs import archive_once
-from support.resources import BUCKET, changed
+from support.cases.resources import BUCKET, changed
+from support.engine.archive_runs import archive_once
+from support.kube.archive_bench import ArchiveBench
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

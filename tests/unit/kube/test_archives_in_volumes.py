@@ -11,8 +11,8 @@ from sluice.core.reconcile.world import Erase, Planned, RemoveFinalizer
 from sluice.core.unplanned import Unplanned
 from sluice.kube.kinds import JOB, STREAM_ARCHIVE
 from sluice.kube.mounts import VOLUMES_DIR
-from support.archive_bench import ArchiveBench
-from support.copies import STALLED, UID, message, reason, said
+from support.kube.archive_bench import ArchiveBench
+from support.reconcile.copies import STALLED, UID, message, reason, said
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

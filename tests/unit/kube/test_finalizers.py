@@ -10,7 +10,7 @@ import pytest
 
 from sluice.kube import finalizers
 from sluice.kube.kinds import EPHEMERAL_STREAM
-from support.finalizing import FinalizingServer
+from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object

@@ -14,7 +14,7 @@ from sluice.core.reconcile.world import JobPhase
 from sluice.errors import Category
 from sluice.kube.jobs import attempt_of, is_gone, job_seen, termination
 from sluice.kube.names import ATTEMPT_LABEL
-from support.jobs import ENDED, SAID, driver, job, look, pod, terminated
+from support.reconcile.jobs import ENDED, SAID, driver, job, look, pod, terminated
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object

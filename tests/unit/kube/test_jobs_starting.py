@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.jobs import driver, event, job, look, pod
+from support.reconcile.jobs import driver, event, job, look, pod
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object

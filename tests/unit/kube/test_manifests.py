@@ -20,10 +20,10 @@ from sluice.kube.kinds import STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest
 from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
-from support.copies import MAPPED, PLAN, UID, spec
-from support.plans import TARGET, segment_plan, stream_plan, whole_plan
-from support.pod_security import violations
-from support.requests import GIB, RICH, driver, executor, pod_of, request
+from support.engine.plans import TARGET, segment_plan, stream_plan, whole_plan
+from support.kube.pod_security import violations
+from support.reconcile.copies import MAPPED, PLAN, UID, spec
+from support.reconcile.requests import GIB, RICH, driver, executor, pod_of, request
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object

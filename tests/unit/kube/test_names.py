@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.kube import manifests, names
-from support.copies import UID
-from support.requests import RICH, executor, request
+from support.reconcile.copies import UID
+from support.reconcile.requests import RICH, executor, request
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 UIDS = st.uuids().map(str)

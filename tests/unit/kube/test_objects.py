@@ -23,7 +23,7 @@ from sluice.kube.objects import (
 )
 from sluice.kube.status import of_invalid
 from sluice.kube.users import stores_of
-from support.resources import COPY, SCOPE, STORE, changed
+from support.cases.resources import COPY, SCOPE, STORE, changed
 
 
 def body(status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:

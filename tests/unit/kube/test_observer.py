@@ -26,11 +26,11 @@ from sluice.kube.probes import Probed
 from sluice.kube.settings import OperatorSettings
 from sluice.kube.storeview import StoreView
 from sluice.stores.allowance import Allowance
-from support.api_server import ApiServer
-from support.copies import PLAN, message, plan_seen, reason
+from support.cases.resources import COPY, STORE, changed
+from support.engine.sources import copy_all, planned, put_source
+from support.kube.api_server import ApiServer
 from support.model import ModelStore, World
-from support.resources import COPY, STORE, changed
-from support.sources import copy_all, planned, put_source
+from support.reconcile.copies import PLAN, message, plan_seen, reason
 
 if TYPE_CHECKING:
     from sluice.kube.copies import Situation

@@ -13,8 +13,8 @@ from sluice.kube import manifests
 from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_COPY
 from sluice.kube.names import Child, child_labels, run_name
 from sluice.kube.performer import Performer
-from support.api_server import ApiServer
-from support.copies import MAPPED, UID, copy
+from support.kube.api_server import ApiServer
+from support.reconcile.copies import MAPPED, UID, copy
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.world import Action

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.pod_security import violations
+from support.kube.pod_security import violations
 
 POD: dict[str, Any] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},

@@ -12,7 +12,7 @@ from sluice.core.model import Health
 from sluice.errors import StoreUnavailable
 from sluice.kube import probes
 from sluice.kube.probes import Probes
-from support.resources import STORE, changed
+from support.cases.resources import STORE, changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

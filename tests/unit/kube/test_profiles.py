@@ -10,7 +10,7 @@ from sluice.errors import Category
 from sluice.kube.objects import parse_either
 from sluice.kube.profiles import profile_trouble
 from sluice.kube.settings import OperatorSettings
-from support.resources import COPY, SCOPE, changed
+from support.cases.resources import COPY, SCOPE, changed
 
 if TYPE_CHECKING:
     from sluice.core.trouble import Trouble

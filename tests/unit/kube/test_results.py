@@ -16,8 +16,8 @@ from sluice.kube import results
 from sluice.kube.client import Refused
 from sluice.kube.kinds import CONFIG_MAP, SCOPE_COPY
 from sluice.kube.names import Child
-from support.api_server import ApiServer
-from support.copies import UID
+from support.kube.api_server import ApiServer
+from support.reconcile.copies import UID
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object

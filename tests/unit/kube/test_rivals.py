@@ -11,7 +11,7 @@ from sluice.kube import rivals
 from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.mirror import Mirror
 from sluice.kube.objects import STAGING_FINALIZER, STREAMS_FINALIZER
-from support.resources import ARCHIVE, COPY, SCOPE, STORE, changed
+from support.cases.resources import ARCHIVE, COPY, SCOPE, STORE, changed
 
 
 def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:

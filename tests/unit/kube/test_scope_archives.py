@@ -12,10 +12,10 @@ from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import Abandon, Orphan, ScopeEnded, StartJob
 from sluice.core.scope import Counts
 from sluice.kube.kinds import JOB, STREAM_STORE
-from support.copies import DONE, STALLED, UID, message, reason, said
-from support.resources import BUCKET, SCOPE, changed
-from support.scope_archives import ARCHIVED, RESTORED
-from support.scope_bench import ScopeBench
+from support.cases.resources import BUCKET, SCOPE, changed
+from support.kube.scope_bench import ScopeBench
+from support.reconcile.copies import DONE, STALLED, UID, message, reason, said
+from support.reconcile.scope_archives import ARCHIVED, RESTORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,11 +29,11 @@ from sluice.errors import StoreNotReady
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_STORE
 from sluice.kube.manifests import plan_of
 from sluice.kube.names import ATTEMPT_LABEL, child_labels, controls_name, run_name
-from support.copies import UID, message, reason
-from support.resources import STORE, changed
-from support.scope_bench import ScopeBench
-from support.scope_drivers import copy_scope
-from support.sources import copy_all, go
+from support.cases.resources import STORE, changed
+from support.engine.scope_drivers import copy_scope
+from support.engine.sources import copy_all, go
+from support.kube.scope_bench import ScopeBench
+from support.reconcile.copies import UID, message, reason
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

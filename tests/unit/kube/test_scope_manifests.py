@@ -12,8 +12,8 @@ import pytest
 from sluice.core import plan as plans
 from sluice.kube import manifests
 from sluice.kube.pods import executors_for
-from support.copies import PLAN, UID
-from support.requests import driver, executor, pod_of, request, scope_plan, scope_request
+from support.reconcile.copies import PLAN, UID
+from support.reconcile.requests import driver, executor, pod_of, request, scope_plan, scope_request
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Object

@@ -13,10 +13,10 @@ from sluice.engine.scope_log import ScopeLog
 from sluice.engine.stream import StreamCopy
 from sluice.kube.kinds import JOB
 from sluice.kube.manifests import plan_of
-from support.copies import DONE, UID, message, reason, said
-from support.resources import SCOPE
-from support.scope_archives import ARCHIVED
-from support.scope_bench import ScopeBench
+from support.cases.resources import SCOPE
+from support.kube.scope_bench import ScopeBench
+from support.reconcile.copies import DONE, UID, message, reason, said
+from support.reconcile.scope_archives import ARCHIVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

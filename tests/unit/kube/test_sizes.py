@@ -9,7 +9,7 @@ import pytest
 from sluice.kube import manifests
 from sluice.kube.pods import JobRequest, executors_for, tasks_for
 from sluice.kube.settings import ExecutorSize, Profile
-from support.requests import GIB, RICH, driver, executor, pod_of, request
+from support.reconcile.requests import GIB, RICH, driver, executor, pod_of, request
 
 
 def test_a_tenants_sizes_go_over_the_profiles() -> None:

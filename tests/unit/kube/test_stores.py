@@ -17,8 +17,8 @@ from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
 from sluice.kube.storekeeper import _secret
 from sluice.kube.stores import Connections
 from sluice.kube.users import users
-from support.api_server import ApiServer
-from support.resources import ARCHIVE, COPY, STORE, changed
+from support.cases.resources import ARCHIVE, COPY, STORE, changed
+from support.kube.api_server import ApiServer
 
 if TYPE_CHECKING:
     from sluice.engine.archived import Place

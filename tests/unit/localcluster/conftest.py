@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import PutProgram
+from support.command.programs import PutProgram
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from localcluster.builder import KEPT, Builder
 from localcluster.image import Image
-from support.programs import PutProgram
+from support.command.programs import PutProgram
 
 # Keeps an image as a file named by its reference, with a new id for each build.
 BUILDAH = """

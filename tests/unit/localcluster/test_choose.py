@@ -8,7 +8,7 @@ from localcluster.image import Image
 from localcluster.kind import KindCluster
 from localcluster.layout import Layout
 from localcluster.own import OwnCluster
-from support.programs import PutProgram
+from support.command.programs import PutProgram
 
 KUBECTL = """echo '{"current-context": "kind-mine"}'"""
 

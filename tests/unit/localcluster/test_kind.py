@@ -6,7 +6,7 @@ import pytest
 from localcluster import LocalClusterError
 from localcluster.image import Image
 from localcluster.kind import KindCluster
-from support.programs import PutProgram
+from support.command.programs import PutProgram
 
 # Each notes how it was called; kind has a cluster once it has created one.
 KIND = """

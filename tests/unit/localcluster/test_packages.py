@@ -2,7 +2,7 @@ import pytest
 
 from localcluster import LocalClusterError
 from localcluster.packages import archives, missing_packages
-from support.programs import PutProgram
+from support.command.programs import PutProgram
 
 TARGETS = """\
 Debian main http://one/debian/ bookworm

@@ -4,7 +4,7 @@ import pytest
 
 from localcluster import LocalClusterError, tools
 from localcluster.toolchain import go_tool, programs
-from support.programs import PutProgram
+from support.command.programs import PutProgram
 
 
 def test_an_old_go_is_refused(program: PutProgram) -> None:

@@ -10,7 +10,16 @@ import yaml
 
 from sluice.core.catalogue import METRICS
 from sluice.kube.settings import ExecutorSize, OperatorSettings, PodSize, Profile
-from support.chart import CHART, EVERYTHING, NAMESPACE, NAMESPACED, ROOT, Rendered, lint, render
+from support.kube.chart import (
+    CHART,
+    EVERYTHING,
+    NAMESPACE,
+    NAMESPACED,
+    ROOT,
+    Rendered,
+    lint,
+    render,
+)
 
 VARIANTS: dict[str, Any] = {
     "as it comes": {},

@@ -17,8 +17,8 @@ from sluice.core import access
 from sluice.core.request import copy_request
 from sluice.kube.settings import Profile
 from sluice.pipelines.program import store_of
-from support.chart import ROOT, refusal, render
-from support.pod_security import violations
+from support.kube.chart import ROOT, refusal, render
+from support.kube.pod_security import violations
 
 EXAMPLES = ROOT / "examples"
 RESOURCES = sorted(path for path in EXAMPLES.glob("*.yaml") if path.name != "values.yaml")

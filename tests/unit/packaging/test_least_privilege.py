@@ -12,7 +12,7 @@ from sluice.kube.kinds import (
     STREAM_STORE,
     Kind,
 )
-from support.chart import ROOT, render, rules
+from support.kube.chart import ROOT, render, rules
 
 SOURCES = [
     path

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 import genmanifests
-from support.chart import NAMESPACE, ROOT, Manifest
+from support.kube.chart import NAMESPACE, ROOT, Manifest
 
 INSTALL = ROOT / "manifests" / "install.yaml"
 CRDS = ROOT / "manifests" / "crds.yaml"

@@ -3,7 +3,7 @@
 import re
 
 from sluice.core.catalogue import METRICS
-from support.chart import EVERYTHING, ROOT, render
+from support.kube.chart import EVERYTHING, ROOT, render
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.chart import EVERYTHING, NAMESPACED, ROOT, Rendered, render, rules
+from support.kube.chart import EVERYTHING, NAMESPACED, ROOT, Rendered, render, rules
 
 SECURITY = ROOT / "docs" / "security.md"
 CLUSTER_SCOPE = {"driver": {"namespaces": ["demo"]}}

@@ -20,9 +20,9 @@ from sluice.kube.kinds import (
     STREAM_STORE,
 )
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
-from support import resources
-from support.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
-from support.finalizing import FinalizingServer
+from support.cases import resources
+from support.kube.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
+from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.chart import refusal
+from support.kube.chart import refusal
 
 REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "unknown value": ({"replicas": 2}, ("'replicas' not allowed",)),

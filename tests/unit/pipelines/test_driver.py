@@ -30,9 +30,9 @@ from sluice.errors import (
 from sluice.pipelines import driver, program, stopping
 from sluice.pipelines.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.stopping import Stop, Terminated
+from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
+from support.engine.sources import planned, put_source
 from support.model import ModelStore, World
-from support.plans import COPY, SOURCE, TARGET, whole_plan
-from support.sources import planned, put_source
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
 from sluice.pipelines.scope_program import all_jobs
-from support.inline import SETTINGS
-from support.resources import ARCHIVE, BUCKET, COPY, SCOPE, STORE, changed, text
+from support.cases.resources import ARCHIVE, BUCKET, COPY, SCOPE, STORE, changed, text
+from support.store.inline import SETTINGS
 
 LIVE = {"storeRef": {"name": "local"}, "scope": "in", "stream": "orders"}
 

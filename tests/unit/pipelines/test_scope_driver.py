@@ -17,8 +17,14 @@ from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines import driver, scopes
 from sluice.pipelines.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.stopping import Terminated
+from support.engine.scope_drivers import (
+    SharedStore,
+    put_scope,
+    scope_plan,
+    source_name,
+    target_name,
+)
 from support.model import CREATION_TIME, Fate, World, segment_name
-from support.scope_drivers import SharedStore, put_scope, scope_plan, source_name, target_name
 
 STREAMS = 5
 

@@ -21,13 +21,13 @@ from sluice.kube.errands import ScopeErrand, StreamErrand
 from sluice.kube.stores import unseen
 from sluice.pipelines import scopes, termination, unplanned
 from sluice.pipelines.driver import DriverOptions, drive
-from support.archive_runs import PATH, REQUEST, archive_once, shelf_of
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import PATH, REQUEST, archive_once, shelf_of
+from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
+from support.engine.scope_drivers import SharedStore
+from support.engine.scope_shelves import shelf_in
+from support.engine.sources import put_source
 from support.model import ModelStore, World
-from support.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
-from support.scope_drivers import SharedStore
-from support.scope_shelves import shelf_in
-from support.sources import put_source
+from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from pathlib import Path

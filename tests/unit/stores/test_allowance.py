@@ -17,7 +17,7 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.archive.archive import Archive
@@ -35,9 +35,9 @@ from sluice.stores import allowance
 from sluice.stores.allowance import Allowance, Held, Kept, held, part, take, tenant
 from sluice.stores.deadline import within
 from sluice.stores.pravega.wire import MAX_READ, FrameDecoder, FrameType
-from support.memory_objects import MemoryObjects
+from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import ModelStore, World
-from support.plans import COPY, TARGET, segment_plan, stream_plan
+from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,7 +284,6 @@ def size_of(value: object) -> int:
     return size + sum(map(size_of, value)) if isinstance(value, list) else size
 
 
-@settings(max_examples=300)
 @given(value=json_values, ascii_only=st.booleans())
 def test_json_takes_no_more_memory_than_is_told(*, value: object, ascii_only: bool) -> None:
     """Whatever it says; a hundred bytes are the shortest's."""

@@ -27,9 +27,9 @@ from sluice.stores.pravega.messages import KeepAlive
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.wire import encode
-from support.hostile import HostileController
-from support.memory_objects import MemoryObjects
 from support.model import ModelStore, World
+from support.model.memory_objects import MemoryObjects
+from support.store.hostile import HostileController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -30,7 +30,7 @@ from sluice.errors import (
     StoreUnavailable,
     TooManyEvents,
 )
-from support.archives_seen import (
+from support.reconcile.archives_seen import (
     EVERY_HOUR,
     PLAN,
     PLANNED,
@@ -45,7 +45,7 @@ from support.archives_seen import (
     seen_at,
     status,
 )
-from support.copies import (
+from support.reconcile.copies import (
     DONE,
     NOW,
     STALLED,

@@ -13,8 +13,8 @@ from sluice.core.reconcile.world import (
     RemoveFinalizer,
 )
 from sluice.errors import AccessDenied, SourceNotFound, StoreBusy
-from support.archives_seen import EVERY_HOUR, after, archive, begun, done, spec
-from support.copies import DONE, STALLED, job, message, reason, said, trouble, world
+from support.reconcile.archives_seen import EVERY_HOUR, after, archive, begun, done, spec
+from support.reconcile.copies import DONE, STALLED, job, message, reason, said, trouble, world
 
 
 def test_a_deleted_archive_stays_in_its_store() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sluice.api.status import Condition, ConditionType
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying, Tri, merge
-from support.copies import NOW
+from support.reconcile.copies import NOW
 
 SAYING = Saying("Because", "So it is.")
 OTHER = Saying("Otherwise", "So it is not.")

@@ -19,7 +19,7 @@ from sluice.errors import (
     StoreNotFound,
     StoreUnavailable,
 )
-from support.copies import (
+from support.reconcile.copies import (
     STORE,
     WHOLE,
     WORKING,

@@ -11,7 +11,7 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
-from support.copies import (
+from support.reconcile.copies import (
     DONE,
     DROP,
     MAPPED,

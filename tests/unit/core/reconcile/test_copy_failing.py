@@ -21,7 +21,7 @@ from sluice.errors import (
     TargetReplaced,
     WaitingForExecutors,
 )
-from support.copies import (
+from support.reconcile.copies import (
     DROP,
     LONGER,
     NOW,

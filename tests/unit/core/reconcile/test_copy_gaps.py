@@ -5,7 +5,17 @@ import pytest
 from sluice.api.status import StreamCopyStatus
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.world import Gap, JobPhase
-from support.copies import DONE, WHOLE, begun, job, message, plan_seen, reason, said, world
+from support.reconcile.copies import (
+    DONE,
+    WHOLE,
+    begun,
+    job,
+    message,
+    plan_seen,
+    reason,
+    said,
+    world,
+)
 
 KNOWN = Gap(0, 2, 1080, 2160)
 UNKNOWN = Gap(0, 5, 70, None)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from support.copy_machine import CopyMachine, walk
-from support.simulated import simulated
+from support.search import WALKS, run_machine, searches, seeds
+from support.simulation.copy_machine import CopyMachine, walk
+from support.simulation.simulated import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
-WALKS = 8 * EXAMPLES
 
 
 @pytest.fixture(autouse=True)
@@ -26,22 +21,17 @@ def _simulated() -> Iterator[None]:
         yield
 
 
+@searches
 def test_a_copy_comes_to_its_end_whatever_happens() -> None:
     """Under crashes, lost calls, stale looks and people, nothing is lost, left or lied about."""
-    run_state_machine_as_test(
-        CopyMachine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=50,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(CopyMachine, examples=10, steps=50)
 
 
-@pytest.mark.parametrize("first", range(0, WALKS, 50))
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
 def test_a_copy_comes_to_its_end_by_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
-    for seed in range(first, first + 50):
+    for seed in range(first, first + WALKS):
         machine = walk(CopyMachine(), seed)
         machine.teardown()
 

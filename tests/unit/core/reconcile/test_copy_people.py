@@ -24,7 +24,7 @@ from sluice.errors import (
     SourceNotFound,
     StoreUnavailable,
 )
-from support.copies import (
+from support.reconcile.copies import (
     DONE,
     LONGER,
     NOW,

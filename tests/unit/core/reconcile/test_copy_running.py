@@ -23,7 +23,7 @@ from sluice.errors import (
     StoreUnavailable,
     Unschedulable,
 )
-from support.copies import (
+from support.reconcile.copies import (
     LONGER,
     NOW,
     PLAN,

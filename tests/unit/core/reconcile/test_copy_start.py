@@ -30,7 +30,8 @@ from sluice.errors import (
     StoreUnavailable,
     TargetExists,
 )
-from support.copies import (
+from support.engine.plans import segment_plan, stream_plan, whole_plan
+from support.reconcile.copies import (
     LONGER,
     NOW,
     PLAN,
@@ -55,7 +56,6 @@ from support.copies import (
     trouble,
     world,
 )
-from support.plans import segment_plan, stream_plan, whole_plan
 
 
 def test_a_new_copy_begins() -> None:

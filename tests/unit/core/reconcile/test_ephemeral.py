@@ -17,8 +17,8 @@ from sluice.core.reconcile.ephemeral_world import (
     Rival,
 )
 from sluice.errors import AccessDenied, PermissionDenied, SecretNotFound, StoreUnavailable
-from support.copies import NOW, later
-from support.ephemerals import (
+from support.reconcile.copies import NOW, later
+from support.reconcile.ephemerals import (
     ABSENT,
     AWAY,
     CREATED,

@@ -19,8 +19,8 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from support.copies import later
-from support.ephemerals import (
+from support.reconcile.copies import later
+from support.reconcile.ephemerals import (
     AWAY,
     OWNER,
     PRESENT,

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
 
-from support.ephemeral_cluster import HELPER, PREFIX, Cluster, Owner, Stream
-from support.ephemeral_operator import Operator
-from support.ephemerals import ready, spec
-from support.simulated import simulated
+from support.reconcile.ephemerals import ready, spec
+from support.search import WALKS, run_machine, searches, seeds
+from support.simulation.ephemeral_cluster import HELPER, PREFIX, Cluster, Owner, Stream
+from support.simulation.ephemeral_operator import Operator
+from support.simulation.simulated import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen
 
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
-WALKS = 4 * EXAMPLES
 ROUNDS = 30
 NAMES = ("a", "b")
 OWNERS = ("app", "load")
@@ -297,16 +293,10 @@ class Ephemerals(RuleBasedStateMachine):
         assert one.spec.tracking == "OwnerReference"
 
 
+@searches
 def test_streams_live_as_long_as_their_workload_whatever_happens() -> None:
     """Under crashes, lost calls, stale looks and people, no stream leaks and none is lost."""
-    run_state_machine_as_test(
-        Ephemerals,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=50,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(Ephemerals, examples=10, steps=50)
 
 
 def walk(seed: int, moves: int = 80) -> Ephemerals:
@@ -344,10 +334,11 @@ def walk(seed: int, moves: int = 80) -> Ephemerals:
     return machine
 
 
-@pytest.mark.parametrize("first", range(0, WALKS, 50))
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
 def test_streams_live_as_long_as_their_workload_on_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
-    for seed in range(first, first + 50):
+    for seed in range(first, first + WALKS):
         walk(seed).teardown()
 
 

@@ -8,8 +8,8 @@ from sluice.core.reconcile.ephemeral_failure import RETRY_SECONDS, STALLED_SECON
 from sluice.core.reconcile.ephemeral_world import Make, OwnerSeen, Protect, Refer
 from sluice.core.trouble import Trouble
 from sluice.errors import ApiUnavailable, Category
-from support.copies import later
-from support.ephemerals import (
+from support.reconcile.copies import later
+from support.reconcile.ephemerals import (
     ABSENT_OWNER,
     ANOTHER,
     OURS,

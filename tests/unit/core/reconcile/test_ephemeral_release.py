@@ -7,8 +7,8 @@ from sluice.core.reconcile.ephemeral_deletion import READERS_PATIENCE
 from sluice.core.reconcile.ephemeral_failure import WAIT_SECONDS
 from sluice.core.reconcile.ephemeral_world import OwnerSeen, Release, Unprotect
 from sluice.errors import PermissionDenied, StoreUnavailable
-from support.copies import later
-from support.ephemerals import (
+from support.reconcile.copies import later
+from support.reconcile.ephemerals import (
     ABSENT,
     ABSENT_OWNER,
     ANOTHER,

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.core.reconcile.ephemeral import asks_store, reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_world import Configure
-from support.ephemerals import AWAY, OURS, after, claimed, ephemeral, said, stands, world
+from support.reconcile.ephemerals import AWAY, OURS, after, claimed, ephemeral, said, stands, world
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.ephemeral_world import EphemeralWorld

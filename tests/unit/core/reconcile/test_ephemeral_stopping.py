@@ -11,10 +11,8 @@ import pytest
 from sluice.core.reconcile.ephemeral import reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_deletion import POLL_SECONDS, STOPPING_SECONDS
 from sluice.core.reconcile.ephemeral_world import EphemeralDecision, Release, Unprotect
-from support.copies import later
-from support.ephemeral_cluster import Cluster, Owner, Stream
-from support.ephemeral_operator import Operator
-from support.ephemerals import (
+from support.reconcile.copies import later
+from support.reconcile.ephemerals import (
     ABSENT,
     ABSENT_OWNER,
     ANOTHER,
@@ -30,7 +28,9 @@ from support.ephemerals import (
     spec,
     world,
 )
-from support.simulated import simulated
+from support.simulation.ephemeral_cluster import Cluster, Owner, Stream
+from support.simulation.ephemeral_operator import Operator
+from support.simulation.simulated import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from sluice.core.reconcile.world import (
     WriteResults,
 )
 from sluice.errors import ApiUnavailable, DriverLost
-from support.copies import (
+from support.reconcile.copies import (
     STORE,
     SUSPENDED,
     WORKING,
@@ -32,7 +32,7 @@ from support.copies import (
     trouble,
     world,
 )
-from support.scope_copies import (
+from support.reconcile.scope_copies import (
     AGAIN,
     PARTLY,
     PLAN,

@@ -20,8 +20,8 @@ from sluice.core.reconcile.world import (
     WriteResults,
 )
 from sluice.core.scope import LeftOut, StreamState, Why
-from support.copies import DONE, after, job, message, plan_seen, reason, said, world
-from support.scope_archives import (
+from support.reconcile.copies import DONE, after, job, message, plan_seen, reason, said, world
+from support.reconcile.scope_archives import (
     ARCHIVED,
     ARCHIVING,
     BACK,
@@ -35,7 +35,7 @@ from support.scope_archives import (
     restored,
     run_plan,
 )
-from support.scope_copies import copied, ended, failed, published, reading, scope, status
+from support.reconcile.scope_copies import copied, ended, failed, published, reading, scope, status
 
 if TYPE_CHECKING:
     from sluice.core.plan import Plan

@@ -8,8 +8,8 @@ from sluice.core.reconcile.copy import after_failure, questions, reconcile
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.world import Abandon, DeleteJob, Orphan, RemoveFinalizer
 from sluice.errors import StoreNotFound, StoreUnavailable
-from support.copies import WORKING, job, message, plan_seen, reason, said, trouble, world
-from support.scope_copies import FAILED, PARTLY, PLAN, SUCCEEDED, WHOLE, begun, over
+from support.reconcile.copies import WORKING, job, message, plan_seen, reason, said, trouble, world
+from support.reconcile.scope_copies import FAILED, PARTLY, PLAN, SUCCEEDED, WHOLE, begun, over
 
 AROUND = world(plan=plan_seen(PLAN))
 

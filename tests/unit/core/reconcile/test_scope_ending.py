@@ -21,7 +21,7 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
-from support.copies import (
+from support.reconcile.copies import (
     DONE,
     NOW,
     STALLED,
@@ -34,7 +34,7 @@ from support.copies import (
     trouble,
     world,
 )
-from support.scope_copies import (
+from support.reconcile.scope_copies import (
     FAILED,
     PARTLY,
     PLAN,

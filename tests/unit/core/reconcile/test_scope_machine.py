@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from support.copy_machine import walk
-from support.scope_machine import ScopeMachine
-from support.simulated import simulated
-from support.unseen_scopes import UnseenMachine
+from support.search import WALKS, run_machine, searches, seeds
+from support.simulation.copy_machine import walk
+from support.simulation.scope_machine import ScopeMachine
+from support.simulation.simulated import simulated
+from support.simulation.unseen_scopes import UnseenMachine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-EXAMPLES = int(os.environ.get("SLUICE_MACHINE_EXAMPLES", "50"))
-WALKS = 8 * EXAMPLES
 
 
 @pytest.fixture(autouse=True)
@@ -28,22 +23,17 @@ def _simulated() -> Iterator[None]:
         yield
 
 
+@searches
 def test_a_scope_comes_to_its_end_whatever_happens() -> None:
     """Under crashes, lost calls and streams that fail, nothing is lost, left or lied about."""
-    run_state_machine_as_test(
-        ScopeMachine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=50,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(ScopeMachine, examples=10, steps=50)
 
 
-@pytest.mark.parametrize("first", range(0, WALKS, 50))
+@searches
+@pytest.mark.parametrize("first", seeds(50, WALKS))
 def test_a_scope_comes_to_its_end_by_any_way(first: int) -> None:
     """As above, along many ways that are the same in each run; a failure's number is its seed."""
-    for seed in range(first, first + 50):
+    for seed in range(first, first + WALKS):
         machine = walk(ScopeMachine(), seed)
         machine.teardown()
 
@@ -69,13 +59,11 @@ def test_streams_that_fail_are_copied_in_another_run() -> None:
     assert machine.status.run == 2
 
 
-@pytest.mark.parametrize(
-    "first",
-    [0, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in range(50, WALKS, 50))],
-)
+@searches
+@pytest.mark.parametrize("first", seeds(25, WALKS))
 def test_a_scope_that_drivers_plan_comes_to_its_end_by_any_way(first: int) -> None:
     """As of one that the operator plans, though all it learns of it is in the target's log."""
-    for seed in range(first, first + 50):
+    for seed in range(first, first + WALKS):
         machine = walk(UnseenMachine(), seed)
         machine.teardown()
 

@@ -19,8 +19,16 @@ from sluice.core.reconcile.scope_results import (
 from sluice.core.scope import Counts, StreamResult, StreamState
 from sluice.core.trouble import Trouble
 from sluice.errors import StoreRejected
-from support.copies import UID
-from support.scope_copies import PLAN, PLANNED, copied, failed, scope_plan, stopped, stream
+from support.reconcile.copies import UID
+from support.reconcile.scope_copies import (
+    PLAN,
+    PLANNED,
+    copied,
+    failed,
+    scope_plan,
+    stopped,
+    stream,
+)
 
 
 def test_names_tell_copies_and_shards_apart() -> None:

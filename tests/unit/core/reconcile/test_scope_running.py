@@ -12,7 +12,7 @@ from sluice.core.reconcile.world import (
     StartJob,
 )
 from sluice.errors import ApiUnavailable, DriverLost, SourceNotFound, StoreUnavailable
-from support.copies import (
+from support.reconcile.copies import (
     STALLED,
     SUSPENDED,
     WORKING,
@@ -26,7 +26,7 @@ from support.copies import (
     trouble,
     world,
 )
-from support.scope_copies import (
+from support.reconcile.scope_copies import (
     PLAN,
     PLANNED,
     RECORDED,

@@ -26,7 +26,7 @@ from sluice.core.reconcile.world import (
 )
 from sluice.core.scope import StreamState
 from sluice.errors import SluiceError, SourceNotFound, StoreUnavailable, TargetExists
-from support.copies import (
+from support.reconcile.copies import (
     STALLED,
     SUSPENDED,
     UID,
@@ -39,7 +39,7 @@ from support.copies import (
     trouble,
     world,
 )
-from support.scope_copies import (
+from support.reconcile.scope_copies import (
     LEFT_OUT,
     PLAN,
     PLANNED,

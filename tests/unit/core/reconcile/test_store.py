@@ -16,7 +16,7 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from support.copies import NOW
+from support.reconcile.copies import NOW
 
 HEALTHY = Health(latency=0.0123, protocol=17)
 

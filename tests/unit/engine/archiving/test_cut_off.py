@@ -13,12 +13,13 @@ from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archiving.report import ArchiveReport
 from sluice.errors import StoreUnavailable
-from support.archive_runs import REQUEST, archive_once, held_by, last_run
-from support.gated_objects import GatedObjects, copied
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run
+from support.engine.plans import SOURCE
+from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name
-from support.plans import SOURCE
-from support.sources import events_of, put_source
+from support.model.gated_objects import GatedObjects, copied
+from support.model.memory_objects import MemoryObjects
+from support.search import searches, seeds, some
 
 
 def now() -> float:
@@ -59,6 +60,7 @@ class Losing:
         return self._fate if self.left == -1 else Fate.DONE
 
 
+@searches
 @pytest.mark.parametrize("form", list(Format))
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
 def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate) -> None:
@@ -69,7 +71,7 @@ def test_a_run_that_is_cut_off_anywhere_is_gone_on_with(form: Format, fate: Fate
     expected = copied(before)
     archive_once(ModelStore(world), expected, request, now=now)
     runs = set()
-    for at in range(1000):
+    for at in range(0, 1000, some(7)):
         gate = Losing(at, fate)
         there = copied(before)
         with suppress(StoreUnavailable):  # while it is planned; later that is in its report
@@ -93,7 +95,8 @@ def lasting(objects: MemoryObjects) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["one run", "two archives' runs"])
-@pytest.mark.parametrize("seed", range(40))
+@searches
+@pytest.mark.parametrize("seed", seeds(8))
 def test_drivers_at_once_do_no_harm(seed: int, *, same: bool) -> None:
     """Two drivers of one run, or of two, move in turns by chance; what they record is whole."""
     chance = random.Random(seed)  # noqa: S311 - no secrets

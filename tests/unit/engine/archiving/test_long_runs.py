@@ -4,11 +4,11 @@ import pytest
 
 from sluice.archive import notes
 from sluice.core.archive.names import WORK
-from support.archive_runs import archive_once, last_run
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import archive_once, last_run
+from support.engine.plans import SOURCE
+from support.engine.sources import events_of, put_source
 from support.model import ModelStore, World, segment_name
-from support.plans import SOURCE
-from support.sources import events_of, put_source
+from support.model.memory_objects import MemoryObjects
 
 
 def test_a_run_whose_notes_nobody_has_memory_for_is_given_up(

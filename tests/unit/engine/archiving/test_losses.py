@@ -19,11 +19,11 @@ from sluice.errors import (
     SourceTruncated,
     TooManyEvents,
 )
-from support.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
+from support.engine.plans import SOURCE
+from support.engine.sources import events_of, put_source
 from support.model import CREATION_TIME, ModelStore, World, segment_name
-from support.plans import SOURCE
-from support.sources import events_of, put_source
+from support.model.memory_objects import MemoryObjects
 
 FIRST = segment_name(SOURCE, 0)
 EVENT = 20

@@ -15,11 +15,11 @@ from sluice.core.archive.names import Format
 from sluice.engine.archiving.slices import ArchiveSlice
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.limits import Limits
-from support.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
+from support.engine.plans import SOURCE
+from support.engine.sources import events_of, put_source
 from support.model import ModelStore, World, segment_name
-from support.plans import SOURCE
-from support.sources import events_of, put_source
+from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

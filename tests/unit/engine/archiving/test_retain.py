@@ -19,12 +19,12 @@ from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.retain import retain
 from sluice.engine.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
-from support.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
-from support.gated_objects import GatedObjects, copied
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
+from support.engine.plans import SOURCE
+from support.engine.sources import events_of, put_source
 from support.model import Fate, ModelStore, World, segment_name
-from support.plans import SOURCE
-from support.sources import events_of, put_source
+from support.model.gated_objects import GatedObjects, copied
+from support.model.memory_objects import MemoryObjects
 
 HOUR = 3600.0
 DAY = 24 * HOUR

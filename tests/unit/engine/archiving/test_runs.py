@@ -8,11 +8,11 @@ from sluice.archive.archive import Archive
 from sluice.core.archive.names import Format
 from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
-from support.archive_runs import REQUEST, archive_once, held_by, last_run
-from support.memory_objects import MemoryObjects
+from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run
+from support.engine.plans import SOURCE
+from support.engine.sources import events_of, put_scaled_source, put_source
 from support.model import ModelStore, World, segment_name
-from support.plans import SOURCE
-from support.sources import events_of, put_scaled_source, put_source
+from support.model.memory_objects import MemoryObjects
 
 
 @pytest.fixture

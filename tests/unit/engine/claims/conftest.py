@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.engine import scopes, whose
-from support.claims import fresh
+from support.engine.claims import fresh
 from support.model import ModelStore, World
 
 

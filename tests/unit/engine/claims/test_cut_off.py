@@ -8,7 +8,7 @@ import pytest
 from sluice.core.claim import Claim
 from sluice.engine import claims, scopes
 from sluice.errors import StoreUnavailable
-from support.claims import NAME, NOW, ONE, OWN, PREFIX, fresh, put
+from support.engine.claims import NAME, NOW, ONE, OWN, PREFIX, fresh, put
 from support.model import Fate, ModelStore, World
 
 MAKES: dict[str, tuple[Claim, Callable[[World], None]]] = {

@@ -11,7 +11,7 @@ from sluice.core.claim import SCOPE_MARKER
 from sluice.core.model import StreamConfig, StreamName
 from sluice.engine import claims, scopes
 from sluice.errors import StoreUnavailable
-from support.claims import BOB, NOW, ONE, OWN
+from support.engine.claims import BOB, NOW, ONE, OWN
 from support.model import Fate, ModelStore, World
 
 

@@ -11,7 +11,7 @@ from sluice.core.identity import owner_tags
 from sluice.core.model import StreamConfig, StreamName
 from sluice.engine import claims, whose
 from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamExists
-from support.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
+from support.engine.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
 from support.model import Fate, ModelStore, World
 
 

@@ -9,7 +9,19 @@ from sluice.core.identity import owner_tags
 from sluice.core.model import Retention, RetentionType, Scaling, StreamConfig
 from sluice.engine import claims
 from sluice.errors import ScopeNotFound, StoreRejected, StreamExists, StreamNotFound
-from support.claims import ALICE, BOB, CONFIG, NAME, NOW, ONE, OTHER_UID, PREFIX, UID, put, tags_of
+from support.engine.claims import (
+    ALICE,
+    BOB,
+    CONFIG,
+    NAME,
+    NOW,
+    ONE,
+    OTHER_UID,
+    PREFIX,
+    UID,
+    put,
+    tags_of,
+)
 from support.model import Fate, ModelStore, World
 
 

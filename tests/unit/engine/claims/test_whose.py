@@ -10,7 +10,7 @@ from sluice.core.model import StreamConfig
 from sluice.engine import claims
 from sluice.engine.whose import claimed_prefixes
 from sluice.errors import ScopeNotFound
-from support.claims import BOB, NOW, PREFIX, put
+from support.engine.claims import BOB, NOW, PREFIX, put
 from support.model import ModelStore, World
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.archive_runs import make_objects_small
+from support.engine.archive_runs import make_objects_small
+from support.engine.scope_drivers import put_scope
+from support.engine.scope_shelves import Env
 from support.model import World
-from support.scope_drivers import put_scope
-from support.scope_shelves import Lab
 
 
 @pytest.fixture(autouse=True)
@@ -18,11 +18,11 @@ def small_objects(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lab() -> Lab:
+def env() -> Env:
     """Gives a scope of a few small streams, no two alike, and a place for archives."""
     world = World()
     put_scope(world, [[9, 1], [1]], [[40, 0, 30]], [[]], [[5], [6], [7]])
-    return Lab(world)
+    return Env(world)
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ from sluice.engine.run import Undertaking
 from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_watch import ScopeWatch
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
-from support.scope_drivers import damage, put_scope, source_name
-from support.scope_requests import states_of
-from support.scope_shelves import BACK, FOLDER, TO, At, Lab
-from support.sources import events_of, put_source
+from support.engine.scope_drivers import damage, put_scope, source_name
+from support.engine.scope_requests import states_of
+from support.engine.scope_shelves import BACK, FOLDER, TO, At, Env
+from support.engine.sources import events_of, put_source
 
 NAMES = ["s000", "s001", "s002", "s003"]
 COPIED = StreamState.COPIED.value
@@ -35,99 +35,99 @@ def of_form(form: Format, **changes: object) -> ScopeRequest:
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_a_scope_that_is_archived_can_be_restored(lab: Lab, form: Format) -> None:
+def test_a_scope_that_is_archived_can_be_restored(env: Env, form: Format) -> None:
     """All of its streams, with their bytes and tags, whatever the format is."""
-    report = lab.run(of_form(form))
+    report = env.run(of_form(form))
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
     for name in NAMES:
-        archive = lab.archive(name)
+        archive = env.archive(name)
         assert verify_archive(archive).problems == []
         head = archive.head()
         assert head is not None
         assert [one.verified for one in head.runs] == [True]
-    before = lab.content("in")
-    lab.world.streams.clear()
-    lab.world.segments.clear()
-    report = lab.run(BACK.model_copy(update={"make_scope": True}))
+    before = env.content("in")
+    env.world.streams.clear()
+    env.world.segments.clear()
+    report = env.run(BACK.model_copy(update={"make_scope": True}))
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
-    assert lab.content("out") == before
-    config = lab.store.configuration(StreamName(scope="out", stream="s000"))
+    assert env.content("out") == before
+    config = env.store.configuration(StreamName(scope="out", stream="s000"))
     assert config is not None
     assert "team=a" in config.tags
 
 
-def test_what_is_archived_is_told(lab: Lab) -> None:
+def test_what_is_archived_is_told(env: Env) -> None:
     """Of each stream bytes, events, and the SHA-256 of the manifest."""
-    results = {one.stream: one for one in lab.run(TO).results}
-    entry = lab.archive("s000").head()
+    results = {one.stream: one for one in env.run(TO).results}
+    entry = env.archive("s000").head()
     assert entry is not None
     found = results["s000"]
     assert (found.bytes, found.events, found.digest) == (8 * 3 + 11, 3, entry.runs[0].sha256)
-    again = lab.resolved(TO, ask=True)
+    again = env.resolved(TO, ask=True)
     assert isinstance(again, ScopeEnded)
     assert {one.stream: one for one in again.results} == results
 
 
-def test_a_scope_is_archived_once_however_often_it_is_asked_for(lab: Lab) -> None:
+def test_a_scope_is_archived_once_however_often_it_is_asked_for(env: Env) -> None:
     """By another driver, without the log, or after the resource was made again."""
-    lab.run(TO)
+    env.run(TO)
     for told in ("4 of 4 streams are copied and stay", "nothing was left"):
-        found = lab.resolved(TO, again=True)
+        found = env.resolved(TO, again=True)
         assert isinstance(found, ScopeEnded)
         assert states_of(found) == dict.fromkeys(NAMES, COPIED)
-        assert lab.abandon(TO) == told
-    assert [len(lab.manifests(name)) for name in NAMES] == [1] * 4
+        assert env.abandon(TO) == told
+    assert [len(env.manifests(name)) for name in NAMES] == [1] * 4
 
 
-def test_nothing_is_left_but_archives(lab: Lab) -> None:
+def test_nothing_is_left_but_archives(env: Env) -> None:
     """No note, no lease, and no log once it is let go."""
-    lab.run(TO)
-    lab.abandon(TO)
-    assert {name.split("/")[2] for name in lab.objects.held} == {"heads", "runs", "data"}
+    env.run(TO)
+    env.abandon(TO)
+    assert {name.split("/")[2] for name in env.objects.held} == {"heads", "runs", "data"}
 
 
-def test_a_stream_that_cannot_be_archived_is_named_and_the_others_go_on(lab: Lab) -> None:
+def test_a_stream_that_cannot_be_archived_is_named_and_the_others_go_on(env: Env) -> None:
     """It was made again under its name since it was planned."""
-    plan = lab.plan(TO)
-    damage(lab.world, 1)
-    report = lab.run(TO, known=plan)
+    plan = env.plan(TO)
+    damage(env.world, 1)
+    report = env.run(TO, known=plan)
     assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s001": "SourceReplaced"}
-    assert lab.archive("s001").head() is None
-    report = lab.run(TO, again=True)
+    assert env.archive("s001").head() is None
+    report = env.run(TO, again=True)
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
-    assert [len(lab.manifests(name)) for name in NAMES] == [1] * 4
+    assert [len(env.manifests(name)) for name in NAMES] == [1] * 4
 
 
-def test_no_other_stream_is_begun_after_a_failure_if_that_is_wanted(lab: Lab) -> None:
+def test_no_other_stream_is_begun_after_a_failure_if_that_is_wanted(env: Env) -> None:
     """`failurePolicy: Stop`; those that were not begun are named."""
-    plan = lab.plan(TO)
-    damage(lab.world, 1)  # the largest one, which is the first
+    plan = env.plan(TO)
+    damage(env.world, 1)  # the largest one, which is the first
     limits = Limits(parallelism=1, stop_at_failure=True)
-    report = lab.run(TO, known=plan, limits=limits)
+    report = env.run(TO, known=plan, limits=limits)
     assert states_of(report)["s001"] == "SourceReplaced"
     assert report.counts.stopped == 3
-    assert lab.manifests("s000") == []
+    assert env.manifests("s000") == []
 
 
-def test_archives_that_are_there(lab: Lab) -> None:
+def test_archives_that_are_there(env: Env) -> None:
     """Nothing is begun, they are left out, or each gets another run."""
-    lab.run(wanted(scope_id="cc" * 16, include=(Selector(type="Exact", value="s000"),)))
-    lab.world.segments[f"{source_name(0)}/0"].data += events_of([7])
+    env.run(wanted(scope_id="cc" * 16, include=(Selector(type="Exact", value="s000"),)))
+    env.world.segments[f"{source_name(0)}/0"].data += events_of([7])
     with pytest.raises(TargetExists, match=r"1 archive is in the folder shop already.*s000"):
-        lab.plan(TO)
-    plan = lab.plan(wanted(on_exists="Skip"))
+        env.plan(TO)
+    plan = env.plan(wanted(on_exists="Skip"))
     assert [one.name for one in plan.runs] == ["s001", "s003", "s002"]
     assert plan.scope is not None
     assert [(one.why, one.streams) for one in plan.scope.left_out] == [(Why.EXISTS, ("s000",))]
-    report = lab.run(wanted(on_exists="Append"))
+    report = env.run(wanted(on_exists="Append"))
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
     assert {one.stream: one.bytes for one in report.results}["s000"] == 8 + 7
-    assert [len(lab.manifests(name)) for name in NAMES] == [2, 1, 1, 1]
+    assert [len(env.manifests(name)) for name in NAMES] == [2, 1, 1, 1]
 
 
-def archive_first(lab: Lab) -> None:
+def archive_first(env: Env) -> None:
     """Let somebody else archive the first stream."""
-    lab.run(
+    env.run(
         wanted(
             scope_id="cc" * 16,
             include=(Selector(type="Exact", value="s000"),),
@@ -138,62 +138,62 @@ def archive_first(lab: Lab) -> None:
 
 @pytest.mark.parametrize("on_exists", ["Fail", "Skip"])
 def test_an_archive_that_somebody_makes_after_the_plan_gets_no_run(
-    lab: Lab, on_exists: str
+    env: Env, on_exists: str
 ) -> None:
     """That stream fails by name, as when it had been there before; the others go on."""
     request = wanted(on_exists=on_exists)
-    plan = lab.plan(request)
-    archive_first(lab)
-    report = lab.run(request, known=plan)
+    plan = env.plan(request)
+    archive_first(env)
+    report = env.run(request, known=plan)
     assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}
     (trouble,) = [one.trouble for one in report.results if one.trouble is not None]
     assert trouble.message == "there is an archive at shop/s000, and this copy did not make it"
     assert trouble.remedy == "Take onExists: Append to add a run to it, or rename."
-    assert len(lab.manifests("s000")) == 1
-    assert not [name for name in lab.objects.held if name.startswith("shop/s000/work/")]
+    assert len(env.manifests("s000")) == 1
+    assert not [name for name in env.objects.held if name.startswith("shop/s000/work/")]
 
 
 @pytest.mark.parametrize("step", [Transfer, Record])
-def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(lab: Lab, step: type[Step]) -> None:
+def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(env: Env, step: type[Step]) -> None:
     """Whenever that is, until ours is recorded; and not one more when it is tried again."""
     expected = dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}
-    assert states_of(lab.run(TO, listener=At(step, lambda: archive_first(lab)))) == expected
-    again = lab.resolved(TO, again=True)
+    assert states_of(env.run(TO, listener=At(step, lambda: archive_first(env)))) == expected
+    again = env.resolved(TO, again=True)
     assert isinstance(again, ScopeEnded)
     assert states_of(again) == expected
-    assert len(lab.manifests("s000")) == 1
+    assert len(env.manifests("s000")) == 1
 
 
-def test_an_archive_of_another_stream_gets_no_run(lab: Lab) -> None:
+def test_an_archive_of_another_stream_gets_no_run(env: Env) -> None:
     """It is named, and stays as it is."""
-    other = lab.world.streams
-    put_source(lab.world, [3], name=StreamName(scope="elsewhere", stream="s000"))
-    lab.world.scopes.add("elsewhere")
-    lab.run(wanted(scope_id="cc" * 16, source="elsewhere"))
-    assert other is lab.world.streams
-    report = lab.run(wanted(on_exists="Append"))
+    other = env.world.streams
+    put_source(env.world, [3], name=StreamName(scope="elsewhere", stream="s000"))
+    env.world.scopes.add("elsewhere")
+    env.run(wanted(scope_id="cc" * 16, source="elsewhere"))
+    assert other is env.world.streams
+    report = env.run(wanted(on_exists="Append"))
     assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "InvalidSpec"}
-    assert len(lab.manifests("s000")) == 1
+    assert len(env.manifests("s000")) == 1
 
 
-def test_archives_can_have_other_names(lab: Lab) -> None:
+def test_archives_can_have_other_names(env: Env) -> None:
     """And two streams none in common; a stream may be called like a part of an archive."""
-    put_source(lab.world, [3], name=StreamName(scope="in", stream="events"), seed=7)
+    put_source(env.world, [3], name=StreamName(scope="in", stream="events"), seed=7)
     renames = (Rename(from_prefix="s", to_prefix="stream-"),)
-    report = lab.run(wanted(rename=renames))
+    report = env.run(wanted(rename=renames))
     assert [one.target for one in sorted(report.results, key=lambda one: one.stream)] == [
         "events",
         *(f"stream-00{number}" for number in range(4)),
     ]
-    assert sorted(lab.shelf.paths(FOLDER)) == [
+    assert sorted(env.shelf.paths(FOLDER)) == [
         f"{FOLDER}/{name}" for name in ("events=", *(f"stream-00{n}" for n in range(4)))
     ]
     back = BACK.model_copy(update={"rename": (Rename(from_prefix="stream-", to_prefix="s"),)})
-    lab.world.scopes.add("out")
-    lab.run(back)
-    assert lab.content("out") == lab.content("in")
+    env.world.scopes.add("out")
+    env.run(back)
+    assert env.content("out") == env.content("in")
     with pytest.raises(InvalidSpec, match="s000 and s001 would both be copied to one"):
-        lab.plan(
+        env.plan(
             wanted(
                 scope_id="dd" * 16,
                 rename=tuple(Rename(from_prefix=one, to_prefix="one") for one in NAMES[:2]),
@@ -201,39 +201,39 @@ def test_archives_can_have_other_names(lab: Lab) -> None:
         )
 
 
-def test_the_folder_is_none_that_is_an_archive(lab: Lab) -> None:
+def test_the_folder_is_none_that_is_an_archive(env: Env) -> None:
     """No archive lies in another."""
-    lab.run(TO)
+    env.run(TO)
     with pytest.raises(InvalidSpec, match=f"{FOLDER}/s000 is an archive"):
-        lab.plan(wanted(scope_id="cc" * 16, target=f"{FOLDER}/s000"))
+        env.plan(wanted(scope_id="cc" * 16, target=f"{FOLDER}/s000"))
 
 
-def test_a_scope_that_is_not_there_cannot_be_archived(lab: Lab) -> None:
+def test_a_scope_that_is_not_there_cannot_be_archived(env: Env) -> None:
     """The field is named."""
     with pytest.raises(SourceNotFound, match="'nowhere'"):
-        lab.plan(wanted(source="nowhere"))
+        env.plan(wanted(source="nowhere"))
 
 
-def test_archives_are_not_copied_to_archives(lab: Lab) -> None:
+def test_archives_are_not_copied_to_archives(env: Env) -> None:
     """It is said what to do instead."""
     request = BACK.model_copy(update={"archive": ArchiveTo(), "target": "copies"})
     with pytest.raises(InvalidSpec, match="archives are not copied to archives") as caught:
-        lab.plan(request)
+        env.plan(request)
     assert "Mirror the bucket" in caught.value.remedy
 
 
-def test_many_streams_are_in_a_round(lab: Lab) -> None:
+def test_many_streams_are_in_a_round(env: Env) -> None:
     """With a rate limit all bytes are moved in rounds; each slice is of the stream at its place."""
     limits = Limits(bytes_per_second=1 << 40)
-    assert states_of(lab.run(TO, limits=limits)) == dict.fromkeys(NAMES, COPIED)
-    lab.world.scopes.add("out")
-    assert states_of(lab.run(BACK, limits=limits)) == dict.fromkeys(NAMES, COPIED)
-    assert lab.content("out") == lab.content("in")
+    assert states_of(env.run(TO, limits=limits)) == dict.fromkeys(NAMES, COPIED)
+    env.world.scopes.add("out")
+    assert states_of(env.run(BACK, limits=limits)) == dict.fromkeys(NAMES, COPIED)
+    assert env.content("out") == env.content("in")
 
 
-def test_progress_is_read_from_the_folder(lab: Lab) -> None:
+def test_progress_is_read_from_the_folder(env: Env) -> None:
     """Of what was recorded, and of what is on its way."""
-    plan = lab.plan(TO)
+    plan = env.plan(TO)
     measured = []
 
     class Measuring(SilentScope):
@@ -242,19 +242,19 @@ def test_progress_is_read_from_the_folder(lab: Lab) -> None:
         def step(self, copy: Undertaking[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
             if isinstance(step, Transfer) or not measured:
-                measured.append(ScopeWatch(plan, lab.shelf).measure())
+                measured.append(ScopeWatch(plan, env.shelf).measure())
 
-    lab.run(TO, listener=Measuring(), limits=Limits(parallelism=1))
+    env.run(TO, listener=Measuring(), limits=Limits(parallelism=1))
     assert measured[0].bytes == 0
     assert 0 < measured[-1].bytes < plan.bytes
-    done = ScopeWatch(plan, lab.shelf).measure()
+    done = ScopeWatch(plan, env.shelf).measure()
     assert (done.bytes, done.total, done.published) == (plan.bytes, plan.bytes, True)
 
 
-def test_a_plan_is_kept_as_it_was_written_down(lab: Lab) -> None:
+def test_a_plan_is_kept_as_it_was_written_down(env: Env) -> None:
     """It goes through JSON, with its hash, and its largest streams are first."""
-    put_scope(lab.world, [[9, 1], [1]], [[40, 0, 30]])
-    plan = lab.plan(TO)
+    put_scope(env.world, [[9, 1], [1]], [[40, 0, 30]])
+    plan = env.plan(TO)
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
     assert [one.bytes for one in plan.items] == sorted((r.bytes for r in plan.runs), reverse=True)
     assert plan.hash != plan.model_copy(update={"runs": plan.runs[:1]}).hash

@@ -10,11 +10,11 @@ from sluice.core.scope import StreamState
 from sluice.core.scope_request import ScopeRequest
 from sluice.engine.limits import Limits
 from sluice.errors import SluiceError
-from support.gated_objects import GatedObjects
+from support.engine.scope_drivers import SharedStore, put_scope
+from support.engine.scope_requests import states_of
+from support.engine.scope_shelves import BACK, TO, Env, run_plan, shelf_in
 from support.model import Fate, World
-from support.scope_drivers import SharedStore, put_scope
-from support.scope_requests import states_of
-from support.scope_shelves import BACK, TO, Lab, run_plan, shelf_in
+from support.model.gated_objects import GatedObjects
 
 ONE = Limits(parallelism=1)
 NAMES = ["s000", "s001"]
@@ -22,7 +22,7 @@ COPIED = dict.fromkeys(NAMES, StreamState.COPIED.value)
 
 
 EVERYWHERE = pytest.mark.parametrize(
-    "step", [7, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["some calls", "every call"]
+    "step", [29, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["some calls", "every call"]
 )
 
 
@@ -48,22 +48,22 @@ class Killing:
         return Fate.DONE
 
 
-def small_lab(*, archived: bool = False) -> Lab:
+def small_env(*, archived: bool = False) -> Env:
     """A scope of two streams, which are archived or not."""
     world = World()
     put_scope(world, [[9, 30, 1], [1]], [[5]])
     world.scopes.add("out")
-    lab = Lab(world)
+    env = Env(world)
     if archived:
-        lab.run(TO)
-        lab.abandon(TO)
-    return lab
+        env.run(TO)
+        env.abandon(TO)
+    return env
 
 
-def killed_run(lab: Lab, request: ScopeRequest, gate: Callable[[str], Fate]) -> None:
+def killed_run(env: Env, request: ScopeRequest, gate: Callable[[str], Fate]) -> None:
     """Plan and run with a driver that is killed."""
-    store, shelf = SharedStore(lab.world, gate), shelf_in(GatedObjects(lab.objects, gate))
-    lab.run(request, store=store, shelf=shelf, limits=ONE)
+    store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
+    env.run(request, store=store, shelf=shelf, limits=ONE)
 
 
 @EVERYWHERE
@@ -71,20 +71,20 @@ def test_archiving_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
     """At any call: each archive is whole or cannot be seen, and has one run in the end."""
     ends = set()
     for at in range(0, 1000, step):
-        lab, gate = small_lab(), Killing(at)
+        env, gate = small_env(), Killing(at)
         with suppress(Killed):
-            killed_run(lab, TO, gate)
-        for path in lab.shelf.paths():
-            assert verify_archive(lab.shelf.archive(path)).problems == []
-        ends.add(len([*lab.shelf.paths()]))
+            killed_run(env, TO, gate)
+        for path in env.shelf.paths():
+            assert verify_archive(env.shelf.archive(path)).problems == []
+        ends.add(len([*env.shelf.paths()]))
         if gate.left >= 0:
             break
-        found = lab.resolved(TO)
-        report = found if not hasattr(found, "recorded") else lab.run(TO, limits=ONE)
+        found = env.resolved(TO)
+        report = found if not hasattr(found, "recorded") else env.run(TO, limits=ONE)
         assert states_of(report) == COPIED
-        assert [len(lab.manifests(name)) for name in NAMES] == [1, 1]
-        lab.abandon(TO)
-        assert {name.split("/")[2] for name in lab.objects.held} <= {
+        assert [len(env.manifests(name)) for name in NAMES] == [1, 1]
+        env.abandon(TO)
+        assert {name.split("/")[2] for name in env.objects.held} <= {
             "heads",
             "runs",
             "data",
@@ -98,37 +98,37 @@ def test_archiving_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
 def test_a_restore_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
     """At any call: no stream is restored twice, and nothing is left in the end."""
     for at in range(0, 1000, step):
-        lab, gate = small_lab(archived=True), Killing(at)
+        env, gate = small_env(archived=True), Killing(at)
         with suppress(Killed):
-            killed_run(lab, BACK, gate)
+            killed_run(env, BACK, gate)
         if gate.left >= 0:
             break
-        found = lab.resolved(BACK)
-        report = found if not hasattr(found, "recorded") else lab.run(BACK, limits=ONE)
+        found = env.resolved(BACK)
+        report = found if not hasattr(found, "recorded") else env.run(BACK, limits=ONE)
         assert states_of(report) == COPIED
-        assert lab.content("out") == lab.content("in")
-        lab.abandon(BACK)
-        assert lab.world.staging() == []
+        assert env.content("out") == env.content("in")
+        env.abandon(BACK)
+        assert env.world.staging() == []
     assert at > 50
 
 
 @pytest.mark.parametrize("request_", [TO, BACK], ids=["archived", "restored"])
 def test_what_is_abandoned_anywhere_leaves_whole_streams_only(request_: ScopeRequest) -> None:
     """Whatever the driver was at when it was killed; asked for again, all is done."""
-    for at in range(0, 1000, 13):
-        lab, gate = small_lab(archived=request_ is BACK), Killing(at)
+    for at in range(0, 1000, 29):
+        env, gate = small_env(archived=request_ is BACK), Killing(at)
         with suppress(Killed):
-            killed_run(lab, request_, gate)
+            killed_run(env, request_, gate)
         if gate.left >= 0:
             break
-        known = None if at % 2 else lab.resolved(request_).plan
-        lab.abandon(request_, known=known)
-        assert not [name for name in lab.objects.held if "/work/" in name or "/leases/" in name]
-        assert lab.world.staging() == []
-        found = lab.resolved(request_)
-        report = found if not hasattr(found, "recorded") else lab.run(request_, limits=ONE)
+        known = None if at % 2 else env.resolved(request_).plan
+        env.abandon(request_, known=known)
+        assert not [name for name in env.objects.held if "/work/" in name or "/leases/" in name]
+        assert env.world.staging() == []
+        found = env.resolved(request_)
+        report = found if not hasattr(found, "recorded") else env.run(request_, limits=ONE)
         assert states_of(report) == COPIED
-        assert lab.content("out") == ({} if request_ is TO else lab.content("in"))
+        assert env.content("out") == ({} if request_ is TO else env.content("in"))
     assert at > 50
 
 
@@ -138,43 +138,43 @@ def test_what_is_abandoned_anywhere_leaves_whole_streams_only(request_: ScopeReq
 )
 def test_drivers_at_once_do_no_harm(seed: int, request_: ScopeRequest) -> None:
     """Two of them, whose calls are lost now and then; each stream is done once."""
-    lab = small_lab(archived=request_ is BACK)
+    env = small_env(archived=request_ is BACK)
     chance = random.Random(seed)  # noqa: S311 - no secrets
 
     def gate(_: str) -> Fate:
         return Fate(chance.choices(list(Fate), weights=[40, 1, 1])[0])
 
-    plan = lab.plan(request_)
+    plan = env.plan(request_)
 
     def drive(_: int) -> None:
-        store, shelf = SharedStore(lab.world, gate), shelf_in(GatedObjects(lab.objects, gate))
+        store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
         with suppress(SluiceError):
-            run_plan(request_, plan, store, shelf, patience=5)
+            run_plan(request_, plan, store, shelf, patience=1)
 
     with ThreadPoolExecutor(2) as pool:
         [*pool.map(drive, range(2))]
-    found = lab.resolved(request_, again=True)
-    report = found if not hasattr(found, "recorded") else lab.run(request_, again=True)
+    found = env.resolved(request_, again=True)
+    report = found if not hasattr(found, "recorded") else env.run(request_, again=True)
     assert states_of(report) == COPIED
-    assert [len(lab.manifests(name)) for name in NAMES] == [1, 1]
-    assert request_ is TO or lab.content("out") == lab.content("in")
+    assert [len(env.manifests(name)) for name in NAMES] == [1, 1]
+    assert request_ is TO or env.content("out") == env.content("in")
 
 
 def test_an_abort_stops_a_driver_that_is_at_work() -> None:
     """It begins no other stream; what it records at that moment stays."""
-    lab = small_lab()
-    plan = lab.plan(TO)
+    env = small_env()
+    plan = env.plan(TO)
     first = []
 
     def gate(what: str) -> Fate:
         if what.startswith("put_new") and "/heads/" in what and not first:
             first.append(what)
-            lab.abandon(TO)
+            env.abandon(TO)
         return Fate.DONE
 
-    store, shelf = SharedStore(lab.world), shelf_in(GatedObjects(lab.objects, gate))
+    store, shelf = SharedStore(env.world), shelf_in(GatedObjects(env.objects, gate))
     report = run_plan(TO, plan, store, shelf, limits=ONE)
     assert sorted(states_of(report).values()) == ["Copied", "CopyAborted"]
-    assert len([*lab.shelf.paths()]) == 1
-    assert states_of(lab.run(TO)) == COPIED
-    assert [len(lab.manifests(name)) for name in NAMES] == [1, 1]
+    assert len([*env.shelf.paths()]) == 1
+    assert states_of(env.run(TO)) == COPIED
+    assert [len(env.manifests(name)) for name in NAMES] == [1, 1]

@@ -12,22 +12,22 @@ from sluice.engine.run import Undertaking
 from sluice.engine.scope_listener import SilentScope
 from sluice.engine.scope_streams import HOLD_AGAIN, ScopeStreams
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
+from support.engine.scope_drivers import source_name
+from support.engine.scope_requests import states_of
+from support.engine.scope_shelves import BACK, FOLDER, TO, Env
+from support.engine.sources import ManualClock, events_of, put_source
 from support.model import segment_name
-from support.scope_drivers import source_name
-from support.scope_requests import states_of
-from support.scope_shelves import BACK, FOLDER, TO, Lab
-from support.sources import ManualClock, events_of, put_source
 
 NAMES = ["s000", "s001", "s002", "s003"]
 COPIED = StreamState.COPIED.value
 
 
 @pytest.fixture(autouse=True)
-def archived(lab: Lab) -> None:
+def archived(env: Env) -> None:
     """Lets the scope be archived, and another one be there."""
-    lab.run(TO)
-    lab.abandon(TO)
-    lab.world.scopes.add("out")
+    env.run(TO)
+    env.abandon(TO)
+    env.world.scopes.add("out")
 
 
 def wanted(**changes: object) -> ScopeRequest:
@@ -35,141 +35,141 @@ def wanted(**changes: object) -> ScopeRequest:
     return BACK.model_copy(update=changes)
 
 
-def head_of(lab: Lab, name: str) -> Head:
+def head_of(env: Env, name: str) -> Head:
     """The head of an archive."""
-    head = lab.archive(name).head()
+    head = env.archive(name).head()
     assert head is not None
     return head
 
 
-def test_a_restore_is_done_once(lab: Lab) -> None:
+def test_a_restore_is_done_once(env: Env) -> None:
     """Asked for again, all of it is there."""
-    lab.run(BACK)
+    env.run(BACK)
     for ask in (False, True):
-        found = lab.resolved(BACK, ask=ask, again=True)
+        found = env.resolved(BACK, ask=ask, again=True)
         assert isinstance(found, ScopeEnded)
         assert states_of(found) == dict.fromkeys(NAMES, COPIED)
-    lab.abandon(BACK)
-    found = lab.resolved(BACK)
+    env.abandon(BACK)
+    found = env.resolved(BACK)
     assert isinstance(found, ScopeEnded)
     assert states_of(found) == dict.fromkeys(NAMES, COPIED)
-    assert lab.world.staging() == []
+    assert env.world.staging() == []
 
 
-def test_a_damaged_archive_is_named_and_the_others_are_restored(lab: Lab) -> None:
+def test_a_damaged_archive_is_named_and_the_others_are_restored(env: Env) -> None:
     """Whatever is damaged: the head, the manifest, or an object."""
     for name, folder in (("s000", "heads"), ("s001", "runs"), ("s003", "data")):
-        first = next(one for one in lab.objects.held if one.startswith(f"shop/{name}/{folder}/"))
-        lab.objects.held[first] = b"x" + lab.objects.held[first][1:]
-    report = lab.run(BACK)
+        first = next(one for one in env.objects.held if one.startswith(f"shop/{name}/{folder}/"))
+        env.objects.held[first] = b"x" + env.objects.held[first][1:]
+    report = env.run(BACK)
     assert states_of(report) == dict.fromkeys(NAMES, "ArchiveDamaged") | {"s002": COPIED}
-    assert sorted(lab.content("out")) == ["s002"]
+    assert sorted(env.content("out")) == ["s002"]
 
 
-def test_of_each_archive_the_last_run_up_to_a_time_is_restored(lab: Lab) -> None:
+def test_of_each_archive_the_last_run_up_to_a_time_is_restored(env: Env) -> None:
     """What is later is left out, by name."""
-    first = lab.content("in")
-    until = max(head_of(lab, name).runs[-1].time for name in NAMES)
-    lab.world.segments[segment_name(source_name(0), 0)].data += events_of([5])
-    put_source(lab.world, [3], name=StreamName(scope="in", stream="young"), seed=7)
+    first = env.content("in")
+    until = max(head_of(env, name).runs[-1].time for name in NAMES)
+    env.world.segments[segment_name(source_name(0), 0)].data += events_of([5])
+    put_source(env.world, [3], name=StreamName(scope="in", stream="young"), seed=7)
     again = TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"})
-    while max(head_of(lab, name).runs[-1].time for name in NAMES) <= until:
-        lab.run(again)
+    while max(head_of(env, name).runs[-1].time for name in NAMES) <= until:
+        env.run(again)
         again = again.model_copy(update={"scope_id": f"{int(again.scope_id, 16) + 1:032x}"})
     request = wanted(restore=RestoreFrom(until=until))
-    plan = lab.plan(request)
+    plan = env.plan(request)
     assert plan.scope is not None
     assert [(one.why, one.streams) for one in plan.scope.left_out] == [(Why.LATER, ("young",))]
-    lab.run(request)
-    assert lab.content("out") == first
+    env.run(request)
+    assert env.content("out") == first
     with pytest.raises(ArchiveNotFound, match="there are no archives"):
-        lab.plan(wanted(scope_id="dd" * 16, source="elsewhere"))
+        env.plan(wanted(scope_id="dd" * 16, source="elsewhere"))
 
 
-def test_a_stream_whose_runs_up_to_a_time_were_let_go_is_named(lab: Lab) -> None:
+def test_a_stream_whose_runs_up_to_a_time_were_let_go_is_named(env: Env) -> None:
     """It was there at that time, so it is not left out as one that came later."""
-    until = max(head_of(lab, name).runs[-1].time for name in NAMES)
+    until = max(head_of(env, name).runs[-1].time for name in NAMES)
     again = TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Append"})
-    while head_of(lab, "s000").runs[-1].time <= until:
-        lab.run(again)
+    while head_of(env, "s000").runs[-1].time <= until:
+        env.run(again)
         again = again.model_copy(update={"scope_id": f"{int(again.scope_id, 16) + 1:032x}"})
-    head = head_of(lab, "s000")
-    lab.archive("s000").forget([one.run for one in head.runs if one.time <= until], head)
+    head = head_of(env, "s000")
+    env.archive("s000").forget([one.run for one in head.runs if one.time <= until], head)
     request = wanted(restore=RestoreFrom(until=until))
-    report = lab.run(request)
+    report = env.run(request)
     assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s000": "ArchiveNotFound"}
     (trouble,) = [one.trouble for one in report.results if one.trouble is not None]
     assert trouble.message == "the runs of the archive at shop/s000 up to that time were let go"
     assert "spec.source.archive.until" in trouble.remedy
-    found = lab.resolved(request, again=True)
+    found = env.resolved(request, again=True)
     assert isinstance(found, ScopeEnded)
     assert states_of(found)["s000"] == "ArchiveNotFound"
 
 
-def test_archives_are_selected_by_name_and_by_the_tags_of_their_streams(lab: Lab) -> None:
+def test_archives_are_selected_by_name_and_by_the_tags_of_their_streams(env: Env) -> None:
     """The tags are those of the run; who is not selected is counted."""
     tagged = StreamName(scope="in", stream="t")
-    put_source(lab.world, [3], name=tagged)
-    lab.world.streams[tagged].config = lab.world.streams[tagged].config.model_copy(
+    put_source(env.world, [3], name=tagged)
+    env.world.streams[tagged].config = env.world.streams[tagged].config.model_copy(
         update={"tags": ("pii",)}
     )
-    lab.run(TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Skip"}))
+    env.run(TO.model_copy(update={"scope_id": "cc" * 16, "on_exists": "Skip"}))
     for include, expected in (
         ((Selector(type="Tag", value="pii"),), {"t"}),
         ((Selector(type="Prefix", value="s00"),), set(NAMES)),
         ((Selector(type="Exact", value="s001"),), {"s001"}),
     ):
-        assert {one.name for one in lab.plan(wanted(include=include)).streams} == expected
+        assert {one.name for one in env.plan(wanted(include=include)).streams} == expected
     exclude = (Selector(type="Tag", value="team=a"),)
-    assert {one.name for one in lab.plan(wanted(exclude=exclude)).streams} == {"t"}
+    assert {one.name for one in env.plan(wanted(exclude=exclude)).streams} == {"t"}
 
 
-def test_targets_that_are_there(lab: Lab) -> None:
+def test_targets_that_are_there(env: Env) -> None:
     """Nothing is begun, they are left out, or each is appended to, once."""
-    put_source(lab.world, [3], [4], name=StreamName(scope="out", stream="s000"), seed=9)
+    put_source(env.world, [3], [4], name=StreamName(scope="out", stream="s000"), seed=9)
     with pytest.raises(TargetExists, match="s000"):
-        lab.plan(BACK)
-    assert len(lab.plan(wanted(on_exists="Skip")).streams) == 3
-    report = lab.run(wanted(on_exists="Append"))
+        env.plan(BACK)
+    assert len(env.plan(wanted(on_exists="Skip")).streams) == 3
+    report = env.run(wanted(on_exists="Append"))
     assert states_of(report) == dict.fromkeys(NAMES, COPIED)
 
 
-def test_a_folder_that_is_an_archive_is_no_folder(lab: Lab) -> None:
+def test_a_folder_that_is_an_archive_is_no_folder(env: Env) -> None:
     """A StreamCopy restores it."""
     with pytest.raises(InvalidSpec, match=f"{FOLDER}/s000 is an archive") as caught:
-        lab.plan(wanted(source=f"{FOLDER}/s000"))
+        env.plan(wanted(source=f"{FOLDER}/s000"))
     assert "StreamCopy" in caught.value.remedy
 
 
-def test_what_lies_in_the_folder_and_is_no_archive_is_not_minded(lab: Lab) -> None:
+def test_what_lies_in_the_folder_and_is_no_archive_is_not_minded(env: Env) -> None:
     """Files of somebody else, and archives of which no run is recorded yet."""
-    lab.objects.put("shop/readme/text", b"hello")
-    lab.objects.put("shop/begun/data/x", b"hello")
-    assert sorted(one.name for one in lab.plan(BACK).streams) == NAMES
+    env.objects.put("shop/readme/text", b"hello")
+    env.objects.put("shop/begun/data/x", b"hello")
+    assert sorted(one.name for one in env.plan(BACK).streams) == NAMES
 
 
-def test_a_name_that_no_stream_can_have_is_refused(lab: Lab) -> None:
+def test_a_name_that_no_stream_can_have_is_refused(env: Env) -> None:
     """Before anything is begun; another name can be given."""
-    for name in [one for one in lab.objects.held if one.startswith("shop/s000/")]:
-        lab.objects.put(name.replace("s000", "a@b"), lab.objects.held[name])
+    for name in [one for one in env.objects.held if one.startswith("shop/s000/")]:
+        env.objects.put(name.replace("s000", "a@b"), env.objects.held[name])
     with pytest.raises(InvalidSpec, match="a@b would be restored as 'a@b'"):
-        lab.plan(BACK)
-    plan = lab.plan(wanted(rename=(Rename(from_prefix="a@b", to_prefix="ab"),)))
+        env.plan(BACK)
+    plan = env.plan(wanted(rename=(Rename(from_prefix="a@b", to_prefix="ab"),)))
     assert "ab" in {one.target_name for one in plan.items}
 
 
-def test_a_moved_archive_is_refused(lab: Lab) -> None:
+def test_a_moved_archive_is_refused(env: Env) -> None:
     """Retention lets its runs go."""
     with pytest.raises(InvalidSpec, match="archives are not moved"):
-        lab.plan(wanted(move=True))
+        env.plan(wanted(move=True))
 
 
-def leases(lab: Lab) -> set[str]:
+def leases(env: Env) -> set[str]:
     """The archives that somebody reads."""
-    return {name.split("/")[1] for name in lab.objects.held if "/leases/" in name}
+    return {name.split("/")[1] for name in env.objects.held if "/leases/" in name}
 
 
-def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(lab: Lab) -> None:
+def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(env: Env) -> None:
     """Those of streams that wait for their turn too; at the end none of the leases is left."""
     held: list[set[str]] = []
 
@@ -179,20 +179,20 @@ def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(lab
         def step(self, copy: Undertaking[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
             if not held:
-                held.append(leases(lab))
+                held.append(leases(env))
 
-    lab.run(BACK, listener=Looking())
+    env.run(BACK, listener=Looking())
     assert held == [set(NAMES)]
-    assert leases(lab) == set()
+    assert leases(env) == set()
 
 
-def test_runs_of_streams_that_wait_for_long_are_kept_on(lab: Lab) -> None:
+def test_runs_of_streams_that_wait_for_long_are_kept_on(env: Env) -> None:
     """The leases are taken again in time, and the old ones given back."""
     clock = ManualClock()
-    streams = ScopeStreams(lab.plan(BACK), [lab.shelf], lab.store, clock)
+    streams = ScopeStreams(env.plan(BACK), [env.shelf], env.store, clock)
 
     def held() -> set[str]:
-        return {name for name in lab.objects.held if "/leases/" in name}
+        return {name for name in env.objects.held if "/leases/" in name}
 
     streams.hold(range(4))
     first = held()
@@ -205,19 +205,19 @@ def test_runs_of_streams_that_wait_for_long_are_kept_on(lab: Lab) -> None:
     assert held() == set()
 
 
-def test_a_run_that_was_let_go_since_it_was_planned_fails_by_name(lab: Lab) -> None:
+def test_a_run_that_was_let_go_since_it_was_planned_fails_by_name(env: Env) -> None:
     """Nothing is made of it, and the others are restored."""
-    plan = lab.plan(BACK)
-    for name in [one for one in lab.objects.held if one.startswith("shop/s001/")]:
-        lab.objects.delete([name])
-    report = lab.run(BACK, known=plan)
+    plan = env.plan(BACK)
+    for name in [one for one in env.objects.held if one.startswith("shop/s001/")]:
+        env.objects.delete([name])
+    report = env.run(BACK, known=plan)
     assert states_of(report) == dict.fromkeys(NAMES, COPIED) | {"s001": "ArchiveNotFound"}
-    assert sorted(lab.content("out")) == ["s000", "s002", "s003"]
-    lab.abandon(BACK)
-    assert leases(lab) == set()
+    assert sorted(env.content("out")) == ["s000", "s002", "s003"]
+    env.abandon(BACK)
+    assert leases(env) == set()
 
 
-def test_a_restore_that_is_abandoned_leaves_nothing(lab: Lab) -> None:
+def test_a_restore_that_is_abandoned_leaves_nothing(env: Env) -> None:
     """No lease of a stream that was not begun, either."""
 
     class Stopped(BaseException):
@@ -231,9 +231,9 @@ def test_a_restore_that_is_abandoned_leaves_nothing(lab: Lab) -> None:
             raise Stopped
 
     with pytest.raises(Stopped):
-        lab.run(BACK, listener=Stopping())
-    assert leases(lab) == set(NAMES)
-    lab.abandon(BACK)
-    assert leases(lab) == set()
-    assert lab.content("out") == {}
-    assert lab.world.staging() == []
+        env.run(BACK, listener=Stopping())
+    assert leases(env) == set(NAMES)
+    env.abandon(BACK)
+    assert leases(env) == set()
+    assert env.content("out") == {}
+    assert env.world.staging() == []

@@ -15,12 +15,12 @@ from sluice.engine.scope_settle import abandon_scope, ask_scope, plan_run
 from sluice.engine.scope_watch import UnplannedScopeWatch
 from sluice.errors import TargetScopeNotFound
 from sluice.kube.stores import unseen
-from support.gated_objects import GatedObjects
+from support.engine.plans import ADDRESS
+from support.engine.scope_drivers import SharedStore, put_scope
+from support.engine.scope_requests import states_of
+from support.engine.scope_shelves import BACK, TO, Env, run_plan, shelf_in
 from support.model import Fate, World
-from support.plans import ADDRESS
-from support.scope_drivers import SharedStore, put_scope
-from support.scope_requests import states_of
-from support.scope_shelves import BACK, TO, Lab, run_plan, shelf_in
+from support.model.gated_objects import GatedObjects
 
 NAMES = ["s000", "s001"]
 COPIED = dict.fromkeys(NAMES, "Copied")
@@ -36,39 +36,39 @@ class Killed(BaseException):
     """The driver's end."""
 
 
-def small_lab() -> Lab:
+def small_env() -> Env:
     """A scope of two streams that are archived."""
     world = World()
     put_scope(world, [[9, 30, 1], [1]], [[5]])
     world.scopes.add("out")
-    lab = Lab(world)
-    lab.run(TO)
-    lab.abandon(TO)
-    return lab
+    env = Env(world)
+    env.run(TO)
+    env.abandon(TO)
+    return env
 
 
 @pytest.fixture
-def volume() -> Lab:
+def volume() -> Env:
     """Gives it."""
-    return small_lab()
+    return small_env()
 
 
 def asked(
-    lab: Lab, known: Plan | None, *, again: bool = False, request: ScopeRequest = BACK
+    env: Env, known: Plan | None, *, again: bool = False, request: ScopeRequest = BACK
 ) -> Planned | ScopeEnded:
     """What the operator finds, which sees no archive."""
-    target = (ADDRESS, lab.store)
+    target = (ADDRESS, env.store)
     return ask_scope(request, source=HIDDEN, target=target, known=known, again=again, unseen=True)
 
 
-def wanted(lab: Lab, known: Plan | None, *, again: bool = False) -> Unplanned:
+def wanted(env: Env, known: Plan | None, *, again: bool = False) -> Unplanned:
     """What it leaves to a driver."""
-    found = asked(lab, known, again=again)
+    found = asked(env, known, again=again)
     assert isinstance(found.plan, Unplanned)
     return found.plan
 
 
-def planned(lab: Lab, plan: Plan, store: SharedStore, shelf: Shelf) -> Plan:
+def planned(env: Env, plan: Plan, store: SharedStore, shelf: Shelf) -> Plan:
     """The plan that a driver works on, which can look into the volume."""
     if not isinstance(plan, Unplanned):
         return plan
@@ -78,15 +78,15 @@ def planned(lab: Lab, plan: Plan, store: SharedStore, shelf: Shelf) -> Plan:
 
 
 def drive(
-    lab: Lab, plan: Plan, store: SharedStore | None = None, shelf: Shelf | None = None
+    env: Env, plan: Plan, store: SharedStore | None = None, shelf: Shelf | None = None
 ) -> dict[str, str]:
     """A driver does its work; what it says of each stream."""
-    store, shelf = store or lab.store, shelf or lab.shelf
-    found = planned(lab, plan, store, shelf)
+    store, shelf = store or env.store, shelf or env.shelf
+    found = planned(env, plan, store, shelf)
     return states_of(run_plan(BACK, found, store, shelf, limits=Limits(parallelism=1)))
 
 
-def killed(lab: Lab, plan: Plan, at: int) -> bool:
+def killed(env: Env, plan: Plan, at: int) -> bool:
     """A driver does its work and is killed at a call; False if it has no more calls than that."""
     left = [at]
 
@@ -96,9 +96,9 @@ def killed(lab: Lab, plan: Plan, at: int) -> bool:
             raise Killed
         return Fate.DONE
 
-    store, shelf = SharedStore(lab.world, gate), shelf_in(GatedObjects(lab.objects, gate))
+    store, shelf = SharedStore(env.world, gate), shelf_in(GatedObjects(env.objects, gate))
     with suppress(Killed):
-        drive(lab, plan, store, shelf)
+        drive(env, plan, store, shelf)
     return left[0] < 0
 
 
@@ -107,20 +107,20 @@ def test_a_driver_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
     """At any call, also while it plans: no stream is restored twice, and nothing is left."""
     begun = set()
     for at in range(0, 1000, step):
-        lab = small_lab()
-        known = wanted(lab, None, again=True)
-        more = killed(lab, known, at)
-        found = asked(lab, known)
+        env = small_env()
+        known = wanted(env, None, again=True)
+        more = killed(env, known, at)
+        found = asked(env, known)
         begun.add(type(found.plan))
         if isinstance(found, Planned):
             assert found.recorded != (found.plan == known)
-            drive(lab, found.plan)
-            found = asked(lab, found.plan)
+            drive(env, found.plan)
+            found = asked(env, found.plan)
         assert isinstance(found, ScopeEnded)
         assert states_of(found) == COPIED
-        assert lab.content("out") == lab.content("in")
-        abandon_scope(BACK, source=None, target=lab.store, known=known)
-        assert lab.world.staging() == []
+        assert env.content("out") == env.content("in")
+        abandon_scope(BACK, source=None, target=env.store, known=known)
+        assert env.world.staging() == []
         if not more:
             break
     assert begun == {Unplanned, Plan}
@@ -130,22 +130,22 @@ def test_a_driver_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
 def test_what_is_abandoned_anywhere_leaves_whole_streams_only() -> None:
     """Also by an operator that cannot look into the volume; asked for again, all is done."""
     for at in range(0, 1000, 17):
-        lab = small_lab()
-        known = wanted(lab, None)
-        more = killed(lab, known, at)
-        abandon_scope(BACK, source=None, target=lab.store, known=known)
-        assert lab.world.staging() == []
-        again = wanted(lab, known)
+        env = small_env()
+        known = wanted(env, None)
+        more = killed(env, known, at)
+        abandon_scope(BACK, source=None, target=env.store, known=known)
+        assert env.world.staging() == []
+        again = wanted(env, known)
         assert again == known
-        assert drive(lab, again) == COPIED
-        assert states_of(asked(lab, again)) == COPIED
-        assert lab.content("out") == lab.content("in")
+        assert drive(env, again) == COPIED
+        assert states_of(asked(env, again)) == COPIED
+        assert env.content("out") == env.content("in")
         if not more:
             break
     assert at > 50
 
 
-def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Lab) -> None:
+def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Env) -> None:
     """One that comes late, to a run that is over, plans no other one."""
     whole = dict(volume.objects.held)
     for name in [one for one in whole if one.startswith("shop/s001/data/")]:
@@ -165,7 +165,7 @@ def test_what_is_over_is_left_to_a_driver_only_if_somebody_asks(volume: Lab) -> 
     assert asked(volume, second, again=True) == asked(volume, second)
 
 
-def test_what_was_copied_and_is_gone_is_planned_again(volume: Lab) -> None:
+def test_what_was_copied_and_is_gone_is_planned_again(volume: Env) -> None:
     """A driver believes no other one, either."""
     first = wanted(volume, None)
     drive(volume, first)
@@ -177,13 +177,13 @@ def test_what_was_copied_and_is_gone_is_planned_again(volume: Lab) -> None:
     assert states_of(asked(volume, second)) == COPIED
 
 
-def test_a_run_whose_log_is_gone_is_the_first_one_again(volume: Lab) -> None:
+def test_a_run_whose_log_is_gone_is_the_first_one_again(volume: Env) -> None:
     """Whatever number it has where it was written down."""
     second = wanted(volume, None).model_copy(update={"run": 2})
     assert wanted(volume, second).run == 1
 
 
-def test_progress_is_read_once_a_driver_has_planned(volume: Lab) -> None:
+def test_progress_is_read_once_a_driver_has_planned(volume: Env) -> None:
     """And the plan of the run is known from then on."""
     first = wanted(volume, None)
     watch = UnplannedScopeWatch(BACK, first, volume.store)
@@ -197,7 +197,7 @@ def test_progress_is_read_once_a_driver_has_planned(volume: Lab) -> None:
     assert UnplannedScopeWatch(BACK, second, volume.store).measure().streams is None
 
 
-def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Lab) -> None:
+def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Env) -> None:
     """Unless it is to be made."""
     request = BACK.model_copy(update={"target": "new"})
     with pytest.raises(TargetScopeNotFound):
@@ -206,7 +206,7 @@ def test_a_scope_that_is_not_there_is_told_before_a_driver_comes(volume: Lab) ->
     assert isinstance(asked(volume, None, request=made), Planned)
 
 
-def test_drivers_at_once_plan_one_run(volume: Lab) -> None:
+def test_drivers_at_once_plan_one_run(volume: Env) -> None:
     """The first plan in the log holds, whatever archives have got since it was made."""
     first = wanted(volume, None)
     plans = [planned(volume, first, volume.store, volume.shelf)]

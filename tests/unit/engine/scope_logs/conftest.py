@@ -1,8 +1,8 @@
 import pytest
 
 from sluice.core.plan import Plan
+from support.engine.scope_drivers import MANY, SharedStore, put_scope, scope_plan
 from support.model import World
-from support.scope_drivers import MANY, SharedStore, put_scope, scope_plan
 
 
 @pytest.fixture

@@ -5,8 +5,15 @@ from sluice.core.plan import Plan
 from sluice.engine import scope_log
 from sluice.engine.scope_log import ScopeLog
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge, StoreUnavailable
+from support.engine.scope_drivers import (
+    MANY,
+    SCOPE_ID,
+    SharedStore,
+    copied,
+    scope_plan,
+    write_at_once,
+)
 from support.model import Fate
-from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan, write_at_once
 
 
 def log(store: SharedStore) -> ScopeLog:

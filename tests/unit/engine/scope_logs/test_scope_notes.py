@@ -4,11 +4,18 @@ from sluice.core.archive.names import read_note
 from sluice.core.plan import Plan
 from sluice.engine.scope_notes import ScopeNotes, log_of
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnavailable
-from support.gated_objects import GatedObjects
-from support.memory_objects import MemoryObjects
+from support.engine.scope_drivers import (
+    MANY,
+    SCOPE_ID,
+    SharedStore,
+    copied,
+    scope_plan,
+    write_at_once,
+)
+from support.engine.scope_shelves import shelf_in
 from support.model import Fate
-from support.scope_drivers import MANY, SCOPE_ID, SharedStore, copied, scope_plan, write_at_once
-from support.scope_shelves import shelf_in
+from support.model.gated_objects import GatedObjects
+from support.model.memory_objects import MemoryObjects
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.engine.scope_drivers import MANY, SharedStore, put_scope
 from support.model import World
-from support.scope_drivers import MANY, SharedStore, put_scope
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from sluice.engine.limits import Limits
 from sluice.engine.scope_bounds import failed
 from sluice.engine.scope_settle import abandon_scope
 from sluice.errors import SourceNotFound
-from support.model import World
-from support.scope_drivers import (
+from support.engine.scope_drivers import (
     MANY,
     InWork,
     SharedStore,
@@ -19,7 +18,8 @@ from support.scope_drivers import (
     states,
     target_name,
 )
-from support.scope_requests import REQUEST
+from support.engine.scope_requests import REQUEST
+from support.model import World
 
 COPIED, FAILED, STOPPED = StreamState.COPIED, StreamState.FAILED, StreamState.STOPPED
 

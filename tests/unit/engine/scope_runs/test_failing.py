@@ -3,8 +3,7 @@ import pytest
 from sluice.core.scope import StreamState
 from sluice.engine.limits import Limits
 from sluice.errors import AuthenticationFailed, JournalDamaged, SluiceError, StoreRejected
-from support.model import Fate, World
-from support.scope_drivers import (
+from support.engine.scope_drivers import (
     MANY,
     InWork,
     SharedStore,
@@ -16,6 +15,7 @@ from support.scope_drivers import (
     states,
     target_name,
 )
+from support.model import Fate, World
 
 COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
 

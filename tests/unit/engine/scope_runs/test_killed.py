@@ -10,8 +10,7 @@ from sluice.engine import scope_run
 from sluice.engine.limits import Limits
 from sluice.engine.scope_settle import abandon_scope
 from sluice.engine.stream import StreamCopy
-from support.model import Fate, World
-from support.scope_drivers import (
+from support.engine.scope_drivers import (
     MANY,
     InWork,
     SharedStore,
@@ -23,8 +22,10 @@ from support.scope_drivers import (
     source_name,
     target_name,
 )
-from support.scope_requests import REQUEST
-from support.sources import CHUNK, go
+from support.engine.scope_requests import REQUEST
+from support.engine.sources import CHUNK, go
+from support.model import Fate, World
+from support.search import searches, seeds
 
 COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
 
@@ -55,7 +56,7 @@ def test_a_driver_that_was_killed_before_it_said_stopped_begins_none(
     assert report.counts.stopped == 2
 
 
-@pytest.mark.parametrize("at", range(0, 400, 37))
+@pytest.mark.parametrize("at", range(0, 400, 67))
 def test_a_driver_that_is_killed_is_gone_on_with(world: World, store: SharedStore, at: int) -> None:
     """Wherever it is; no stream is copied twice, and no thread of it lives on."""
     plan = scope_plan(store, range(6))
@@ -77,7 +78,8 @@ def test_a_driver_that_is_killed_is_gone_on_with(world: World, store: SharedStor
     assert len(world.staging()) == 1
 
 
-@pytest.mark.parametrize("seed", range(8))
+@searches
+@pytest.mark.parametrize("seed", seeds(3))
 def test_drivers_that_are_killed_over_and_over_copy_all(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,8 +6,7 @@ from sluice.core.scope import StreamState
 from sluice.engine import scope_run
 from sluice.engine.limits import Limits
 from sluice.errors import InfrastructureError
-from support.model import World
-from support.scope_drivers import (
+from support.engine.scope_drivers import (
     MANY,
     InWork,
     Rounds,
@@ -20,6 +19,7 @@ from support.scope_drivers import (
     states,
     target_name,
 )
+from support.model import World
 
 COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
 

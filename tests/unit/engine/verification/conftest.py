@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from support.model import World
-from support.plans import SOURCE, TARGET
-from support.sources import put_scaled_source
-from support.verifying import (
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import put_scaled_source
+from support.engine.verifying import (
     MOVES,
     SHAPES,
 )
+from support.model import World
 
 
 @pytest.fixture

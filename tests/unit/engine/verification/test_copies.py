@@ -8,11 +8,10 @@ from sluice.core.model import KeyRange, StreamConfig
 from sluice.core.planner import Position, Range
 from sluice.core.verification import Result, What
 from sluice.errors import InvalidSpec
-from support.model import ModelStore, World
-from support.plans import SOURCE, TARGET
-from support.sources import copy_all, events_of, planned, put_scaled_source, request_of
-from support.sources import put_source as put
-from support.verifying import (
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import copy_all, events_of, planned, put_scaled_source, request_of
+from support.engine.sources import put_source as put
+from support.engine.verifying import (
     MOVES,
     SHAPES,
     chunk_digests,
@@ -21,6 +20,7 @@ from support.verifying import (
     of,
     only,
 )
+from support.model import ModelStore, World
 
 
 @pytest.mark.parametrize("moves", [[], MOVES, [*MOVES, ("truncate", 0), ("split", 1)]])

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segment_hash import Events
 from sluice.core.pairing import Alignment
 from sluice.core.verification import Result, What
 from sluice.engine.verification import compare, match_copy, match_streams
-from support.model import ModelStore, World
-from support.plans import COPY, SOURCE, TARGET
-from support.sources import copy_all, planned, put_scaled_source
-from support.verifying import (
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import copy_all, planned, put_scaled_source
+from support.engine.verifying import (
     chunk_digests,
     of,
     subject,
 )
+from support.model import ModelStore, World
 
 
 @st.composite
@@ -41,7 +41,6 @@ def corrupt(data: bytearray, how: str, place: int, count: int, other: bytes) -> 
         data += other
 
 
-@settings(max_examples=300)
 @given(
     shapes=st.lists(st.lists(st.integers(0, 60), max_size=4), min_size=2, max_size=4),
     moves=st.lists(

@@ -10,14 +10,14 @@ from sluice.core.pairing import Alignment
 from sluice.core.planner import Position, Range
 from sluice.core.verification import Result, What
 from sluice.errors import InvalidSpec
-from support.model import EVENT_COUNT, ModelStore, World
-from support.plans import SOURCE, TARGET
-from support.sources import put_source as put
-from support.verifying import (
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import put_source as put
+from support.engine.verifying import (
     of,
     only,
     verified,
 )
+from support.model import EVENT_COUNT, ModelStore, World
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName

@@ -10,15 +10,15 @@ from sluice.core.pairing import Alignment
 from sluice.core.verification import Result, What
 from sluice.engine.verification import Subject, compare, match_streams
 from sluice.errors import SegmentTruncated, StoreUnavailable
-from support.model import Fate, ModelStore, World, segment_name
-from support.plans import SOURCE, TARGET
-from support.sources import events_of
-from support.sources import put_source as put
-from support.verifying import (
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import events_of
+from support.engine.sources import put_source as put
+from support.engine.verifying import (
     of,
     only,
     subject,
 )
+from support.model import Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from sluice.core.model import StreamName

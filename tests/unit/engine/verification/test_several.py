@@ -15,10 +15,10 @@ from sluice.engine.copy import CopyRunner
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.planning import resolve
 from sluice.engine.verification import Subject, compare, match_copy
+from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
+from support.engine.sources import REQUEST, events_of, put_scaled_source
+from support.engine.verifying import MOVES, SHAPES, of, only
 from support.model import ModelStore, World
-from support.plans import ADDRESS, COPY, SOURCE, TARGET
-from support.sources import REQUEST, events_of, put_scaled_source
-from support.verifying import MOVES, SHAPES, of, only
 
 if TYPE_CHECKING:
     from sluice.core.planner import CopyRequest

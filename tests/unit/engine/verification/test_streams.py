@@ -8,17 +8,17 @@ import pytest
 
 from sluice.core.model import KeyRange
 from sluice.core.verification import Result, What
-from support.model import EVENT_COUNT, World
-from support.plans import SOURCE, TARGET
-from support.sources import CHUNK, events_of
-from support.sources import put_source as put
-from support.verifying import (
+from support.engine.plans import SOURCE, TARGET
+from support.engine.sources import CHUNK, events_of
+from support.engine.sources import put_source as put
+from support.engine.verifying import (
     EPOCH,
     chunk_digests,
     of,
     only,
     verified,
 )
+from support.model import EVENT_COUNT, World
 
 
 def test_the_same_streams_are_equal(twins: World) -> None:

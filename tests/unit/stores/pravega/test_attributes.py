@@ -18,7 +18,7 @@ from sluice.stores.pravega import store as store_module
 from sluice.stores.pravega.directory import Token
 from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, Access
 from sluice.stores.pravega.store import PravegaStore
-from support.forgetful import WRITERS_TOKEN, Forgetful
+from support.store.forgetful import WRITERS_TOKEN, Forgetful
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

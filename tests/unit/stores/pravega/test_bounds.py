@@ -13,7 +13,7 @@ from sluice.stores.allowance import Allowance
 from sluice.stores.pravega import bounds, epochs
 from sluice.stores.pravega.names import Access
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from support.hostile import HostileController, segment_of, stream_of
+from support.store.hostile import HostileController, segment_of, stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

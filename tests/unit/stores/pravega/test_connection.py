@@ -23,7 +23,7 @@ from sluice.stores.pravega.messages import (
 )
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.wire import VERSION, Message, encode
-from support.segment_store import Peer, ScriptedStore
+from support.store.segment_store import Peer, ScriptedStore
 
 PEER = Endpoint("store.example", 12345)
 

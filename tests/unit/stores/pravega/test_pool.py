@@ -133,5 +133,5 @@ def test_who_is_there_may_take_its_time_to_read(store: Vanishing, pool: Connecti
     """A store that is busy reads nothing for a while; its kernel says that it is there."""
     with pool.lease(store.endpoint) as connection:
         with pytest.raises(StoreTimeout):
-            connection.send(MUCH, 4)
+            connection.send(MUCH, 2.5)
         connection.close()

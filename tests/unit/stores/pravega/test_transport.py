@@ -22,7 +22,7 @@ from sluice.stores.pravega import transport as transport_module
 from sluice.stores.pravega.names import Endpoint, Owner, owner_of
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.pravega.wire import NOT_SET
-from support.segment_store import Peer, ScriptedStore
+from support.store.segment_store import Peer, ScriptedStore
 
 NAME = "scope/stream/0.#epoch.0"
 ATTRIBUTE = UUID(int=7)

@@ -1,0 +1,1 @@
+"""Resources in every state, good and spoiled, and tables of them."""

@@ -1,0 +1,89 @@
+"""A StreamArchive whose status the operator's own pure functions write: see `recorder`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sluice.core.archive.recorded import Recorded, RunFacts
+from sluice.core.reconcile.archive import after_failure, reconcile_archive
+from sluice.core.reconcile.archive_seen import ArchiveSeen, times
+from sluice.core.reconcile.copy import questions
+from sluice.core.reconcile.world import AddFinalizer, JobPhase, Planned, RemoveFinalizer
+from sluice.core.request import archive_id
+from sluice.core.trouble import Trouble
+from sluice.kube.objects import copy_seen, parse_archive
+from support.cases import resources
+from support.cases.recorder import BYTES, DIGEST, EVENTS, CopyingRecorder
+from support.reconcile.archives_seen import plan
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.world import Decision
+    from sluice.errors import SluiceError
+
+
+class ArchiveRecorder(CopyingRecorder):
+    """Records one StreamArchive.
+
+    Args:
+        name: its name.
+        spec: fields of its spec besides source and destination.
+    """
+
+    def __init__(self, name: str, **spec: Any) -> None:
+        super().__init__(resources.ARCHIVE, name, **spec)
+        # As the API server does.
+        frozen = {"format": "Segments", "onDelete": "Retain", "onTruncation": "Fail"}
+        self.body["spec"] = frozen | self.body["spec"]
+        self.plan = plan(BYTES)
+        self._runs = 0
+
+    @property
+    def copy_id(self) -> str:
+        """Its identity in stores."""
+        return archive_id(parse_archive(self.body), cluster="c")
+
+    def look(self, **world: Any) -> Decision:
+        """The operator looks at it and writes what it says; see CopyingRecorder."""
+        seen, around = self._seen(), self._world(**world)
+        asked = questions(seen, replace(around, answer=None, reading=None))
+        assert around.answer is None or asked, "nobody asked"
+        return self._write(reconcile_archive(seen, around))
+
+    def fail(self, error: SluiceError, **world: Any) -> Decision:
+        """An action of the last look failed."""
+        return self._write(after_failure(self._seen(), self._world(**world), Trouble.of(error)))
+
+    def start(self) -> None:
+        """Both stores are there: an attempt begins."""
+        decision = self.look(answer=Planned(plan=self.plan))
+        assert AddFinalizer() in decision.actions
+
+    def finish(self, **changes: Any) -> None:
+        """The driver ends well, and the run is recorded."""
+        self.later(20)
+        self._runs += 1
+        facts = tuple(
+            RunFacts(run=run, time=self.now, bytes=BYTES, events=EVENTS, verified=True)
+            for run in range(1, self._runs + 1)
+        )
+        answer = Recorded(
+            run=self._runs,
+            head=self._runs,
+            sha256=DIGEST,
+            count=self._runs,
+            runs=facts,
+            added=BYTES,
+            verified=True,
+        ).model_copy(update=changes)
+        decision = self.look(jobs=(self.job(JobPhase.SUCCEEDED),), answer=answer)
+        assert RemoveFinalizer() in decision.actions
+
+    def _seen(self) -> ArchiveSeen:
+        resource = parse_archive(self.body)
+        seen = copy_seen(self.body, resource, self.copy_id)
+        assert isinstance(seen, ArchiveSeen)
+        created = datetime.fromisoformat(self.body["metadata"]["creationTimestamp"])
+        due, later = times(resource.spec, seen.status, created=created, now=self.now)
+        return replace(seen, deleted=self.deleted, due=due, later=later)

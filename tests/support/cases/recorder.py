@@ -1,0 +1,287 @@
+"""Resources whose statuses the operator's own pure functions write, without a cluster.
+
+A recorder plays the API server and the operator's loop for one resource: it holds the object, and
+each look gives `reconcile` a world and writes down what it answers. So what is recorded is what a
+cluster would show, word for word.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sluice.api.scopecopy import ScopeCopy
+from sluice.api.status import StreamStoreStatus
+from sluice.core.model import Health, StreamName
+from sluice.core.progress import Pace, Progress
+from sluice.core.reconcile.copy import after_failure, questions, reconcile
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.reconcile.store import StoreWorld, reconcile_store
+from sluice.core.reconcile.world import (
+    AddFinalizer,
+    Complete,
+    JobPhase,
+    JobSeen,
+    Planned,
+    PlanSeen,
+    Question,
+    Reading,
+    RemoveFinalizer,
+    StoreSeen,
+    World,
+    WritePositions,
+)
+from sluice.core.request import copy_request, scope_request
+from sluice.core.trouble import Trouble
+from sluice.kube.objects import (
+    IN_USE_FINALIZER,
+    REQUESTED_AT,
+    STAGING_FINALIZER,
+    copy_seen,
+    parse_copy,
+    parse_either,
+)
+from support.cases import resources
+from support.engine.plans import ADDRESS, segment_plan, stream_plan, whole_plan
+from support.reconcile.copies import MAPPED
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.core.reconcile.copy_seen import CopySeen
+    from sluice.core.reconcile.world import Decision
+    from sluice.errors import SluiceError
+
+NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+READY = StoreSeen(name="local", address=ADDRESS, ready=True)
+BYTES, EVENTS = 48 * 2**20, 1_000_000
+DIGEST = "5d" * 32
+WHOLE = Complete(digest=DIGEST, bytes=BYTES, events=EVENTS, segments=2, positions=MAPPED)
+
+
+def _object(like: dict[str, Any], name: str, clock: datetime) -> dict[str, Any]:
+    """An object as the API server keeps it when it is made."""
+    body = copy.deepcopy(like)
+    body["metadata"] = {
+        "name": name,
+        "namespace": "team-a",
+        "uid": f"00000000-0000-4000-8000-{int.from_bytes(name.encode()[:6]):012x}",
+        "generation": 1,
+        "creationTimestamp": time_text(clock),
+    }
+    body["status"] = {"observedGeneration": -1}  # the default of the schema
+    return body
+
+
+def time_text(moment: datetime) -> str:
+    """A moment as the API server writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Recorder:
+    """What all kinds share.
+
+    Args:
+        like: the resource as a user writes it.
+        name: its name.
+    """
+
+    def __init__(self, like: dict[str, Any], name: str) -> None:
+        self.now = NOON
+        self.body = _object(like, name, self.now)
+
+    def later(self, seconds: float) -> None:
+        """Time passes."""
+        self.now += timedelta(seconds=seconds)
+
+    def change(self, **spec: Any) -> None:
+        """Somebody changes the spec."""
+        self.body["spec"] |= spec
+        self.body["metadata"]["generation"] += 1
+
+    def delete(self) -> None:
+        """Somebody deletes it; a finalizer must hold it, or there would be nothing to record."""
+        assert self.body["metadata"]["finalizers"]
+        self.body["metadata"]["deletionTimestamp"] = time_text(self.now)
+        self.body["metadata"]["generation"] += 1  # as the API server does
+
+    @property
+    def deleted(self) -> float | None:
+        """For how many seconds it is being deleted; None if it is not."""
+        since = self.body["metadata"].get("deletionTimestamp")
+        return None if since is None else (self.now - datetime.fromisoformat(since)).total_seconds()
+
+    def request(self, token: str) -> None:
+        """Somebody asks for something now."""
+        self.body["metadata"].setdefault("annotations", {})[REQUESTED_AT] = token
+
+
+class CopyingRecorder(Recorder):
+    """Records one copy, of a stream or of a scope.
+
+    Args:
+        like: the resource as a user writes it.
+        name: its name.
+        spec: fields of its spec that are other ones.
+    """
+
+    plan: Plan
+    """What it comes to."""
+
+    def __init__(self, like: dict[str, Any], name: str, **spec: Any) -> None:
+        super().__init__(like, name)
+        self.body["spec"] |= spec
+        self._uid = self.body["metadata"]["uid"]
+
+    @property
+    def copy_id(self) -> str:
+        """Its identity in stores."""
+        resource = parse_either(self.body)
+        if isinstance(resource, ScopeCopy):
+            return scope_request(resource, cluster="c").scope_id
+        return copy_request(resource, cluster="c").copy_id
+
+    def look(self, **world: Any) -> Decision:
+        """The operator looks at it and writes what it says.
+
+        Args:
+            world: what there is to see, fields of World. Stores are ready where not said otherwise,
+                the plan is written once an attempt was begun, and an `answer` is taken only for a
+                question that is asked.
+        """
+        seen, around = self._seen(), self._world(**world)
+        asked = questions(seen, replace(around, answer=None, reading=None))
+        assert around.answer is None or Question.STATE in asked, "nobody asked for the state"
+        assert around.reading is None or Question.PROGRESS in asked, "nobody asked for progress"
+        return self._write(reconcile(seen, around))
+
+    def fail(self, error: SluiceError, **world: Any) -> Decision:
+        """An action of the last look failed."""
+        return self._write(after_failure(self._seen(), self._world(**world), Trouble.of(error)))
+
+    def start(self) -> None:
+        """Both stores are there: an attempt begins."""
+        decision = self.look(answer=Planned(plan=self.plan))
+        assert AddFinalizer() in decision.actions
+
+    def run(self, staged: float) -> None:
+        """The driver runs and has staged a part of the bytes, from 0 to 1."""
+        self.later(20)
+        self.look(jobs=(self.job(JobPhase.RUNNING),), reading=self.reading(staged))
+
+    def lose(self, error: SluiceError, *, staged: float = 0.4) -> None:
+        """The driver ends with an error."""
+        self.later(20)
+        job = self.job(JobPhase.FAILED, error=error)
+        self.look(jobs=(job,), reading=self.reading(staged))
+
+    def job(self, phase: JobPhase, *, error: SluiceError | None = None) -> JobSeen:
+        """The Job of the latest attempt."""
+        number = self.body["status"]["attempts"]
+        over = phase in {JobPhase.SUCCEEDED, JobPhase.FAILED}
+        return JobSeen(
+            name=job_name(self._uid, number),
+            attempt=number,
+            phase=phase,
+            started=self.now - timedelta(seconds=15),
+            ended=self.now if over else None,
+            trouble=None if error is None else Trouble.of(error),
+        )
+
+    def reading(self, staged: float, *, published: bool = False) -> Reading:
+        """So much of the bytes is staged, at 2 MiB/s."""
+        done = round(BYTES * staged)
+        progress = Progress(bytes=done, total=BYTES, published=published)
+        return Reading(progress=progress, pace=Pace(2.0 * 2**20, (BYTES - done) / 2**21))
+
+    def _seen(self) -> CopySeen:
+        seen = copy_seen(self.body, parse_either(self.body), self.copy_id)
+        return replace(seen, deleted=self.deleted)
+
+    def _world(self, **world: Any) -> World:
+        begun = "planRef" in self.body["status"]
+        name = plan_name(self.body["metadata"]["name"], self._uid)
+        plan = PlanSeen(plan=self.plan, name=name) if begun else None
+        usual: dict[str, Any] = {"now": self.now, "source": READY, "target": READY, "plan": plan}
+        given = usual | world
+        return World(sources=(given.pop("source"),), **given)
+
+    def _write(self, decision: Decision) -> Decision:
+        self.body["status"] = type(decision.status).read(decision.status.dump()).dump()
+        meta = self.body["metadata"]
+        if AddFinalizer() in decision.actions:
+            meta["finalizers"] = [STAGING_FINALIZER]
+        if RemoveFinalizer() in decision.actions:
+            meta.pop("finalizers", None)
+        return decision
+
+
+class CopyRecorder(CopyingRecorder):
+    """Records one StreamCopy.
+
+    Args:
+        name: its name.
+        spec: fields of its spec besides source and target.
+    """
+
+    def __init__(self, name: str, **spec: Any) -> None:
+        super().__init__(resources.COPY, name, **spec)
+        # As the API server does.
+        self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
+        resource = parse_copy(self.body)
+        source, target = resource.spec.source, resource.spec.target
+        self.plan = whole_plan(
+            stream_plan(
+                segment_plan(BYTES // 2, events=EVENTS // 2, number=0),
+                segment_plan(BYTES // 2, events=EVENTS // 2, number=1),
+                copy=self.copy_id,
+                source=StreamName(scope=source.scope, stream=source.stream),
+                target=StreamName(scope=target.scope, stream=target.stream),
+            )
+        )
+
+    def finish(self, answer: Complete = WHOLE) -> None:
+        """The driver ends well, and the target is whole."""
+        self.later(20)
+        jobs = (self.job(JobPhase.SUCCEEDED),)
+        assert self.look(jobs=jobs, answer=answer).actions == (WritePositions(MAPPED),)
+        decision = self.look(jobs=jobs, answer=answer, positions=MAPPED)
+        assert RemoveFinalizer() in decision.actions
+
+
+class StoreRecorder(Recorder):
+    """Records one StreamStore.
+
+    Args:
+        name: its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(resources.STORE, name)
+
+    def look(self, found: Health | SluiceError, *, users: tuple[str, ...] = ()) -> None:
+        """The operator asks the store and writes what it says.
+
+        Args:
+            found: the store's answer, or why there is none.
+            users: copies that need it.
+        """
+        self.later(5)
+        meta = self.body["metadata"]
+        decision = reconcile_store(
+            StreamStoreStatus.read(self.body["status"]),
+            StoreWorld(
+                now=self.now,
+                probed=self.now,
+                probe=found if isinstance(found, Health) else Trouble.of(found),
+                users=users,
+            ),
+            generation=meta["generation"],
+            deleting="deletionTimestamp" in meta,
+        )
+        self.body["status"] = decision.status.dump()
+        if decision.hold:
+            meta["finalizers"] = [IN_USE_FINALIZER]
+        else:
+            meta.pop("finalizers", None)

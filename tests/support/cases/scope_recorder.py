@@ -1,0 +1,142 @@
+"""A ScopeCopy whose status the operator's own pure functions write: see `recorder`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice.core.model import StreamName
+from sluice.core.plan import Plan
+from sluice.core.progress import Progress
+from sluice.core.reconcile.scope_results import planned_results, results_hash
+from sluice.core.reconcile.world import (
+    JobPhase,
+    Planned,
+    Reading,
+    RemoveFinalizer,
+    ScopeEnded,
+    WriteResults,
+)
+from sluice.core.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
+from sluice.core.trouble import Trouble
+from sluice.errors import SourceTruncated
+from support.cases import resources
+from support.cases.recorder import BYTES, DIGEST, EVENTS, NOON, CopyingRecorder
+from support.engine.plans import ADDRESS, segment_plan, stream_plan
+from support.reconcile.scope_archives import BUCKET, run_plan
+
+STREAMS: Final = 30
+BEGIN: Final = int(NOON.timestamp() * 1000)
+SPREAD: Final = 84
+"""Milliseconds in which all bounds were taken."""
+
+LEFT_OUT: Final = (
+    LeftOut(why=Why.INTERNAL, count=2, streams=("_RGbilling", "_RGreports")),
+    LeftOut(why=Why.EPHEMERAL, count=1, streams=("shuffle",)),
+)
+
+
+class ScopeRecorder(CopyingRecorder):
+    """Records one ScopeCopy of 30 streams.
+
+    Args:
+        name: its name.
+        spec: fields of its spec besides source and target.
+    """
+
+    def __init__(self, name: str, **spec: Any) -> None:
+        super().__init__(resources.SCOPE, name, **spec)
+        # As the API server does.
+        target = self.body["spec"]["target"] | {"scopePolicy": "MustExist"}
+        frozen = {"onExists": "Fail", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
+        self.body["spec"] = frozen | self.body["spec"] | {"target": target}
+        self.plan = self._plan(STREAMS)
+
+    def copy(self, streams: int, *, staged: float, failed: int = 0) -> None:
+        """The driver runs: so many streams are copied, and a part of the bytes is staged."""
+        self.later(20)
+        reading = self.reading(staged)
+        counts = Counts(total=STREAMS, copied=streams, failed=failed)
+        progress = Progress(
+            bytes=reading.progress.bytes, total=BYTES, published=False, streams=counts
+        )
+        running = (self.job(JobPhase.RUNNING),)
+        self.look(jobs=running, reading=Reading(progress=progress, pace=reading.pace))
+
+    def finish(self, *, failed: int = 0, stopped: int = 0, kept: str | None = None) -> None:
+        """The driver ends: each stream is whole, but for so many of them."""
+        self.later(20)
+        jobs = (self.job(JobPhase.SUCCEEDED),)
+        results = self.results(failed, stopped)
+        ended = ScopeEnded(plan=self.plan, results=results, kept=kept)
+        assert self.look(jobs=jobs, answer=ended).actions == (WriteResults(results),)
+        decision = self.look(jobs=jobs, answer=ended, results=results_hash(results))
+        assert (RemoveFinalizer() in decision.actions) is not bool(failed or stopped)
+
+    def start_again(self, *, failed: int) -> None:
+        """What failed is planned once more, and an attempt begins."""
+        results = self.results(failed, 0)
+        again = [
+            stream
+            for stream, result in zip(self.plan.streams, results, strict=True)
+            if result.trouble is not None
+        ]
+        assert self.plan.scope is not None
+        whole = tuple(result for result in results if result.trouble is None)
+        scope = self.plan.scope.model_copy(update={"run": 2, "settled": whole})
+        plan = self.plan.model_copy(update={"streams": tuple(again), "scope": scope})
+        self.look(answer=Planned(plan=plan))
+
+    def select_nothing(self) -> ScopeEnded:
+        """What the stores say where the spec selects no stream."""
+        self.plan = self._plan(0)
+        return ScopeEnded(plan=self.plan, results=())
+
+    def results(self, failed: int, stopped: int) -> tuple[StreamResult, ...]:
+        """What became of each stream."""
+        whole = STREAMS - failed - stopped
+        found = []
+        for number, planned in enumerate(planned_results(self.plan)):
+            if number < whole:
+                change = {"state": StreamState.COPIED, "digest": DIGEST}
+            elif number < whole + failed:
+                error = SourceTruncated(
+                    f"in/{planned.stream} has lost [0, 1080) of segment 0, which was to be copied"
+                )
+                change = {"state": StreamState.FAILED, "trouble": Trouble.of(error)}
+            else:
+                change = {"state": StreamState.STOPPED}
+            found.append(planned.model_copy(update=change))
+        return tuple(found)
+
+    def _plan(self, streams: int) -> Plan:
+        move = self.body["spec"]["sourceOnComplete"] == "Delete"
+        source, target = (self.body["spec"][side] for side in ("source", "target"))
+        archives = "archive" in target
+        return Plan(
+            sources=(BUCKET if "archive" in source else ADDRESS,),
+            target=BUCKET if archives else ADDRESS,
+            streams=() if archives else tuple(map(self._stream, range(streams))),
+            runs=tuple(map(self._run, range(streams))) if archives else (),
+            scope=ScopePlan(
+                scope_id=self.copy_id,
+                source=source.get("archive", {}).get("path", "in"),
+                target=target.get("archive", {}).get("path", "out"),
+                begin=BEGIN,
+                end=BEGIN + SPREAD,
+                left_out=() if move or "archive" in source else LEFT_OUT,
+                tables=() if move or "archive" in source else ("prices",),
+                move=move,
+            ),
+        )
+
+    def _run(self, number: int) -> Any:
+        return run_plan(f"stream-{number:02}", BYTES // STREAMS)
+
+    def _stream(self, number: int) -> Any:
+        name = f"stream-{number:02}"
+        return stream_plan(
+            segment_plan(BYTES // STREAMS, events=EVENTS // STREAMS),
+            copy=f"{number:032x}",
+            source=StreamName(scope="in", stream=name),
+            target=StreamName(scope="out", stream=name),
+        )

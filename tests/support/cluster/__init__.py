@@ -1,0 +1,1 @@
+"""Real clusters: tenants, operators, nodes and who means ill."""

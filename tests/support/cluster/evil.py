@@ -1,0 +1,186 @@
+"""A tenant who means ill, a neighbour with a Secret, and an operator that serves them both."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import yaml
+
+from localcluster import LocalClusterError
+from sluice.api.common import API_VERSION
+from sluice.kube.objects import IN_USE_FINALIZER
+from support.cluster.kubelet import PROFILES
+from support.cluster.local_operator import nobody_else
+from support.cluster.operator_process import OperatorProcess
+from support.cluster.stranger import Stranger
+from support.kube.objects import objects_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from localcluster import Cluster
+
+Object = dict[str, Any]
+
+LOGIN: Final = "pravega-login"
+"""The neighbour's Secret."""
+
+PRECIOUS: Final = "precious"
+"""A Secret of the tenant's own namespace that no StreamStore names."""
+
+OURS: Final = ("streamstores", "streamcopies", "scopecopies", "streamarchives", "ephemeralstreams")
+_MALLORY: Final = "mallory"
+_CHART: Final = Path(__file__).parents[3] / "helm/sluice/templates/aggregate.yaml"
+
+
+@dataclass(frozen=True)
+class Evil:
+    """The scene.
+
+    Attributes:
+        cluster: the cluster.
+        namespace: the tenant's.
+        victim: the neighbour's.
+        canary: the neighbour's password, which is nowhere else.
+        stranger: a server that the tenant's StreamStores may name.
+        hidden: one that only forged objects name, so that nobody has any business there.
+        operator: serves both namespaces, with all rights.
+    """
+
+    cluster: Cluster
+    namespace: str
+    victim: str
+    canary: str
+    stranger: Stranger
+    hidden: Stranger
+    operator: OperatorProcess
+
+    @property
+    def way(self) -> str:
+        """What leads from the tenant's Secrets to the neighbour's in a URL that is not checked."""
+        return f"../../{self.victim}/secrets/{LOGIN}"
+
+    def act(self, *words: str, stdin: str | None = None) -> str:
+        """What kubectl prints when the tenant runs it."""
+        return self._run(self.namespace, *words, f"--as={_MALLORY}", stdin=stdin)
+
+    def make(self, body: Object) -> Object:
+        """Have the tenant make an object; it, as it is stored."""
+        text = yaml.safe_dump(body)
+        made: Object = json.loads(
+            self.act("create", "--filename=-", "--output=json", "--validate=strict", stdin=text)
+        )
+        return made
+
+    def refusal(self, *words: str, stdin: str | None = None) -> str:
+        """What is said against what the tenant does; nothing where it is done."""
+        try:
+            self.act(*words, stdin=stdin)
+        except LocalClusterError as error:
+            return str(error)
+        return ""
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
+        """An object; None when there is none."""
+        return objects_in(self.cluster).get(namespace or self.namespace, kind, name)
+
+    def login(self) -> Object:
+        """The neighbour's Secret."""
+        found = self.get("secret", LOGIN, self.victim)
+        assert found is not None, "the neighbour's Secret is gone"
+        return found
+
+    def told(self) -> str:
+        """All that the tenant may see or hear of the operator: servers, log, objects, events."""
+        kinds = ",".join((*OURS, "configmaps", "events", "jobs", "pods", "secrets"))
+        objects = self._run(self.namespace, "get", kinds, "--output=json")
+        return f"{self.stranger.heard} {self.hidden.heard} {self.operator.log()} {objects}"
+
+    def tells(self) -> list[str]:
+        """As what the neighbour's password would be seen, be it encoded or not."""
+        whole = [self.canary, f"victim:{self.canary}"]
+        return [*whole, *(base64.b64encode(one.encode()).decode().rstrip("=") for one in whole)]
+
+    def _run(self, namespace: str, *words: str, stdin: str | None = None) -> str:
+        return self.cluster.kubectl(f"--namespace={namespace}", *words, stdin=stdin)
+
+
+@contextmanager
+def plotted(kube: Cluster, folder: Path) -> Iterator[Evil]:
+    """The scene while the block runs; afterwards nothing is left of it."""
+    mark = uuid4().hex[:8]
+    evil, victim, canary = f"evil-{mark}", f"victim-{mark}", f"canary-{uuid4().hex}"
+    with ExitStack() as stack:
+        stack.enter_context(nobody_else(kube))
+        for name in (evil, victim):
+            kube.kubectl("create", "namespace", name)
+            stack.callback(_clear, kube, name)
+        kube.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(_rights(evil)))
+        secrets = [
+            _secret(victim, LOGIN, "victim", canary),
+            _secret(evil, PRECIOUS, _MALLORY, "of-no-use"),
+            _secret(evil, "mine", _MALLORY, "open-sesame"),
+        ]
+        kube.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(secrets))
+        stranger, hidden = (stack.enter_context(Stranger()) for _ in range(2))
+        operator = OperatorProcess(folder, kube.kubeconfig, evil, PROFILES, others=[victim])
+        stack.enter_context(operator)
+        yield Evil(kube, evil, victim, canary, stranger, hidden, operator)
+
+
+def _clear(kube: Cluster, namespace: str) -> None:
+    """Let a namespace go, whatever finalizers were forged there."""
+    there = f"--namespace={namespace}"
+    kinds = ",".join((*OURS, "secrets"))
+    for name in kube.kubectl(there, "get", kinds, "--output=name").split():
+        free = ("--type=merge", '--patch={"metadata": {"finalizers": null}}')
+        kube.kubectl(there, "patch", name, *free)
+    kube.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def _rights(namespace: str) -> list[Object]:
+    """Kubernetes' own `edit` in a namespace, with what our chart adds to it."""
+    text = re.sub(r"(?m)^.*\{\{.*$", "", _CHART.read_text())
+    rules = [rule for one in yaml.safe_load_all(text) for rule in one["rules"]]
+    group = "rbac.authorization.k8s.io"
+    made: list[Object] = [
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "Role",
+            "metadata": {"name": "sluice", "namespace": namespace},
+            "rules": rules,
+        }
+    ]
+    for kind, name in (("ClusterRole", "edit"), ("Role", "sluice")):
+        made.append(
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": f"mallory-{name}", "namespace": namespace},
+                "roleRef": {"apiGroup": group, "kind": kind, "name": name},
+                "subjects": [{"apiGroup": group, "kind": "User", "name": _MALLORY}],
+            }
+        )
+    return made
+
+
+def _secret(namespace: str, name: str, user: str, password: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace, "finalizers": [IN_USE_FINALIZER]},
+        "stringData": {"username": user, "password": password},
+    }
+
+
+def resource(kind: str, name: str, spec: Object, **meta: Any) -> Object:
+    """One of our resources."""
+    found = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name, **meta}}
+    return found | {"spec": spec}

@@ -1,0 +1,353 @@
+"""A namespace with copies, as its owner sees it: through kubectl, and by looking at the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import yaml
+
+import segment_hash
+from localcluster import LocalClusterError
+from localcluster.release import restrict
+from sluice.core import identity
+from sluice.core.model import StreamName
+from sluice.engine.log import GENERATIONS
+from sluice.engine.scope_log import BESIDE
+from sluice.stores.pravega import names
+from support.kube.objects import objects_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from localcluster import Cluster
+    from localcluster.store import ClusterStore
+    from localstore import User
+    from sluice.core.plan import Plan
+    from support.kube.objects import Objects
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+POLL = 0.2
+
+SOURCE_EVENTS = 250_000
+"""Events of the stream that the operator's tests copy which disturb it midway: 25 MB."""
+SMALL_EVENTS = 40_000
+"""Events of the stream that the others copy: 4 MB."""
+SLOW = {"bytesPerSecond": "2Mi"}
+"""Limits with which a copy of it takes 12 s, so that it can be disturbed midway."""
+
+_DRIVEN = "scopecopies,streamarchives,streamcopies"
+_KINDS = f"{_DRIVEN},streamstores,jobs,pods,configmaps,secrets,serviceaccounts"
+_OURS = f"ephemeralstreams,{_DRIVEN},streamstores"
+_RENTED = "sluice.dev/rented-by-tests"
+_PARTS = 4
+_SEGMENTS = 64
+
+
+class NeverHappenedError(AssertionError):
+    """What a test waits for did not come."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One namespace.
+
+    Attributes:
+        cluster: the cluster.
+        namespace: the namespace.
+        store: the Pravega that its StreamStore names.
+        say: writes a line into the test's log.
+        copies: the kind of the copies that are meant, as kubectl takes it.
+    """
+
+    cluster: Cluster
+    namespace: str
+    store: ClusterStore
+    say: Callable[[str], None] = field(repr=False)
+    copies: str = "scopy"
+
+    @property
+    def of_scopes(self) -> Tenant:
+        """The same, with copies of scopes meant."""
+        return replace(self, copies="sccp")
+
+    # -- kubectl
+
+    def run(self, *words: str, stdin: str | None = None, timeout: float = 60) -> str:
+        """What kubectl prints."""
+        return self.cluster.kubectl(
+            f"--namespace={self.namespace}", *words, stdin=stdin, timeout=timeout
+        )
+
+    def apply(self, *resources: Object) -> None:
+        """Apply resources."""
+        self.run("apply", "--filename=-", stdin=yaml.safe_dump_all(resources))
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """An object as kubectl prints it; None when there is none."""
+        return self._objects.get(self.namespace, kind, name)
+
+    def get_all(self, kinds: str, **selectors: str) -> list[Object]:
+        """The objects of some kinds; see `Objects.list`."""
+        return self._objects.list(self.namespace, kinds, **selectors)
+
+    @property
+    def _objects(self) -> Objects:
+        return objects_in(self.cluster)
+
+    def patch(self, kind: str, name: str, change: Object) -> None:
+        """Change an object by a merge patch."""
+        self.run("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")
+
+    def annotate(self, name: str, annotation: str) -> None:
+        """Annotate a copy."""
+        self.run("annotate", self.copies, name, annotation, "--overwrite")
+
+    def objects(self) -> set[str]:
+        """All that is in the namespace, as kind/name; what Kubernetes itself puts there is not."""
+        return {
+            f"{item['kind']}/{item['metadata']['name']}"
+            for item in self.get_all(_KINDS)
+            if item["metadata"]["name"] not in {"kube-root-ca.crt", "default"}
+        }
+
+    # -- resources
+
+    def store_resource(self, name: str = "store", *, uri: str = "", secret: str = "") -> Object:
+        """A StreamStore."""
+        pravega: Object = {"controllerURI": uri or self.store.uri}
+        if secret:
+            pravega["auth"] = {"basic": {"secretRef": {"name": secret}}}
+        return _resource("StreamStore", name, {"pravega": pravega})
+
+    def login_resource(self, user: User, name: str = "login") -> Object:
+        """The Secret of a StreamStore that logs in."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name},
+            "stringData": {"username": user.name, "password": user.password},
+        }
+
+    def copy_resource(self, name: str, source: str, target: str, **spec: Any) -> Object:
+        """A StreamCopy within the store, from `scope/stream` to `scope/stream`."""
+        sides = {}
+        for side, stream in (("source", source), ("target", target)):
+            scope, _, short = stream.partition("/")
+            sides[side] = {"storeRef": {"name": "store"}, "scope": scope, "stream": short}
+        return _resource("StreamCopy", name, sides | spec)
+
+    def scope_resource(
+        self, name: str, source: str, target: str, *, scope_policy: str = "MustExist", **spec: Any
+    ) -> Object:
+        """A ScopeCopy within the store, from scope to scope."""
+        sides: Object = {
+            side: {"storeRef": {"name": "store"}, "scope": scope}
+            for side, scope in (("source", source), ("target", target))
+        }
+        sides["target"]["scopePolicy"] = scope_policy
+        return _resource("ScopeCopy", name, sides | spec)
+
+    # -- a copy
+
+    def status(self, name: str) -> Object:
+        """A copy's status."""
+        found = self.get(self.copies, name)
+        status: Object = (found or {}).get("status", {})
+        return status
+
+    def condition(self, name: str, kind: str = "Ready", resource: str = "") -> Object:
+        """A condition, of a copy or another resource; an empty one where it does not stand."""
+        found = self.get(resource or self.copies, name) or {}
+        conditions = found.get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def reason(self, name: str) -> str:
+        """The reason of a copy's Ready condition."""
+        return str(self.condition(name).get("reason", ""))
+
+    def percent(self, name: str) -> int:
+        """How many of a copy's bytes are staged, in percent."""
+        return int(self.status(name).get("progress", {}).get("percent", 0))
+
+    def until(
+        self, what: str, check: Callable[[], T], *, seconds: float = 60, about: str = ""
+    ) -> T:
+        """Wait until a check gives something true, and return that."""
+        deadline = time.monotonic() + seconds
+        while not (found := check()):
+            if time.monotonic() > deadline:
+                described = ""
+                with suppress(LocalClusterError):
+                    described = self.run("describe", self.copies, *filter(None, [about]))
+                    described += self.run("get", "pods,jobs", "--output=wide")
+                raise NeverHappenedError(f"not within {seconds:g} s: {what}\n{described}")
+            time.sleep(POLL)
+        return found
+
+    def until_ready(self, name: str, *, seconds: float = 120) -> Object:
+        """Wait until a copy is done; its status."""
+        self.until(
+            f"{name} is ready",
+            lambda: self.condition(name).get("status") == "True",
+            seconds=seconds,
+            about=name,
+        )
+        return self.status(name)
+
+    def until_reason(self, name: str, *reasons: str, seconds: float = 60) -> Object:
+        """Wait until a copy's Ready condition has one of these reasons; the condition."""
+        self.until(
+            f"{name} says {' or '.join(reasons)}",
+            lambda: self.reason(name) in reasons,
+            seconds=seconds,
+            about=name,
+        )
+        return self.condition(name)
+
+    def until_staged(self, name: str, *, least: int = 10, seconds: float = 90) -> int:
+        """Wait until some of a copy's bytes are staged, and not all; the percentage, logged."""
+        percent = self.until(
+            f"{least} % of {name} are staged",
+            lambda: p if (p := self.percent(name)) >= least else 0,
+            seconds=seconds,
+            about=name,
+        )
+        self.say(f"  {name}: {percent} % staged")
+        assert least <= percent <= 90, f"{percent} % are staged: too late to disturb"
+        return percent
+
+    def until_gone(self, kind: str, name: str, *, seconds: float = 60) -> None:
+        """Wait until an object is gone."""
+        self.until(f"{kind}/{name} is gone", lambda: self.get(kind, name) is None, seconds=seconds)
+
+    def pods(self, component: str = "driver") -> list[Object]:
+        """Pods of copies that run."""
+        selector = f"app.kubernetes.io/component={component}"
+        return [
+            pod
+            for pod in self.get_all("pods", labelSelector=selector)
+            if pod["status"].get("phase") == "Running"
+            and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def events(self, name: str) -> list[tuple[str, str]]:
+        """What was said of a copy or a store, as (reason, message)."""
+        found = self.get_all("events", fieldSelector=f"involvedObject.name={name}")
+        return [(event["reason"], event["message"]) for event in found]
+
+    # -- the store
+
+    def hashes(self, stream: str, *, segments: int) -> list[Object]:
+        """The stand-alone script's report on each segment of a stream, in the order of ids."""
+        scope, _, short = stream.partition("/")
+        found = []
+        for number in range(_SEGMENTS):
+            with segment_hash.Connection(*self.store.segment_store) as connection:
+                if connection.info(f"{scope}/{short}/{number}.#epoch.0") is None:
+                    continue
+            found.append(
+                segment_hash.segment_report(*self.store.segment_store, scope, short, number)
+            )
+            if len(found) == segments:
+                break
+        return found
+
+    def left_over(
+        self, stream: str, copy_id: str, segments: Sequence[int] = range(2 * _PARTS)
+    ) -> list[str]:
+        """Segments that a copy with this target and id has left in the store.
+
+        The store lists no segments, so every name is asked for that the copy can have used.
+
+        Args:
+            stream: the target.
+            copy_id: of the copy.
+            segments: ids of the target's segments.
+        """
+        scope, _, short = stream.partition("/")
+        target = StreamName(scope=scope, stream=short)
+        wanted = [
+            names.staging_name(target, 0, identity.journal_key(copy_id, generation))
+            for generation in range(GENERATIONS)
+        ]
+        wanted += [
+            names.staging_name(target, segment, identity.staging_key(copy_id, index, part))
+            for segment in segments
+            for index in range(max(_PARTS, len(segments)))
+            for part in range(_PARTS)
+        ]
+        with segment_hash.Connection(*self.store.segment_store) as connection:
+            return [name for name in wanted if connection.info(name) is not None]
+
+    def left_of(self, plan: Plan) -> list[str]:
+        """Segments that a copy of a scope by this plan has left in the store, its log included."""
+        scope = plan.scope
+        assert scope is not None
+        beside = StreamName(scope=scope.target, stream=BESIDE)
+        keys = [(beside, 0, identity.scope_log_key(scope.scope_id, n)) for n in range(GENERATIONS)]
+        for stream in plan.streams:
+            journal = (identity.journal_key(stream.copy_id, n) for n in range(GENERATIONS))
+            keys += [(stream.target, 0, key) for key in journal]
+            keys += [
+                (stream.target, segment.id, identity.staging_key(stream.copy_id, index, part))
+                for segment in stream.segments
+                for index, other in enumerate(stream.segments)
+                for part in range(len(other.cuts) + 1)
+            ]
+        wanted = [names.staging_name(*one) for one in keys]
+        with segment_hash.Connection(*self.store.segment_store) as connection:
+            return [name for name in wanted if connection.info(name) is not None]
+
+
+@contextmanager
+def rented(
+    cluster: Cluster, store: ClusterStore, say: Callable[[str], None], name: str
+) -> Iterator[Tenant]:
+    """A namespace that admits restricted pods only, for a while; Sluice's resources go with it.
+
+    The rest is not waited for, see `given_back`: Kubernetes looks at a namespace that is deleted
+    after five seconds only.
+    """
+    restrict(cluster, name)
+    cluster.kubectl("label", "namespace", name, f"{_RENTED}={os.getpid()}")
+    found = Tenant(cluster, name, store, say)
+    yield found
+    found.run("delete", _OURS, "--all", "--timeout=100s", timeout=110)
+    cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def given_back(cluster: Cluster) -> None:
+    """Wait until all namespaces are gone that this process rented, or one that was cut off."""
+    found = json.loads(
+        cluster.kubectl("get", "namespaces", f"--selector={_RENTED}", "--output=json")
+    )
+    names = [
+        one["metadata"]["name"]
+        for one in found["items"]
+        if _is_over(int(one["metadata"]["labels"][_RENTED]))
+    ]
+    if names:
+        words = ("--ignore-not-found", "--timeout=100s")
+        cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
+
+
+def _is_over(pid: int) -> bool:
+    """Whether what a process has rented can go: it is this one, or it is gone."""
+    return pid == os.getpid() or not Path(f"/proc/{pid}").exists()
+
+
+def _resource(kind: str, name: str, spec: Object) -> Object:
+    return {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }

@@ -1,0 +1,91 @@
+"""StreamArchives in a file, for the command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.command.sluice_command import Filed, Finished, finish
+
+
+@dataclass
+class ArchiveFile(Filed):
+    """A StreamArchive in a file.
+
+    Args:
+        folder: where the file, the volumes and the credentials are.
+        uri: the source store's address.
+        source: scope and stream.
+        path: of the archive.
+        spec: further fields of the spec, as YAML has them.
+        backend: of the store with the archive, as YAML has it; a volume when left out.
+    """
+
+    folder: Path
+    uri: str
+    source: tuple[str, str]
+    path: str = "team/orders"
+    spec: dict[str, object] = field(default_factory=dict)
+    backend: dict[str, object] = field(
+        default_factory=lambda: {"volume": {"claimName": "backups", "path": "streams"}}
+    )
+
+    def __post_init__(self) -> None:
+        """Make the volume."""
+        (self.folder / "volumes" / "backups").mkdir(parents=True, exist_ok=True)
+
+    @property
+    def environment(self) -> dict[str, str]:  # type: ignore[override]
+        """Where the command finds volumes and credentials."""
+        return {
+            "SLUICE_VOLUMES_DIR": str(self.folder / "volumes"),
+            "SLUICE_CREDENTIALS_DIR": str(self.folder / "credentials"),
+        }
+
+    @property
+    def place(self) -> Path:
+        """Where the archive lies in the volume."""
+        return self.folder / "volumes" / "backups" / "streams" / self.path
+
+    @property
+    def file(self) -> Path:
+        """The file, written anew."""
+        scope, stream = self.source
+        resources = [
+            _resource("StreamStore", "local", {"pravega": {"controllerURI": self.uri}}),
+            _resource("StreamStore", "backup", self.backend),
+            _resource(
+                "StreamArchive",
+                "orders",
+                {
+                    "source": {"storeRef": {"name": "local"}, "scope": scope, "stream": stream},
+                    "destination": {"storeRef": {"name": "backup"}, "path": self.path},
+                    **self.spec,
+                },
+            ),
+        ]
+        path = self.folder / "archive.yaml"
+        path.write_text("\n---\n".join(map(json.dumps, resources)))
+        return path
+
+
+def call(*words: str) -> Finished:
+    """Run the command without a file."""
+    command = Path(sys.executable).with_name("sluice")
+    return finish(
+        subprocess.Popen(
+            [command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    )
+
+
+def _resource(kind: str, name: str, spec: dict[str, object]) -> dict[str, object]:
+    return {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }

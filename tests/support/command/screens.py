@@ -1,0 +1,160 @@
+"""Screens in the guides: what a command prints, and whether that is what a page shows.
+
+`SLUICE_UPDATE_SCREENS=1` writes today's screens into the pages instead of comparing them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from support.cluster.tenant import Tenant
+
+UPDATE: Final = os.environ.get("SLUICE_UPDATE_SCREENS", "") not in {"", "0"}
+
+SCREEN: Final = re.compile(
+    r"^<!-- screen ([a-z-]+) -->\n```console\n(.*?)```\n<!-- end of screen -->$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A screen on a page: its name, and what it shows."""
+
+
+class Screen(NamedTuple):
+    """What is shown of one command.
+
+    Attributes:
+        words: of kubectl.
+        only: the line where what is shown begins; all of it when left out.
+    """
+
+    words: str
+    only: str = ""
+
+    @property
+    def command(self) -> str:
+        """As a person types it."""
+        cut = f" | sed -n '/^{self.only}/,$p'" if self.only else ""
+        return f"kubectl {self.words}{cut}"
+
+    def show(self, tenant: Tenant) -> str:
+        """The command and what it prints now."""
+        printed = tenant.run(*self.words.split(), timeout=630)
+        if self.only:
+            printed = printed[printed.index(f"\n{self.only}") + 1 :]
+        lines = [line.rstrip() for line in printed.splitlines()]
+        return f"$ {self.command}\n" + "\n".join(lines).strip("\n") + "\n"
+
+
+def shown(page: Path) -> list[tuple[str, str]]:
+    """The screens of a page, by name."""
+    return SCREEN.findall(page.read_text(encoding="utf-8"))
+
+
+def difference(page: Path, screens: Mapping[str, str]) -> str:
+    """Where a page shows something else than these screens; others that it shows do not count."""
+    found = []
+    for name, text in shown(page):
+        if name in screens:
+            lines = difflib.unified_diff(
+                normal(text), normal(screens[name]), page.name, "now", lineterm="", n=1
+            )
+            told = "\n".join(lines)
+            found += [f"screen {name}; SLUICE_UPDATE_SCREENS=1 writes it anew:\n{told}"] * bool(
+                told
+            )
+    return "\n".join(found)
+
+
+def write(page: Path, screens: Mapping[str, str]) -> None:
+    """Show these screens on a page, where it shows something else."""
+
+    def renewed(old: re.Match[str]) -> str:
+        name, text = old.groups()
+        if name not in screens or normal(text) == normal(screens[name]):
+            return old[0]
+        return f"<!-- screen {name} -->\n```console\n{screens[name]}```\n<!-- end of screen -->"
+
+    page.write_text(SCREEN.sub(renewed, page.read_text(encoding="utf-8")))
+
+
+# -- what differs from run to run
+
+_VOLATILE: Final = (
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
+    (re.compile(r"(sluice|plan|positions|results)-[0-9a-f]{10}\b"), r"\1-<hash>"),
+    (re.compile(r"\b[\d.]+ [kMG]?B(?= of )"), "<size>"),
+    (re.compile(r"\b[\d.]+ [kMG]?B/s"), "<rate>"),
+    (re.compile(r"(?<=read within )[\d.]+ m?s\b"), "<spread>"),
+    (re.compile(r"\b([1-9]|[1-9]\d)%"), "<percent>"),
+    (
+        re.compile(
+            r"^( +(?:Bytes|Bytes Per Second|Eta Seconds|Percent|Latency Milliseconds"
+            r"|Created Milliseconds|Spread Milliseconds)): .*"
+        ),
+        r"\1: <number>",
+    ),
+)
+_SOMETIMES: Final = re.compile(r"^ +Normal +(Verifying|Publishing) ")
+"""Events of states that may be over before anybody looks."""
+
+_AGE: Final = re.compile(r"^(?:\d+[dhms])+(?: \(x\d+ over (?:\d+[dhms])+\))?$")
+
+
+def normal(screen: str) -> list[str]:
+    """A screen's lines, without what differs from run to run.
+
+    Tables are taken apart by the places of their columns, so a value that stands under another
+    heading is a difference, and a wider column is none. Events are sorted: those of one second come
+    in any order.
+    """
+    command, *lines = screen.splitlines() or [""]
+    if lines and lines[0].isupper():
+        return [command, *_table(lines)]
+    found: list[str] = []
+    events: list[str] = []
+    for line in lines:
+        text = line
+        for volatile, word in _VOLATILE:
+            text = volatile.sub(word, text)
+        if re.match(r"^ +(Normal|Warning|Type|----) ", line):
+            if not _SOMETIMES.match(line):
+                cells = re.split(r" {2,}", text.strip())
+                events.append(" | ".join("<age>" if _AGE.match(cell) else cell for cell in cells))
+        else:
+            found.append(text)
+    return [command, *found, *sorted(events)]
+
+
+def _table(lines: list[str]) -> list[str]:
+    """A table's rows, cell by cell."""
+    begins = [match.start() for match in re.finditer(r"\S+(?: \S+)*", lines[0])]
+    ends = [*begins[1:], None]
+    heads = [lines[0][begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
+    rows = []
+    for line in lines:
+        cells = [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
+        if "Verifying" in cells or "Publishing" in cells:
+            continue
+        pairs = zip(heads, cells, strict=True)
+        rows.append(" | ".join(_cell(head, cell) for head, cell in pairs))
+    return sorted(rows) if heads[0] == "LAST SEEN" else rows
+
+
+def _cell(head: str, cell: str) -> str:
+    """A cell, without what differs from run to run."""
+    if cell.isdigit() and head in {"ETA S", "LATENCY MS"}:
+        return "<number>"
+    if _AGE.match(cell):
+        return "<age>"
+    for volatile, word in _VOLATILE:
+        cell = volatile.sub(word, cell)
+    return cell

@@ -1,0 +1,1 @@
+"""Points at which a process dies, and what holds a call up there."""

@@ -1,0 +1,230 @@
+"""The points of the copy protocol at which something is killed, each told by what is sent there.
+
+They come in the order of docs/protocol.md, first those of a copy to a new stream, then those that
+only an append has, all with one source: `support.crash.crash_env` has one that was truncated and
+scaled, so that its target takes every step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from support.crash.call_proxy import Call
+from support.crash.proxy import (
+    APPEND_BLOCK_END,
+    CONDITIONAL_BLOCK_END,
+    CREATE_SEGMENT,
+    DELETE_SEGMENT,
+    MERGE_SEGMENTS,
+    READ_SEGMENT,
+    SEAL_SEGMENT,
+    STAGING,
+    UPDATE_ATTRIBUTE,
+    Frame,
+)
+from support.crash.request_proxy import Request
+
+if TYPE_CHECKING:
+    from support.crash.breakpoint import Sign
+
+Place = Literal["journal", "staging", "transaction", "target"]
+Victim = Literal["driver", "executor", "operator", "controller", "segment store", "gateway"]
+
+
+def place_of(segment: str) -> Place:
+    """What a segment's name says that it is.
+
+    The journal, and what an append leaves, lie beside the first segment that a stream of this name
+    ever has. That one is never staged for here, since the target takes another shape before. The
+    store itself numbers its transactions, from the epoch on.
+    """
+    base, _, key = segment.partition(STAGING)
+    if not key:
+        return "target"
+    if key.startswith("0000000"):
+        return "transaction"
+    return "journal" if base.endswith("/0.#epoch.0") else "staging"
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Frames of a type. The controller sends some of them.
+
+    Attributes:
+        kind: the type.
+        place: what they are about.
+        of: how the name of the target's segment ends that they are about, or that is staged for.
+    """
+
+    kind: int
+    place: Place
+    of: str = ""
+
+    def __call__(self, sign: Sign) -> bool:
+        """Whether this is one."""
+        return (
+            isinstance(sign, Frame)
+            and sign.type == self.kind
+            and place_of(sign.segment) == self.place
+            and sign.segment.partition(STAGING)[0].endswith(self.of)
+        )
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls of one of the controller's methods."""
+
+    method: str
+
+    def __call__(self, sign: Sign) -> bool:
+        """Whether this is one."""
+        return isinstance(sign, Call) and sign.method == self.method
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests to an S3 gateway that are about an archive.
+
+    Attributes:
+        method: of HTTP; deletions are POST.
+        folder: of the archive, in which the objects lie.
+        said: what the body has.
+    """
+
+    method: str
+    folder: str
+    said: bytes = b""
+
+    def __call__(self, sign: Sign) -> bool:
+        """Whether this is one."""
+        return (
+            isinstance(sign, Request)
+            and sign.method == self.method
+            and self.said in sign.body
+            and any(f"/{self.folder}/" in name for name in sign.names)
+        )
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the protocol: right before something that a frame or a call does.
+
+    Attributes:
+        step: the protocol's word for what is being done.
+        name: what would happen next.
+        told_by: what would do it, of what is sent about the target.
+        number: which of these it is, counted from 1.
+        in_task: whether a task of Spark's does it.
+        appends: whether the target is a stream that is there, with events of its own.
+        telling: whose death there `make test` runs; `make test-crash` runs all.
+    """
+
+    step: str
+    name: str
+    told_by: Frames | Calls | Requests
+    number: int = 1
+    in_task: bool = False
+    appends: bool = False
+    telling: tuple[Victim, ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the target is there, and no reader may find anything in it."""
+        return self.step in _HIDDEN
+
+
+_HIDDEN = {"Bind", "Stage", "Transfer", "Stitch", "Verify"}
+RECORD = Frames(CONDITIONAL_BLOCK_END, "journal")
+APPEND = Frames(APPEND_BLOCK_END, "staging")
+MADE, FIRST, SPLIT, MERGED = (f".#epoch.{number}" for number in range(4))
+"""Epochs of the target: as it was made, its first generation, and the scale events after it."""
+
+MIDWAY = Point(
+    "Transfer",
+    "the tenth block is appended",
+    APPEND,
+    10,
+    in_task=True,
+)
+POINTS = (
+    Point("plan", "the plan is recorded", RECORD),
+    Point("Claim", "the target is made", Calls("createStream"), telling=("controller",)),
+    Point(
+        "Shape", "the first generation gets its segments", Frames(CREATE_SEGMENT, "target", FIRST)
+    ),
+    Point(
+        "Shape", "what the target was made with is dropped", Frames(DELETE_SEGMENT, "target", MADE)
+    ),
+    Point("Bind", "the target's segments are recorded", RECORD, 2),
+    Point("Stage", "the fourth staging segment is made", Frames(CREATE_SEGMENT, "staging"), 4),
+    Point("Transfer", "the first bytes are appended", APPEND, in_task=True, telling=("executor",)),
+    MIDWAY,
+    Point(
+        "Stitch",
+        "the second part is merged",
+        Frames(MERGE_SEGMENTS, "staging"),
+        2,
+    ),
+    Point(
+        "Verify",
+        "staged bytes are read, the tenth time",
+        Frames(READ_SEGMENT, "staging"),
+        10,
+        in_task=True,
+    ),
+    Point("Verify", "the first segment is marked", Frames(UPDATE_ATTRIBUTE, "staging")),
+    Point(
+        "Publish",
+        "the first segment, sealed, is merged",
+        Frames(MERGE_SEGMENTS, "target", FIRST),
+        telling=("segment store",),
+    ),
+    Point(
+        "Publish",
+        "the second segment is sealed",
+        Frames(SEAL_SEGMENT, "staging", "/3" + FIRST),
+        telling=("driver",),
+    ),
+    Point("Scale", "a scale event makes its segments", Frames(CREATE_SEGMENT, "target", SPLIT)),
+    Point(
+        "Scale",
+        "a scale event ends segments",
+        Frames(SEAL_SEGMENT, "target", FIRST),
+    ),
+    Point(
+        "Publish",
+        "the first segment after a scale event is merged",
+        Frames(MERGE_SEGMENTS, "target", SPLIT),
+        telling=("operator",),
+    ),
+    Point(
+        "Settle",
+        "the number of segments is fixed again",
+        Calls("updateStream"),
+        2,
+    ),
+    Point("Publish", "the last segment is merged", Frames(MERGE_SEGMENTS, "target", MERGED)),
+    Point(
+        "Configure", "the target is said to be whole", Calls("updateStream"), 3, telling=("driver",)
+    ),
+    Point("Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal")),
+    Point("Reshape", "an append scales the target", Calls("scale"), appends=True),
+    Point("Open", "the second transaction is opened", Calls("createTransaction"), 2, appends=True),
+    Point("Return", "the target gets its key ranges back", Calls("scale"), 4, appends=True),
+    Point(
+        "Join",
+        "the first segment is merged into its transaction",
+        Frames(MERGE_SEGMENTS, "transaction"),
+        appends=True,
+    ),
+    Point(
+        "Commit",
+        "the second transaction is committed",
+        Calls("commitTransaction"),
+        2,
+        appends=True,
+        telling=("driver",),
+    ),
+    Point("Certify", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True),
+)

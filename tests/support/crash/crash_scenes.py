@@ -1,0 +1,235 @@
+"""A work that is going on, and the one of its processes that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from support.cluster.kubelet import DriverPod
+from support.command.sluice_command import descendants, finish, is_alive, workers_of
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+    from localstore.cluster_config import Name
+    from support.cluster.local_operator import LocalOperator
+    from support.cluster.tenant import Object, Tenant
+    from support.command.sluice_command import Filed
+    from support.crash.crash_env import CrashEnv
+
+_DEATH_SECONDS = 10.0
+_COPY_SECONDS = 200.0
+
+
+class Filing(Protocol):
+    """Gives what a command is given."""
+
+    def copy(self, folder: Path, target: str) -> Filed:
+        """The work for a target, to be run by command."""
+
+
+class Applying(Protocol):
+    """Gives what an operator is given."""
+
+    def resource(self, tenant: Tenant, target: str) -> Object:
+        """The work for a target, to be run by an operator."""
+
+
+class Scene(ABC):
+    """A work that is going on."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing running."""
+
+    @abstractmethod
+    def kill(self) -> list[int]:
+        """Kill the victim; the ids of its processes, all dead now."""
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """Return when the work is finished, by whom it is to be."""
+
+
+class CommandScene(Scene):
+    """A work that is done by command.
+
+    Args:
+        env: where.
+        target: name of the target.
+        folder: for files and logs.
+    """
+
+    def __init__(self, env: Filing, target: str, folder: Path) -> None:
+        self.target = target
+        self.copy = env.copy(folder, target)
+        self.driver: subprocess.Popen[str]
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self.driver = self.copy.start("run", "-o", "json")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing running."""
+        self.driver.kill()
+        self.driver.communicate()
+
+    def go_on(self) -> None:
+        """Wait until the same command has finished it."""
+        finished = finish(self.driver, _COPY_SECONDS)
+        assert finished.code == 0, finished.err
+        assert finished.json[0]["outcome"] in {"Copied", "Archived"}
+
+
+class DriverScene(CommandScene):
+    """The driver dies with its JVM and all workers, and somebody runs the command again."""
+
+    def kill(self) -> list[int]:
+        """Kill the whole tree."""
+        pids = [self.driver.pid, *descendants(self.driver.pid)]
+        _kill(pids)
+        self.driver.wait(_DEATH_SECONDS)
+        return pids
+
+    def go_on(self) -> None:
+        """Run it again."""
+        second = self.copy.run()
+        assert second.code == 0, second.err
+
+
+class ExecutorScene(CommandScene):
+    """The Python workers die, in which Spark runs tasks, and Spark starts others."""
+
+    def kill(self) -> list[int]:
+        """Kill all of them, so that the one is among them whose frame is held up."""
+        pids = workers_of(self.driver.pid)
+        _kill(pids)
+        return pids
+
+
+class ServerScene(CommandScene):
+    """A server of the store dies and comes back.
+
+    Args:
+        env: where.
+        target: name of the target.
+        folder: for files and logs.
+    """
+
+    server: Name
+
+    def __init__(self, env: CrashEnv, target: str, folder: Path) -> None:
+        super().__init__(env, target, folder)
+        self.env = env
+
+    def kill(self) -> list[int]:
+        """Kill the server."""
+        pid = self.env.cluster.processes[self.server].pid
+        self.env.cluster.kill(self.server)
+        return [pid]
+
+    def go_on(self) -> None:
+        """Start it again; the copy goes on by itself."""
+        self.env.restart(self.server)
+        super().go_on()
+
+
+class ControllerScene(ServerScene):
+    """The controller dies and comes back."""
+
+    server = "controller"
+
+
+class SegmentStoreScene(ServerScene):
+    """The segment store dies and comes back."""
+
+    server = "segmentstore"
+
+
+class BookieScene(ServerScene):
+    """The bookie dies and comes back, and the segment store recovers."""
+
+    server = "bookie"
+
+
+class OperatorScene(Scene):
+    """The operator dies; the driver goes on, and the next operator finds it.
+
+    Args:
+        env: where.
+        target: name of the target, and of the resource.
+        folder: for files and logs.
+        local_operator: whose operator it is.
+
+    Attributes:
+        tenant: the namespace.
+    """
+
+    def __init__(
+        self, env: Applying, target: str, folder: Path, local_operator: LocalOperator
+    ) -> None:
+        self.target = target
+        self._folder = folder
+        self._resource = env.resource(local_operator.tenant, target)
+        self.tenant = replace(local_operator.tenant, copies=self._resource["kind"])
+        self._operator = local_operator.operator
+        self._pod: DriverPod
+
+    def __enter__(self) -> Self:
+        """Apply the resource, and run the pod that the operator makes."""
+        tenant = self.tenant
+        tenant.apply(self._resource)
+        waiting = tenant.until("there is a pod", lambda: self._pods("Pending"), about=self.target)
+        self._pod = DriverPod(tenant, waiting[0], self._folder)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing running."""
+        self._pod.close()
+
+    def kill(self) -> list[int]:
+        """Kill the operator."""
+        return [self._operator.kill()]
+
+    def go_on(self) -> None:
+        """Start an operator, and wait until it has seen to the work."""
+        self._operator.start()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the operator says that the work is done, and has tidied up."""
+        self.drive()
+        self.tenant.until("nothing holds the resource", self._is_free, about=self.target)
+
+    def drive(self) -> None:
+        """Wait until the driver has ended, and the operator says that the work is done."""
+        assert self._pod.finish(_COPY_SECONDS) == 0
+        status = self.tenant.until_ready(self.target)
+        assert status["attempts"] == 1
+
+    def _is_free(self) -> bool:
+        resource = self.tenant.get(self.tenant.copies, self.target)
+        return resource is not None and "finalizers" not in resource["metadata"]
+
+    def _pods(self, phase: str) -> list[dict[str, Any]]:
+        return self.tenant.get_all("pods", fieldSelector=f"status.phase={phase}")
+
+
+def _kill(pids: list[int]) -> None:
+    """Kill processes at once, and return when they are dead."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + _DEATH_SECONDS
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < deadline, f"{pids} do not die"
+        time.sleep(0.01)

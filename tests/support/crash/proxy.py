@@ -1,0 +1,146 @@
+"""A TCP proxy in front of the segment store that understands frames and can hold them up.
+
+It knows the protocol by itself (int32 type, int32 length, payload) and imports nothing of Sluice,
+so what it saw is a witness too: the segments that were made.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from support.crash.breakpoint import Breakpoint
+
+SETUP_APPEND = 1
+APPEND_BLOCK_END = 4
+READ_SEGMENT = 9
+CREATE_SEGMENT = 20
+SEAL_SEGMENT = 28
+DELETE_SEGMENT = 30
+UPDATE_ATTRIBUTE = 36
+MERGE_SEGMENTS = 58
+CONDITIONAL_BLOCK_END = 89
+
+STAGING = "#transaction."
+_HEADER = struct.Struct(">ii")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame from a client to the server.
+
+    Attributes:
+        type: the frame's type.
+        segment: the segment it is about; the target of a merge.
+    """
+
+    type: int
+    segment: str
+
+    def __str__(self) -> str:
+        """For people: the type, and the segment without the identity of what is staged."""
+        name, staged, _ = self.segment.partition(STAGING)
+        return f"type {self.type}, {name}{staged}"
+
+
+class FrameProxy:
+    """The proxy. Listens at `port` from its making on; `upstream` is set before anybody connects.
+
+    Attributes:
+        port: where it listens on 127.0.0.1.
+        created: full names of segments that clients asked to be made.
+        hold: holds up frames while it is set.
+    """
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self._listener.getsockname()[1]
+        self.upstream: tuple[str, int] | None = None
+        self.created: set[str] = set()
+        self.hold: Breakpoint | None = None
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    def __enter__(self) -> Self:
+        """It runs already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop listening; connections end with their peers."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            server = socket.create_connection(self.upstream or ("127.0.0.1", 1), timeout=10)
+        except OSError:
+            client.close()
+            return
+        for sock in (client, server):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(None)
+        threading.Thread(target=self._back, args=(server, client), daemon=True).start()
+        with suppress(OSError):
+            self._forth(client, server)
+        for sock in (client, server):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _back(self, server: socket.socket, client: socket.socket) -> None:
+        """Pass on what the server says, as it is."""
+        with suppress(OSError):
+            while data := server.recv(1 << 20):
+                client.sendall(data)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+    def _forth(self, client: socket.socket, server: socket.socket) -> None:
+        """Pass on what the client says frame by frame."""
+        stream = client.makefile("rb", buffering=1 << 20)
+        writers: dict[bytes, str] = {}
+        while len(header := stream.read(_HEADER.size)) == _HEADER.size:
+            kind, length = _HEADER.unpack(header)
+            payload = stream.read(length)
+            frame = _frame(kind, payload, writers)
+            if kind == CREATE_SEGMENT:
+                self.created.add(frame.segment)
+            hold = self.hold
+            if hold is not None and not hold.pass_through(frame):
+                return
+            server.sendall(header + payload)
+
+
+def _text(payload: bytes, at: int) -> tuple[str, int]:
+    """A string of the protocol, and where it ends."""
+    (length,) = struct.unpack_from(">H", payload, at)
+    end = at + 2 + length
+    return payload[at + 2 : end].decode(), end
+
+
+def _frame(kind: int, payload: bytes, writers: dict[bytes, str]) -> Frame:
+    """What a frame is about; `writers` remembers the connection's writer ids."""
+    match kind:
+        case 1:
+            segment, _ = _text(payload, 24)
+            writers[payload[8:24]] = segment
+            return Frame(kind, segment)
+        case 4 | 89:
+            return Frame(kind, writers.get(payload[:16], ""))
+        case 9:
+            return Frame(kind, _text(payload, 0)[0])
+        case 20 | 28 | 30 | 36 | 58:
+            return Frame(kind, _text(payload, 8)[0])
+        case _:
+            return Frame(kind, "")

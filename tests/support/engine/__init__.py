@@ -1,0 +1,1 @@
+"""Copies, archives and claims on a store in memory."""

@@ -1,0 +1,75 @@
+"""Streams that a copy appends to, and what became of them, in the model store."""
+
+from collections.abc import Sequence
+
+from sluice.core.model import Scaling, StreamConfig
+from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.steps import Step
+from sluice.engine.abort import finish_abort, sweep
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
+from sluice.engine.planning import resolve
+from sluice.engine.run import Clock
+from sluice.engine.stream import StreamCopy
+from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
+from support.engine.sources import CHUNK, begun, events_of, go, split
+from support.model import ModelStore, World, segment_name
+
+APPEND = CopyRequest(
+    copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET, append=True
+)
+
+
+def put_target(world: World, count: int, *, scaling: Scaling | None = None) -> None:
+    """Put a stream of somebody's into the world, with so many segments and an event in each."""
+    config = StreamConfig(scaling=scaling or Scaling(min_segments=count), tags=("team=b",))
+    store = ModelStore(world)
+    store.create_stream(TARGET, config.model_copy(update={"scaling": Scaling(min_segments=count)}))
+    world.streams[TARGET].config = config
+    for number in range(count):
+        live_write(world, number, 0)
+
+
+def live_write(world: World, place: int, number: int) -> bytes:
+    """A live writer writes an event to one of the segments that take them; gives its bytes."""
+    tail = world.streams[TARGET].segments
+    segment = tail[place % len(tail)]
+    data = events_of([20], seed=10_000 + 100 * number + place)
+    world.segments[segment_name(TARGET, segment.id)].data += data
+    return data
+
+
+def appended(world: World, contents: Sequence[bytes]) -> list[int]:
+    """How often each of these byte strings is found in the target's segments."""
+    found = world.bytes_of(TARGET)
+    return [sum(data.count(content) for data in found) for content in contents if content]
+
+
+def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopy:
+    """A driver that died when a step of this kind was next."""
+    copy = begun(world, request, divided=False)
+    go(copy, world, until)
+    return copy
+
+
+def run_append(
+    request: CopyRequest, store: ModelStore, clock: Clock, *, divided: bool = False
+) -> object:
+    """What one driver of a copy does from beginning to end."""
+    finish_abort(request.copy_id, TARGET, store)
+    found = resolve(request, [store], store)
+    if found.plan is None:
+        sweep(request.copy_id, TARGET, store)
+        return "complete before"
+    plan = split(found.plan) if divided and not found.recorded else found.plan
+    runner = CopyRunner(
+        whole_plan(plan),
+        sources=[store],
+        target=store,
+        executor=InlineExecutor([store], store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock,
+    )
+    (report,) = runner.run()
+    return report.outcome if report.error is None else report.error.reason

@@ -1,0 +1,108 @@
+"""Streams in the model store that are archived, and what their archives hold."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sluice.archive import parquet, piece, segments
+from sluice.archive.archive import Archive
+from sluice.archive.reading import read_segment
+from sluice.archive.shelf import Shelf
+from sluice.archive.verify import verify_archive
+from sluice.core.archive import events
+from sluice.core.archive.manifest import Maker
+from sluice.core.archive.request import ArchiveRequest
+from sluice.engine.archiving import parts
+from sluice.engine.archiving.planning import resolve_archive
+from sluice.engine.archiving.report import ArchiveReport
+from sluice.engine.archiving.run import ArchiveRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
+from support.engine.plans import SOURCE
+from support.engine.sources import CHUNK, Heard, ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+    from sluice.archive.objects import Objects
+    from sluice.core.archive.manifest import Manifest
+    from sluice.engine.executor import Executor
+    from sluice.engine.run import Clock, Listener
+    from sluice.stores.base import Store
+
+PATH = "shop/orders"
+MAKER = Maker(id="a1" * 16, name="StreamArchive team/orders")
+REQUEST = ArchiveRequest(
+    archive_id="ar" * 16, source=SOURCE, store="tcp://model:1", path=PATH, maker=MAKER
+)
+LIMITS = Limits(slice_bytes=64)
+
+
+def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let objects be of a few chunks, which are of 16 bytes."""
+    for module in (segments, events):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
+    for module in (piece, segments, parquet, parts):
+        monkeypatch.setattr(module, "OBJECT", 4 * CHUNK)
+
+
+def shelf_of(objects: Objects) -> Shelf:
+    """A place with one archive, whose objects these are."""
+    return Shelf("memory://", lambda _: objects)
+
+
+def archive_once(
+    store: Store,
+    objects: Objects,
+    request: ArchiveRequest = REQUEST,
+    *,
+    listener: Listener | None = None,
+    limits: Callable[[], Limits] = lambda: LIMITS,
+    executor: Executor | None = None,
+    patience: float | None = 0,
+    now: Callable[[], float] = time.time,
+    clock: Clock | None = None,
+) -> ArchiveReport:
+    """Plan a run, or go on with one that was begun, and carry it out."""
+    shelf = shelf_of(objects)
+    found = resolve_archive(request, store, shelf.archive(request.path), now=now)
+    if found.plan is None:
+        assert found.entry is not None
+        return ArchiveReport.recorded(request, found.entry)
+    runner = ArchiveRunner(
+        found.plan,
+        sources=[store],
+        shelf=shelf,
+        executor=executor or InlineExecutor([store], shelf),
+        limits=limits,
+        listener=listener or Heard(),
+        clock=clock or ManualClock(),
+        patience=patience,
+    )
+    (report,) = runner.run()
+    return report
+
+
+def last_run(objects: Objects) -> Manifest:
+    """The manifest of the last run, of an archive that is as it was recorded."""
+    archive = Archive(objects)
+    found = verify_archive(archive)
+    assert found.problems == []
+    head = archive.head()
+    assert head is not None
+    return archive.manifest(head.runs[-1])
+
+
+def held_by(objects: Objects, manifest: Manifest) -> dict[int, bytes]:
+    """The bytes of each segment that a run holds, by id, without those that are lost."""
+    return {
+        segment.id: b"".join(
+            bytes(block)
+            for stretch in segment.stretches
+            for block in read_segment(objects, manifest.format, segment, stretch.start, stretch.end)
+        )
+        for segment in manifest.segments
+    }

@@ -1,0 +1,117 @@
+"""An archive in memory, and restores from it into the model store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.archive.archive import Archive
+from sluice.archive.shelf import Shelf
+from sluice.core.archive.names import Format
+from sluice.core.model import Retention, RetentionType, StreamConfig
+from sluice.core.plan import Plan, StreamPlan, pinned
+from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.planning import resolve
+from support.engine.archives import START, Source, take
+from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
+from support.engine.sources import ManualClock
+from support.model import ModelStore, World
+from support.model.memory_objects import MemoryObjects
+
+if TYPE_CHECKING:
+    from sluice.engine.report import StreamReport
+
+PATH = "team/orders"
+
+
+SIZES = [200, 0, 3000, 17] * 5
+
+
+BLOCK = 1 << 20
+
+
+class Env:
+    """An archive in memory, a stream that it is of, and a world to restore it into.
+
+    Args:
+        form: of the archive.
+    """
+
+    def __init__(self, form: Format = Format.SEGMENTS) -> None:
+        self.form = form
+        self.now = START / 1000
+        self.objects = MemoryObjects(clock=lambda: self.now)
+        self.archive = Archive(self.objects)
+        self.source = Source()
+        self.world = World()
+        self.then: list[list[bytes]] = []
+
+    @property
+    def shelf(self) -> Shelf:
+        """The place that has the archive at PATH, and nothing else."""
+        return Shelf("s3://it", lambda path: self.objects if path == PATH else MemoryObjects())
+
+    def take(self, sizes: list[int] | None = None, *, split: bool = False) -> None:
+        """Write to the stream and record a run, after a split if there is to be one."""
+        if split:
+            self.source.split()
+        self.source.write(SIZES if sizes is None else sizes)
+        config = StreamConfig(
+            tags=("team=a", f"run={len(self.then)}"),
+            retention=Retention(type=RetentionType.TIME, minimum=10**9),
+        )
+        take(self.archive, self.form, self.source, config=config)
+        self.then.append([bytes(one.data[one.start :]) for one in self.source.segments])
+
+    def three(self) -> Env:
+        """Three runs, each after a split."""
+        self.take()
+        self.take(split=True)
+        self.take(split=True)
+        return self
+
+    def request(self, **changes: object) -> CopyRequest:
+        """A restore of the last run; fields of the choice or of the request are changed."""
+        choice = {name: changes.pop(name) for name in ("run", "until", "path") if name in changes}
+        source = SourceRequest(
+            stream=SOURCE, archive=ArchiveChoice.model_validate({"path": PATH, **choice})
+        )
+        request = CopyRequest(copy_id=COPY, sources=(source,), target=TARGET)
+        return request.model_copy(update=changes)
+
+    def plan(self, store: ModelStore, request: CopyRequest) -> StreamPlan:
+        """The plan that a driver of this copy works on."""
+        found = resolve(request, [self.shelf], store).plan
+        assert found is not None
+        return found
+
+    def runner(self, store: ModelStore, plan: StreamPlan, *, patience: float = 0) -> CopyRunner:
+        """A driver."""
+        addresses = pinned(plan, [ADDRESS])
+        assert addresses[0].archive is not None
+        sources = [self.shelf.run(addresses[0].archive)]
+        return CopyRunner(
+            Plan(sources=addresses, target=ADDRESS, streams=(plan,)),
+            sources=sources,
+            target=store,
+            executor=InlineExecutor(sources, store),
+            clock=ManualClock(),
+            patience=patience,
+        )
+
+    def restore(self, request: CopyRequest | None = None) -> StreamReport:
+        """Restore to the end."""
+        store = ModelStore(self.world, block=BLOCK)
+        (report,) = self.runner(store, self.plan(store, request or self.request())).run()
+        return report
+
+    @property
+    def restored(self) -> list[bytes]:
+        """The bytes of each segment of the target."""
+        return self.world.bytes_of(TARGET)
+
+    def assert_nothing_is_there(self) -> None:
+        """Neither a target nor anything of ours is in the world."""
+        assert TARGET not in self.world.streams
+        assert self.world.segments == {}

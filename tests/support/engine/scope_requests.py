@@ -1,0 +1,150 @@
+"""Requests to copy scope `in` of a model store to scope `out`, and what comes of asking."""
+
+import copy
+from typing import Any
+
+from sluice.core.model import StreamConfig, StreamName
+from sluice.core.plan import Plan
+from sluice.core.planner import CopyRequest
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope import StreamState
+from sluice.core.scope_request import ScopeRequest
+from sluice.core.steps import Step
+from sluice.engine.scope_log import ScopeLog
+from sluice.engine.scope_planning import resolve_scope
+from sluice.engine.scope_report import ScopeReport
+from sluice.engine.scope_settle import abandon_scope
+from sluice.engine.stream import StreamCopy
+from support.engine.plans import ADDRESS
+from support.engine.scope_drivers import SCOPE_ID, SharedStore, copy_scope
+from support.engine.sources import go, put_source
+from support.model import ModelStore, World, segment_name
+
+REQUEST = ScopeRequest(scope_id=SCOPE_ID, source="in", target="out")
+
+
+def wanted(**changes: Any) -> ScopeRequest:
+    """The request, with some of it changed."""
+    return REQUEST.model_copy(update=changes)
+
+
+def in_source(stream: str) -> StreamName:
+    """A stream of the source's scope."""
+    return StreamName(scope="in", stream=stream)
+
+
+def in_target(stream: str) -> StreamName:
+    """A stream of the target's scope."""
+    return StreamName(scope="out", stream=stream)
+
+
+def put(world: World, *names: str, sizes: tuple[int, ...] = (5,)) -> None:
+    """Put streams of one segment into the source's scope."""
+    for number, name in enumerate(names):
+        put_source(world, sizes, name=in_source(name), seed=100 * number)
+
+
+def tag(world: World, name: StreamName, *tags: str) -> None:
+    """Give a stream these tags, in place of those it has."""
+    world.streams[name].config = world.streams[name].config.model_copy(update={"tags": tags})
+
+
+def put_others(world: World, *names: str, tags: tuple[str, ...] = ()) -> None:
+    """Put streams of somebody else into the target's scope."""
+    for name in names:
+        ModelStore(world).create_stream(in_target(name), StreamConfig(tags=tags))
+
+
+def drop(world: World, name: StreamName) -> None:
+    """Delete a stream, as somebody else does."""
+    for segment in world.streams.pop(name).readable:
+        world.segments.pop(segment_name(name, segment.id))
+
+
+def resolved(
+    world: World, request: ScopeRequest = REQUEST, store: ModelStore | None = None, **given: Any
+) -> Planned | ScopeEnded:
+    """What there is to do; nothing is changed by asking."""
+    before = copy.deepcopy((world.scopes, world.streams, world.segments))
+    site = (ADDRESS, store or SharedStore(world))
+    found = resolve_scope(request, **({"source": site, "target": site} | given))
+    assert (world.scopes, world.streams, world.segments) == before
+    return found
+
+
+def plan_of(world: World, request: ScopeRequest = REQUEST, **given: Any) -> Plan:
+    """The plan of what there is to do."""
+    found = resolved(world, request, **given)
+    assert isinstance(found, Planned)
+    return found.plan
+
+
+def names_of(plan: Plan) -> list[tuple[str, str]]:
+    """The streams that are copied, with their targets, in the plan's order."""
+    return [(one.sources[0].stream.stream, one.target.stream) for one in plan.streams]
+
+
+def states_of(found: ScopeEnded | ScopeReport) -> dict[str, str]:
+    """Each stream's state, with the reason of those that failed."""
+    return {
+        one.stream: one.trouble.reason if one.trouble else one.state.value for one in found.results
+    }
+
+
+def settled_of(plan: Plan) -> dict[str, str]:
+    """The state of each stream that is not in the plan, or why it failed."""
+    assert plan.scope is not None
+    return {
+        one.stream: one.trouble.reason if one.trouble else one.state.value
+        for one in plan.scope.settled
+    }
+
+
+def run(world: World, request: ScopeRequest = REQUEST, **given: Any) -> ScopeReport:
+    """Plan and run a copy as drivers do."""
+    return copy_scope(plan_of(world, request, **given), SharedStore(world))
+
+
+def log_of(world: World) -> ScopeLog:
+    """The copy's log."""
+    return ScopeLog(ModelStore(world), SCOPE_ID, "out")
+
+
+def forget_log(world: World) -> None:
+    """Delete the log, as what tidies up does at the end."""
+    log = log_of(world)
+    log.load()
+    log.delete()
+
+
+def abandoned(
+    world: World,
+    request: ScopeRequest = REQUEST,
+    *,
+    known: Plan | None = None,
+    source: bool = True,
+) -> str:
+    """What abandoning the copy comes to."""
+    store = SharedStore(world)
+    return abandon_scope(request, source=store if source else None, target=store, known=known)
+
+
+def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) -> StreamCopy:
+    """A driver that died when it was that far with one stream of a plan."""
+    store = ModelStore(world)
+    log_of(world).begin(plan)
+    place = next(i for i, one in enumerate(plan.streams) if one.target.stream == name)
+    driver = StreamCopy(plan.streams[place], place, [store], store)
+    driver.plan = driver.ledger.begin(driver.plan)
+    if until is not None:
+        go(driver, world, until)
+    return driver
+
+
+def one_of(name: str, request: ScopeRequest = REQUEST) -> CopyRequest:
+    """The copy of one stream under its own name."""
+    return request.of(name, name)
+
+
+COPIED = StreamState.COPIED.value
+STOPPED = StreamState.STOPPED.value

@@ -1,0 +1,239 @@
+"""Scopes of a model store that are archived into folders of archives, and restored from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sluice.archive.shelf import Shelf
+from sluice.core.model import StoreAddress
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope_request import ArchiveTo, RestoreFrom, ScopeRequest
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.limits import Limits
+from sluice.engine.scope_listener import SilentScope
+from sluice.engine.scope_planning import resolve_scope
+from sluice.engine.scope_run import ScopeRunner
+from sluice.engine.scope_settle import abandon_scope, ask_scope
+from support.engine.plans import ADDRESS
+from support.engine.scope_drivers import SharedStore
+from support.model.memory_objects import MemoryObjects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sluice.archive.archive import Archive
+    from sluice.archive.objects import Buffer, Found, Objects
+    from sluice.core.archive.manifest import Manifest
+    from sluice.core.plan import Plan
+    from sluice.core.steps import Step
+    from sluice.engine.archived import Place
+    from sluice.engine.run import Undertaking
+    from sluice.engine.scope_listener import ScopeListener
+    from sluice.engine.scope_report import ScopeReport
+    from support.model import World
+
+BUCKET = StoreAddress(backend="s3", uri="s3://backups/team")
+FOLDER = "shop"
+TO = ScopeRequest(scope_id="a0" * 16, source="in", target=FOLDER, archive=ArchiveTo())
+BACK = ScopeRequest(scope_id="b0" * 16, source=FOLDER, target="out", restore=RestoreFrom())
+
+
+class Below:
+    """`Objects` below a path of others.
+
+    Args:
+        there: all objects.
+        path: before all names; empty for none.
+    """
+
+    def __init__(self, there: MemoryObjects, path: str) -> None:
+        self._there = there
+        self._prefix = f"{path}/" if path else ""
+
+    def put(self, name: str, data: Buffer) -> None:
+        """Make an object, or replace it."""
+        self._there.put(self._prefix + name, data)
+
+    def put_new(self, name: str, data: Buffer) -> bool:
+        """Make an object; False when there is one of that name."""
+        return self._there.put_new(self._prefix + name, data)
+
+    def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
+        """Make or replace many small objects."""
+        self._there.put_many((self._prefix + name, data) for name, data in items)
+
+    def look(self, name: str) -> Found | None:
+        """What is known of an object; None when there is none."""
+        found = self._there.look(self._prefix + name)
+        return None if found is None else found._replace(name=name)
+
+    def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
+        """The bytes [start, end) of an object; None when there is none."""
+        return self._there.get(self._prefix + name, start, end)
+
+    def get_many(self, names: Sequence[str]) -> list[bytes | None]:
+        """Many small objects, in the order of `names`."""
+        return [self.get(name) for name in names]
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+        """The objects in a folder and below it, in the order of their names."""
+        behind = self._prefix + after if after else ""
+        for found in self._there.list(self._prefix + prefix, behind):
+            yield found._replace(name=found.name.removeprefix(self._prefix))
+
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The folders directly in a folder."""
+        found = self._there.folders(self._prefix + prefix)
+        return tuple(one.removeprefix(self._prefix) for one in found)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete objects; those that are not there are fine."""
+        self._there.delete([self._prefix + name for name in names])
+
+
+def shelf_in(objects: MemoryObjects) -> Shelf:
+    """A place for archives whose objects these are."""
+    return Shelf(BUCKET.uri, partial(_below, objects))
+
+
+def _below(objects: MemoryObjects, path: str) -> Objects:
+    return Below(objects, path)
+
+
+class At(SilentScope):
+    """Does something when a step is about to be done for the first stream.
+
+    Args:
+        step: the step.
+        action: what is done; once.
+    """
+
+    def __init__(self, step: type[Step], action: Any) -> None:
+        self._step: type[Step] = step
+        self._action = action
+        self.done = False
+
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+        """See Listener."""
+        if isinstance(step, self._step) and copy.plan.name == "s000" and not self.done:
+            self.done = True
+            self._action()
+
+
+@dataclass
+class Env:
+    """A store with scopes, and a place for archives.
+
+    Attributes:
+        world: what is in the store.
+        objects: what is in the place.
+        store: the store.
+    """
+
+    world: World
+    objects: MemoryObjects = field(default_factory=MemoryObjects)
+
+    @property
+    def store(self) -> SharedStore:
+        """The store."""
+        return SharedStore(self.world)
+
+    @property
+    def shelf(self) -> Shelf:
+        """The place for archives."""
+        return shelf_in(self.objects)
+
+    def archive(self, name: str) -> Archive:
+        """The archive of a stream."""
+        return self.shelf.archive(f"{FOLDER}/{name}")
+
+    def manifests(self, name: str) -> list[Manifest]:
+        """Of all runs of a stream's archive."""
+        head = self.archive(name).head()
+        return [] if head is None else [self.archive(name).manifest(one) for one in head.runs]
+
+    def resolved(
+        self,
+        request: ScopeRequest,
+        *,
+        store: SharedStore | None = None,
+        shelf: Shelf | None = None,
+        ask: bool = False,
+        **given: Any,
+    ) -> Planned | ScopeEnded:
+        """What there is to do."""
+        sites: dict[str, Any] = sites_of(request, store or self.store, shelf or self.shelf)
+        return (ask_scope if ask else resolve_scope)(request, **sites, **given)
+
+    def plan(self, request: ScopeRequest, **given: Any) -> Plan:
+        """The plan of what there is to do."""
+        found = self.resolved(request, **given)
+        assert isinstance(found, Planned)
+        return found.plan
+
+    def run(
+        self,
+        request: ScopeRequest,
+        *,
+        store: SharedStore | None = None,
+        shelf: Shelf | None = None,
+        listener: ScopeListener | None = None,
+        limits: Limits | None = None,
+        patience: float | None = 0.2,
+        **given: Any,
+    ) -> ScopeReport:
+        """Plan and run a copy as drivers do; what was done before is told as well."""
+        store, shelf = store or self.store, shelf or self.shelf
+        plan = self.plan(request, store=store, shelf=shelf, **given)
+        return run_plan(request, plan, store, shelf, listener, limits, patience)
+
+    def abandon(self, request: ScopeRequest, known: Plan | None = None) -> str:
+        """What abandoning the copy comes to."""
+        places = sites_of(request, self.store, self.shelf)
+        source, target = places["source"][1], places["target"][1]
+        return abandon_scope(request, source=source, target=target, known=known)
+
+    def content(self, scope: str) -> dict[str, list[bytes]]:
+        """The bytes of the segments of a scope's streams that are not the store's own."""
+        return {
+            name.stream: self.world.bytes_of(name)
+            for name in self.world.streams
+            if name.scope == scope and not name.stream.startswith("_")
+        }
+
+
+def run_plan(
+    request: ScopeRequest,
+    plan: Plan,
+    store: SharedStore,
+    shelf: Shelf,
+    listener: ScopeListener | None = None,
+    limits: Limits | None = None,
+    patience: float | None = 0.2,
+) -> ScopeReport:
+    """Run a plan in this process."""
+    places = sites_of(request, store, shelf)
+    target = places["target"][1]
+    runner = ScopeRunner(
+        plan,
+        sources=[places["source"][1]],
+        target=target,
+        executor=InlineExecutor([store], target),
+        limits=lambda: limits or Limits(),
+        listener=listener,
+        patience=patience,
+    )
+    return runner.run()
+
+
+def sites_of(
+    request: ScopeRequest, store: SharedStore, shelf: Shelf
+) -> dict[str, tuple[StoreAddress, Place]]:
+    """Where a request reads and writes."""
+    live, bucket = (ADDRESS, store), (BUCKET, shelf)
+    return {
+        "source": live if request.restore is None else bucket,
+        "target": live if request.archive is None else bucket,
+    }

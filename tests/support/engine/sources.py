@@ -1,0 +1,225 @@
+"""Source streams in the model store, and drivers of their copies."""
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.plan import StreamPlan
+from sluice.core.planner import CopyRequest, Range, SourceRequest
+from sluice.core.steps import Done, Step, Transfer, Verify
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import Executor, InlineExecutor
+from sluice.engine.limits import Limits
+from sluice.engine.planning import resolve
+from sluice.engine.report import StreamReport
+from sluice.engine.run import Listener
+from sluice.engine.stream import StreamCopy
+from sluice.errors import SluiceError
+from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
+from support.model import (
+    CREATION_TIME,
+    EVENT_COUNT,
+    ModelSegment,
+    ModelStore,
+    ModelStream,
+    World,
+    segment_name,
+)
+
+CHUNK = 16
+REQUEST = CopyRequest(copy_id=COPY, sources=(SourceRequest(stream=SOURCE),), target=TARGET)
+
+
+def request_of(*ranges: Range) -> CopyRequest:
+    """A copy of these parts of the source."""
+    sources = (SourceRequest(stream=SOURCE, ranges=ranges),)
+    return REQUEST.model_copy(update={"sources": sources})
+
+
+def events_of(sizes: Sequence[int], seed: int = 0) -> bytes:
+    """A segment's bytes: events of these sizes, with content that differs everywhere."""
+    data = b""
+    for number, size in enumerate(sizes):
+        body = hashlib.sha256(f"{seed}/{number}".encode()).digest() * (size // 32 + 1)
+        data += struct.pack(">ii", 0, size) + body[:size]
+    return data
+
+
+def put_source(
+    world: World, *shapes: Sequence[int], name: StreamName = SOURCE, seed: int = 0
+) -> list[bytes]:
+    """Put a stream into the world, a segment for each list of event sizes; gives their bytes."""
+    contents = [events_of(sizes, seed + number) for number, sizes in enumerate(shapes)]
+    segments = []
+    for i, data in enumerate(contents):
+        world.time += 1
+        world.segments[segment_name(name, i)] = ModelSegment(
+            data=bytearray(data),
+            attributes={CREATION_TIME: world.time, EVENT_COUNT: len(shapes[i])},
+        )
+        keys = KeyRange(low=i / len(contents), high=(i + 1) / len(contents))
+        segments.append(Segment(id=i, keys=keys))
+    world.streams[name] = ModelStream(StreamConfig(tags=("team=a",)), tuple(segments))
+    return contents
+
+
+def put_scaled_source(
+    world: World,
+    shapes: Sequence[Sequence[int]],
+    moves: Sequence[tuple[str, int]],
+    *,
+    name: StreamName = SOURCE,
+    seed: int = 0,
+) -> list[bytes]:
+    """Put a stream into the world that was scaled, and perhaps truncated in between.
+
+    Args:
+        world: where.
+        shapes: event sizes of each segment, taken over and over; of the first ones made at once.
+        moves: "split" or "merge" at a place among the segments that take events, or "truncate".
+        name: of the stream.
+        seed: streams of different ones have no event in common.
+
+    Returns:
+        The bytes of each readable segment, as scale events made them.
+    """
+    put_source(world, *shapes[:2], name=name, seed=seed)
+    world.numbers[name] = len(world.streams[name].segments)
+    stream = world.streams[name]
+    for move, place in moves:
+        active = stream.segments
+        at = place % len(active)
+        keys = active[at].keys
+        middle = (keys.low + keys.high) / 2
+        if move == "split":
+            halves = [KeyRange(low=keys.low, high=middle), KeyRange(low=middle, high=keys.high)]
+            world.replace(name, {active[at].id}, halves)
+        elif move == "merge" and at + 1 < len(active):
+            whole = KeyRange(low=keys.low, high=active[at + 1].keys.high)
+            world.replace(name, {active[at].id, active[at + 1].id}, [whole])
+        elif move == "truncate":
+            world.truncate(name)
+        else:
+            continue
+        if move != "truncate":
+            for number, segment in enumerate(stream.made[-1]):
+                sizes = shapes[(segment.id + number) % len(shapes)]
+                there = world.segments[segment_name(name, segment.id)]
+                there.data += events_of(sizes, seed + segment.id)
+                there.attributes[EVENT_COUNT] = len(sizes)
+    return world.bytes_of(name)
+
+
+def planned(store: ModelStore, request: CopyRequest = REQUEST) -> StreamPlan:
+    """The plan that a driver of this copy works on."""
+    plan = resolve(request, [store], store).plan
+    assert plan is not None
+    return plan
+
+
+def split(plan: StreamPlan, at: int = 2 * CHUNK) -> StreamPlan:
+    """The plan with its segments divided into parts of so many bytes."""
+    segments = [
+        segment.model_copy(
+            update={"cuts": tuple(c for c in range(0, segment.end, at) if c > segment.start)}
+        )
+        for segment in plan.segments
+    ]
+    return plan.model_copy(update={"segments": tuple(segments)})
+
+
+class ManualClock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self.slept.append(seconds)
+
+
+class Heard:
+    """A listener that remembers the steps and the retries."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.retries: list[tuple[str, float]] = []
+
+    def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - a listener has it
+        """See Listener."""
+        self.steps.append(type(step).__name__)
+
+    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:  # noqa: ARG002 - a listener has it
+        """See Listener."""
+        self.retries.append((error.reason, round(delay, 3)))
+
+
+def copy_all(
+    store: ModelStore,
+    *plans: StreamPlan,
+    target: ModelStore | None = None,
+    executor: Executor | None = None,
+    clock: ManualClock | None = None,
+    listener: Listener | None = None,
+    patience: float | None = None,
+) -> list[StreamReport]:
+    """Run these plans to their end in this thread."""
+    runner = CopyRunner(
+        whole_plan(*plans),
+        sources=[store],
+        target=target or store,
+        executor=executor or InlineExecutor([store], target or store),
+        limits=lambda: Limits(slice_bytes=2 * CHUNK),
+        clock=clock or ManualClock(),
+        listener=listener,
+        patience=patience,
+    )
+    return runner.run()
+
+
+BEFORE_PUBLISHING = 6
+"""Claim, Bind, Stage, Transfer, Stitch, Verify: Publish comes next."""
+
+
+def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCopy:
+    """A driver that did so many steps and died; a look comes before each."""
+    store = ModelStore(world)
+    copy = StreamCopy(split(planned(store, request)), 0, [store], store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    for _ in range(steps):
+        step = copy.look()
+        if isinstance(step, Transfer | Verify):
+            work = copy.slices(step, Limits(), 1)
+            copy.absorb(step, InlineExecutor([store], store).run([work]))
+        else:
+            copy.perform(step)
+    return copy
+
+
+def begun(world: World, request: CopyRequest, *, divided: bool = True) -> StreamCopy:
+    """A driver that has written its plan down, in parts if it is to be divided."""
+    store = ModelStore(world)
+    plan = planned(store, request)
+    copy = StreamCopy(split(plan) if divided else plan, 0, [store], store)
+    copy.plan = copy.ledger.begin(copy.plan)
+    return copy
+
+
+def go(copy: StreamCopy, world: World, until: type[Step] = Done) -> Step:
+    """Do all steps before the first of this kind; gives that one."""
+    store = ModelStore(world)
+    while not isinstance(step := copy.look(), until):
+        if isinstance(step, Transfer | Verify):
+            work = copy.slices(step, Limits(slice_bytes=2 * CHUNK), 1)
+            copy.absorb(step, InlineExecutor([store], store).run([work]))
+        else:
+            copy.perform(step)
+    return step

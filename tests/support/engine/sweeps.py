@@ -1,0 +1,35 @@
+"""What is swept, and a clock that tests put forward until it is."""
+
+from sluice.archive.archive import Archive
+from sluice.core.archive.names import Format
+from support.engine.archived_events import framed, many_events, write
+from support.engine.archives import Source, take
+from support.model.memory_objects import MemoryObjects
+
+
+class Clock:
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        self.now = 1_790_000_000.0
+
+    def __call__(self) -> float:
+        """What it shows."""
+        return self.now
+
+
+def three_runs(archive: Archive, form: Format) -> None:
+    """Record three runs, the last one with bytes that the others have not got."""
+    source = Source()
+    for _ in range(3):
+        source.write([10, 300] * 5)
+        take(archive, form, source)
+
+
+def crashed(objects: MemoryObjects, form: Format) -> set[str]:
+    """Leave behind what a driver leaves that is killed before it records; the names."""
+    before = set(objects.held)
+    write(form, objects, framed(many_events(99, [77] * 9)), 1 << 40)
+    objects.put(f"runs/{9:016x}-{'ab' * 32}.json.zst", b"never recorded")
+    objects.put(f".partial/{'01' * 16}", b"half an obj")
+    return set(objects.held) - before

@@ -1,0 +1,81 @@
+"""Streams of a store in memory, compared."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sluice.core.pairing import Alignment
+from sluice.core.planner import CopyRequest, Range
+from sluice.core.verification import Difference, Result, Verification
+from sluice.engine.verification import Subject, compare, match_copy, match_streams
+from support.engine.plans import COPY, SOURCE, TARGET
+from support.engine.sources import CHUNK, REQUEST, copy_all, planned, put_scaled_source
+from support.model import ModelSegment, ModelStore, World, segment_name
+
+if TYPE_CHECKING:
+    from sluice.core.model import StreamName
+
+EPOCH = 1 << 32
+WHOLE = Range()
+SHAPES = [[5, 90, 3], [40], [17, 2]]
+MOVES = [("split", 0), ("merge", 1)]
+
+
+def subject(world: World, name: StreamName, range_: Range = WHOLE, *, block: int = 32) -> Subject:
+    """A stream of a world, read in blocks of a size."""
+    return Subject(ModelStore(world, block=block), "tcp://model:1", name, range_)
+
+
+def verified(
+    world: World,
+    *,
+    alignment: Alignment = Alignment.BEGINNINGS,
+    exact: bool = False,
+    source: Range = WHOLE,
+    target: Range = WHOLE,
+    block: int = 7,
+) -> Verification:
+    """The two streams of a world, compared in blocks that fit neither each other nor anything."""
+    first = subject(world, SOURCE, source)
+    matched = match_streams(first, subject(world, TARGET, target, block=block), alignment)
+    return compare(matched, exact=exact)
+
+
+def copy_verified(
+    world: World, *, request: CopyRequest = REQUEST, exact: bool = False
+) -> Verification:
+    """A copy's target, compared with its sources."""
+    sources = [subject(world, source.stream) for source in request.sources]
+    target = subject(world, TARGET, block=7)
+    whole = [i for i, source in enumerate(request.sources) if source.ranges == (WHOLE,)]
+    return compare(match_copy(COPY, "orders", sources, target, whole=whole), exact=exact)
+
+
+def copied(*moves: tuple[str, int], request: CopyRequest = REQUEST) -> World:
+    """A source that was scaled like that, and its copy."""
+    world = World()
+    put_scaled_source(world, SHAPES, moves)
+    store = ModelStore(world)
+    copy_all(store, planned(store, request))
+    return world
+
+
+def of(world: World, name: StreamName, index: int) -> ModelSegment:
+    """The segment at a place among all those of a stream."""
+    return world.segments[segment_name(name, world.streams[name].readable[index].id)]
+
+
+def only(found: Verification) -> Difference:
+    """The only difference."""
+    assert found.result is Result.DIFFERENT
+    (difference,) = found.differences
+    return difference
+
+
+def chunk_digests(data: bytes, start: int) -> list[str]:
+    """SHA-256 of each chunk of bytes that begin at this offset."""
+    end = start + len(data)
+    edges = sorted({start, end, *range(-(-start // CHUNK) * CHUNK, end, CHUNK)})
+    return [hashlib.sha256(data[a - start : b - start]).hexdigest() for a, b in pairwise(edges)]

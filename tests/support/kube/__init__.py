@@ -1,0 +1,1 @@
+"""API servers in memory and what judges objects."""

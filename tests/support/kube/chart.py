@@ -1,0 +1,118 @@
+"""The Helm chart as a test sees it: values in, objects out."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from localcluster.tools import helm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "helm" / "sluice"
+NAMESPACE = "sluice-system"
+
+_SECONDS = 60
+_Loader = yaml.CSafeLoader  # many times as fast as the one in Python
+
+Manifest = dict[str, Any]
+
+EVERYTHING: Mapping[str, Any] = {
+    "imagePullSecrets": [{"name": "registry"}],
+    "driver": {"namespaces": ["demo"]},
+    "networkPolicy": {"egress": {"enabled": True}},
+    "monitoring": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
+}
+"""Values that switch on all that is off by default."""
+
+NAMESPACED: Mapping[str, Any] = {"watch": {"namespaces": ["demo", "shop"]}}
+"""Values for an operator that serves two namespaces."""
+
+
+class Rendered(list[Manifest]):
+    """The objects that the chart makes of some values."""
+
+    def of(self, kind: str) -> list[Manifest]:
+        """All of a kind."""
+        return [manifest for manifest in self if manifest["kind"] == kind]
+
+    def one(self, kind: str) -> Manifest:
+        """The only one of its kind."""
+        (manifest,) = self.of(kind)
+        return manifest
+
+    @property
+    def config(self) -> Manifest:
+        """The operator's settings."""
+        settings: Manifest = yaml.safe_load(self.one("ConfigMap")["data"]["config.yaml"])
+        return settings
+
+    @property
+    def pod(self) -> Manifest:
+        """The operator's pod."""
+        template: Manifest = self.one("Deployment")["spec"]["template"]
+        return template
+
+
+def render(
+    values: Mapping[str, Any] | None = None, *, release: str = "sluice", namespace: str = NAMESPACE
+) -> Rendered:
+    """What `helm template` makes of the chart.
+
+    Raises:
+        AssertionError: Helm refuses the values.
+    """
+    done = _template(values, release, namespace)
+    assert done.returncode == 0, done.stderr
+    return Rendered(found for found in yaml.load_all(done.stdout, _Loader) if found)
+
+
+def refusal(values: Mapping[str, Any]) -> str:
+    """What Helm says against values; empty if it takes them."""
+    done = _template(values, "sluice", NAMESPACE)
+    return done.stderr if done.returncode else ""
+
+
+def lint(values: Mapping[str, Any]) -> str:
+    """What `helm lint` finds, warnings being errors; empty if nothing."""
+    command = [helm(), "lint", "--strict", "--quiet", CHART, "--values=-"]
+    done = _run(command, values)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+def rules(objects: Rendered, name: str) -> Iterator[tuple[str, str, str, str]]:
+    """The rights of roles of a name, as (group, resource, verb, name of the object or nothing)."""
+    for role in [*objects.of("Role"), *objects.of("ClusterRole")]:
+        for rule in role["rules"] if role["metadata"]["name"] == name else ():
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for verb in rule["verbs"]:
+                        for only in rule.get("resourceNames", [""]):
+                            yield group, resource, verb, only
+
+
+def _template(
+    values: Mapping[str, Any] | None, release: str, namespace: str
+) -> subprocess.CompletedProcess[str]:
+    command = [helm(), "template", release, CHART, f"--namespace={namespace}", "--values=-"]
+    return _run([*command, "--kube-version=1.34.0"], values)
+
+
+def _run(
+    command: list[str | Path], values: Mapping[str, Any] | None
+) -> subprocess.CompletedProcess[str]:
+    return _ran(tuple(map(str, command)), yaml.safe_dump(dict(values or {})))
+
+
+@cache
+def _ran(command: tuple[str, ...], text: str) -> subprocess.CompletedProcess[str]:
+    """The chart does not change while tests run, and many ask for the same."""
+    return subprocess.run(
+        command, check=False, input=text, capture_output=True, text=True, timeout=_SECONDS
+    )

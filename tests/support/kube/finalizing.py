@@ -1,0 +1,46 @@
+"""An API server in memory for what goes through all namespaces, while others act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from support.kube.api_server import ApiServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.kube.kinds import Kind, Object
+
+
+class FinalizingServer(ApiServer):
+    """As ApiServer, with shorthands for finalizers.
+
+    Attributes:
+        meanwhile: called before each list: what others do at that time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def __aenter__(self) -> Self:
+        """As Api."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """As Api."""
+
+    def finalizers(self, kind: Kind, name: str, namespace: str = "default") -> list[str] | None:
+        """What holds an object back; None when it is gone."""
+        body = self.body(kind, name, namespace)
+        return None if body is None else body["metadata"].get("finalizers", [])
+
+    def free(self, kind: Kind, name: str, finalizer: str, namespace: str = "default") -> None:
+        """The operator takes a finalizer off."""
+        left = [one for one in self.finalizers(kind, name, namespace) or () if one != finalizer]
+        self.edit(kind, name, namespace, metadata={"finalizers": left})
+
+    async def list(self, kind: Kind, namespace: str | None, **wanted: Any) -> list[Object]:
+        """As Api.list."""
+        self.meanwhile()
+        return await super().list(kind, namespace, **wanted)

@@ -1,0 +1,140 @@
+"""Objects as `kubectl get --output=json` gives them, over a connection that stays.
+
+Tests look several times a second at what they wait for. A kubectl for each look takes a tenth of a
+second of a processor, and the API server as much again.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from kubernetes import client, config
+from urllib3.exceptions import HTTPError
+
+from localcluster import LocalClusterError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localcluster import Cluster
+
+Object = dict[str, Any]
+
+_GROUPS: Final = (
+    "/api/v1",
+    "/apis/apps/v1",
+    "/apis/batch/v1",
+    "/apis/rbac.authorization.k8s.io/v1",
+    "/apis/sluice.dev/v1alpha1",
+)
+_SECONDS: Final = 60.0
+_NOT_FOUND: Final = 404
+
+
+class Objects:
+    """What is in a cluster.
+
+    Args:
+        kubeconfig: an administrator's.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._client = config.new_client_from_config(  # type: ignore[no-untyped-call]
+            str(kubeconfig)
+        )
+        self._known: dict[str, tuple[str, Object]] = {}
+
+    def get(self, namespace: str, kind: str, name: str) -> Object | None:
+        """An object; None where there is none.
+
+        Args:
+            namespace: its namespace; of no account where the kind has none.
+            kind: as kubectl takes it: plural, singular or short.
+            name: its name.
+
+        Raises:
+            LocalClusterError: the API server does not say.
+        """
+        path, described = self._place(namespace, kind)
+        found = self._read(f"{path}/{name}")
+        return None if found is None else _as_kubectl(found, described)
+
+    def list(self, namespace: str, kinds: str, **selectors: str) -> list[Object]:
+        """The objects of some kinds in a namespace.
+
+        Args:
+            namespace: the namespace.
+            kinds: as kubectl takes them, with commas between.
+            selectors: `labelSelector` or `fieldSelector`.
+
+        Raises:
+            LocalClusterError: the API server does not say.
+        """
+        items = []
+        for kind in kinds.split(","):
+            path, described = self._place(namespace, kind)
+            found = self._read(path, **selectors)
+            if found is None:
+                raise LocalClusterError(f"the API server knows no {path}")
+            items += [_as_kubectl(item, described) for item in found["items"]]
+        return items
+
+    def _place(self, namespace: str, kind: str) -> tuple[str, Object]:
+        """The path of a kind's objects, and what kubectl says of each."""
+        word = kind.lower()
+        if word not in self._known:
+            self._discover()
+        if word not in self._known:
+            raise LocalClusterError(f"the API server has no kind {kind!r}")
+        group, described = self._known[word]
+        within = f"/namespaces/{namespace}" if described["namespaced"] else ""
+        return f"{group}{within}/{described['name']}", described
+
+    def _discover(self) -> None:
+        for group in _GROUPS:
+            for one in (self._read(group) or {}).get("resources", []):
+                described = one | {"apiVersion": group.split("/", 2)[-1]}
+                for word in (one["name"], one["singularName"], *one.get("shortNames", [])):
+                    self._known.setdefault(word, (group, described))
+
+    def _read(self, path: str, **query: str) -> Object | None:
+        try:
+            response = self._client.call_api(
+                *self._client.param_serialize(
+                    "GET",
+                    path,
+                    query_params=[*query.items()],
+                    header_params={"Accept": "application/json"},
+                    auth_settings=["BearerToken"],
+                ),
+                _request_timeout=_SECONDS,
+            )
+            response.read()
+        except (client.ApiException, HTTPError) as error:
+            raise LocalClusterError(f"GET {path}: {error}") from error
+        if response.status == _NOT_FOUND:
+            return None
+        if response.status >= 300:
+            raise LocalClusterError(f"GET {path}: {response.status} {response.data!r}")
+        found: Object = json.loads(response.data)
+        return found
+
+
+def objects_in(cluster: Cluster) -> Objects:
+    """What is in a cluster; one connection for all who ask."""
+    return _objects(cluster.kubeconfig, cluster.kubeconfig.stat().st_mtime_ns)
+
+
+@lru_cache
+def _objects(kubeconfig: Path, changed: int) -> Objects:
+    assert changed  # a file that was written anew is another cluster's
+    return Objects(kubeconfig)
+
+
+def _as_kubectl(found: Object, described: Object) -> Object:
+    """An object as kubectl prints it: with its kind, and without what only machines read."""
+    metadata = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
+    kind = {"apiVersion": described["apiVersion"], "kind": described["kind"]}
+    return kind | found | {"metadata": metadata}

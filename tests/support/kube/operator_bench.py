@@ -1,0 +1,74 @@
+"""An operator of one resource that copies: an API server in memory, a model store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from sluice.core.model import Health
+from sluice.kube.copies import CopyObserver
+from sluice.kube.mirror import Mirror
+from sluice.kube.performer import Performer
+from sluice.kube.probes import Probed
+from sluice.kube.settings import OperatorSettings
+from sluice.kube.storeview import StoreView
+from sluice.metrics import Metrics
+from sluice.stores.allowance import Allowance
+from support.kube.finalizing import FinalizingServer
+from support.model import World
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from sluice.core.reconcile.conditions import Saying
+    from sluice.kube.events import Recorder
+    from sluice.kube.kinds import Object
+    from sluice.kube.probes import Probes
+    from sluice.kube.stores import Connections
+
+
+class OperatorBench:
+    """What sees and acts for one resource; itself it stands for connections and events.
+
+    Args:
+        threads: for calls to stores.
+
+    Attributes:
+        server: the API server.
+        world: what the store holds.
+        said: events.
+        metrics: what was counted.
+        observer, performer: the operator's.
+    """
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self.server, self.world = FinalizingServer(), World()
+        self.said: list[tuple[str, str]] = []
+        self.metrics = Metrics()
+        self._threads = threads
+        self._probes = SimpleNamespace(look=self._probed)
+
+    def begin(self) -> None:
+        """Another operator takes the place of the former; it remembers nothing."""
+        settings, mirror = OperatorSettings(image="i"), Mirror()
+        self.observer = CopyObserver(
+            self.server.api,
+            mirror,
+            cast("Connections", self),
+            StoreView(self.server.api, mirror, cast("Probes", self._probes)),
+            settings=settings,
+            cluster="c",
+            threads=self._threads,
+            allowance=Allowance(),
+        )
+        self.performer = Performer(
+            self.server.api, self.observer, cast("Recorder", self), self.metrics, settings
+        )
+
+    async def say(self, _: Object, saying: Saying, **__: object) -> None:
+        """As Recorder.say."""
+        self.said.append((saying.reason, saying.message))
+
+    async def _probed(self, *_: object, **__: object) -> Probed:
+        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)

@@ -1,0 +1,167 @@
+"""An operator of one ScopeCopy: an API server in memory, a model store, a bucket or a volume."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sluice.archive.directory import DirectoryObjects
+from sluice.archive.shelf import Shelf
+from sluice.core.reconcile.copy import reconcile
+from sluice.core.reconcile.copy_status import job_name
+from sluice.core.reconcile.scope_results import results_name
+from sluice.core.unplanned import Unplanned
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.scope_run import ScopeRunner
+from sluice.engine.scope_settle import plan_run
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, SECRET, STREAM_STORE
+from sluice.kube.manifests import plan_of
+from sluice.kube.names import ATTEMPT_LABEL, child_labels, run_name
+from sluice.kube.stores import unseen
+from support.cases.resources import BUCKET, SCOPE, STORE, VOLUME, changed
+from support.engine.scope_drivers import SharedStore, put_scope
+from support.kube.operator_bench import OperatorBench
+from support.reconcile.copies import UID
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from sluice.core.model import StoreAddress
+    from sluice.core.plan import Plan
+    from sluice.core.reconcile.world import Action, Decision
+    from sluice.engine.archived import Place
+    from sluice.engine.scope_report import ScopeReport
+    from sluice.kube.copies import Situation
+    from sluice.kube.kinds import Object
+
+SHAPES = ([[40, 40], [9]], [[400]], [[]])
+"""Events of each segment of the streams s000, s001 and s002."""
+
+NOWHERE = Path("nobody-needs-archives")
+
+
+class ScopeBench(OperatorBench):
+    """An operator of one ScopeCopy, a store, a bucket, and what was said of the copy.
+
+    Args:
+        threads: for calls to stores.
+        folder: where the bucket is, if archives are there.
+        spec: fields of the copy's spec.
+
+    Attributes:
+        store: the only one of streams.
+        shelf: the bucket, and the volume for pods that have mounted it.
+    """
+
+    def __init__(self, threads: ThreadPoolExecutor, *, folder: Path = NOWHERE, **spec: Any) -> None:
+        super().__init__(threads)
+        self.world.scopes |= {"in", "out"}
+        put_scope(self.world, *SHAPES)
+        self.store = SharedStore(self.world)
+        self.shelf = Shelf("s3://archives", lambda path: DirectoryObjects(folder / path))
+        for store in (STORE, BUCKET, VOLUME):
+            self.server.put(STREAM_STORE, changed(store, "metadata.uid", store["metadata"]["name"]))
+        self.server.put(SECRET, {"metadata": {"name": "keys"}})
+        body = changed(SCOPE, "metadata", {"name": "shop", "uid": UID, "generation": 1})
+        self.server.put(SCOPE_COPY, body | {"spec": body["spec"] | spec})
+        self.begin()
+
+    # -- what it stands for
+
+    async def place(self, _: str, address: StoreAddress) -> Place:
+        """As Connections.place."""
+        if address.claim is not None:
+            return Shelf(address.uri, unseen)
+        return self._place(address)
+
+    def _place(self, address: StoreAddress) -> Place:
+        return self.store if address.backend == "pravega" else self.shelf
+
+    # -- what it does
+
+    @property
+    def body(self) -> Object:
+        """The resource."""
+        return self.server.objects[SCOPE_COPY.name, "default", "shop"]
+
+    def config_map(self, name: str) -> Object | None:
+        """A ConfigMap."""
+        return self.server.objects.get((CONFIG_MAP.name, "default", name))
+
+    def look(self) -> Situation:
+        """What is seen."""
+
+        async def at_once() -> Situation:
+            body = await self.server.get(SCOPE_COPY, "default", "shop")
+            assert body is not None
+            return await self.observer.look(body)
+
+        return asyncio.run(at_once())
+
+    def perform(self, situation: Situation, *actions: Action) -> None:
+        """Do something for it."""
+
+        async def each() -> None:
+            for action in actions:
+                await self.performer.perform(situation, action)
+
+        asyncio.run(each())
+
+    def step(self) -> Decision:
+        """Look, decide, write the status and act, as the operator does; what it decided."""
+        situation = self.look()
+        decision = reconcile(situation.seen, situation.world)
+        self.body["status"] = decision.status.dump()
+        self.perform(situation, *decision.actions)
+        for (kind, *_), one in self.server.objects.items():
+            if kind == JOB.name:  # which a real server does
+                one["metadata"].setdefault("creationTimestamp", "2026-01-02T03:04:05Z")
+        return decision
+
+    def plan(self, attempt: int = 1) -> Plan:
+        """What the driver of an attempt runs from."""
+        found = plan_of(self.config_map(run_name(job_name(UID, attempt))) or {})
+        assert found is not None
+        return found
+
+    def planned(self, attempt: int = 1) -> Plan:
+        """What the driver of an attempt works on, whoever plans it."""
+        plan = self.plan(attempt)
+        if not isinstance(plan, Unplanned):
+            return plan
+        assert plan.scoping is not None
+        source, target = [(one, self._place(one)) for one in (*plan.sources, plan.target)]
+        return plan_run(plan.scoping, plan.run, source=source, target=target)
+
+    def drive(self, attempt: int = 1) -> ScopeReport:
+        """The driver of an attempt does its work, and ends well."""
+        plan = self.planned(attempt)
+        sources, target = [self._place(one) for one in plan.sources], self._place(plan.target)
+        executor = InlineExecutor(sources, target)
+        runner = ScopeRunner(plan, sources=sources, target=target, executor=executor, patience=0.2)
+        report = runner.run()
+        self.end_job(attempt)
+        return report
+
+    def put_pod(self, attempt: int = 1) -> None:
+        """The pod of an attempt's driver runs."""
+        owner = self.server.objects[JOB.name, "default", job_name(UID, attempt)]["metadata"]
+        labels = child_labels(UID, "driver") | {ATTEMPT_LABEL: str(attempt)}
+        pod = {"name": f"driver-{attempt}", "labels": labels}
+        pod["ownerReferences"] = [{"uid": owner["uid"]}]
+        self.server.put(POD, {"metadata": pod, "status": {"phase": "Running"}})
+
+    def end_job(self, attempt: int = 1) -> None:
+        """The driver of an attempt ends well."""
+        job = self.server.objects[JOB.name, "default", job_name(UID, attempt)]
+        ended = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-02T03:05:05Z"}
+        job["status"] = {"conditions": [ended]}
+
+    def results(self) -> list[dict[str, Any]]:
+        """What is published of each stream."""
+        body = self.config_map(results_name("shop", UID, 0))
+        assert body is not None
+        found: list[dict[str, Any]] = json.loads(body["data"]["streams.json"])
+        return found

@@ -1,0 +1,1 @@
+"""Resources and the world around them, for pure decisions."""

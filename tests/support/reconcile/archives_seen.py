@@ -1,0 +1,156 @@
+"""A StreamArchive and the world around it, for tests of `reconcile`; see `copies`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sluice.api.archive_status import StreamArchiveStatus
+from sluice.api.streamarchive import StreamArchiveSpec
+from sluice.core.archive.manifest import RecordedCut
+from sluice.core.archive.names import Format
+from sluice.core.archive.plan import ArchivePlan, SegmentRun
+from sluice.core.archive.recorded import Recorded, RunFacts
+from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.plan import Plan
+from sluice.core.reconcile.archive import reconcile_archive
+from sluice.core.reconcile.archive_seen import ArchiveSeen, times
+from sluice.core.reconcile.world import JobPhase, Planned, PlanSeen, World
+from support.cases import resources
+from support.reconcile import copies
+from support.reconcile.copies import COPY_ID, NOW, UID, job, world
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.core.reconcile.world import Decision
+
+EVERY_HOUR = {"cron": "0 * * * *"}
+
+
+def spec(**changes: Any) -> StreamArchiveSpec:
+    """An archive's spec with some fields set, as YAML has them."""
+    return StreamArchiveSpec.model_validate(resources.ARCHIVE["spec"] | changes)
+
+
+def archive(
+    *, status: StreamArchiveStatus | None = None, at: datetime = NOW, **changes: Any
+) -> ArchiveSeen:
+    """An archive that was made at NOW and is seen at `at`; fields of spec and seen may be set."""
+    own = {name: value for name, value in changes.items() if name in _OWN}
+    fields = {name: value for name, value in changes.items() if name not in own}
+    bare = ArchiveSeen(
+        name="orders",
+        uid=UID,
+        generation=1,
+        copy_id=COPY_ID,
+        spec=spec(**fields),
+        status=status or StreamArchiveStatus(),
+    )
+    return seen_at(replace(bare, **own), at)
+
+
+_OWN = frozenset({"requested_at", "finalizer", "deleted", "force_orphan", "generation"})
+
+
+def seen_at(seen: ArchiveSeen, at: datetime) -> ArchiveSeen:
+    """The archive as it is found at a time."""
+    due, later = times(seen.spec, seen.status, created=NOW, now=at)
+    return replace(seen, due=due, later=later)
+
+
+def after(
+    seen: ArchiveSeen, decision: Decision, *, at: datetime = NOW, **changes: Any
+) -> ArchiveSeen:
+    """The archive as it is found at a time, once a decision was carried out."""
+    found = copies.after(seen, decision, **changes)
+    assert isinstance(found, ArchiveSeen)
+    return seen_at(found, at)
+
+
+def plan(size: int = 1000, *, run: int = 1) -> Plan:
+    """The plan of a run of one segment with so many new bytes."""
+    cut = RecordedCut.model_validate({"time": 0, "offsets": [{"segment": 0, "offset": size}]})
+    return Plan(
+        sources=(StoreAddress(uri="tcp://127.0.0.1:9090"),),
+        target=StoreAddress(backend="s3", uri="s3://archives"),
+        streams=(),
+        archive=ArchivePlan(
+            copy_id=COPY_ID,
+            source=StreamName(scope="in", stream="orders"),
+            store_uri="tcp://127.0.0.1:9090",
+            path="in/orders",
+            format=Format.SEGMENTS,
+            run=run,
+            begin=cut,
+            end=cut,
+            segments=(
+                SegmentRun(
+                    epoch=0,
+                    id=0,
+                    keys=KeyRange(low=0, high=1),
+                    created=1,
+                    start=0,
+                    done=0,
+                    begin=0,
+                    end=size,
+                    sealed=False,
+                ),
+            ),
+            config=StreamConfig(),
+            max_events=1_000_000,
+        ),
+    )
+
+
+PLAN = plan()
+PLANNED = Planned(plan=PLAN)
+
+
+def recorded(run: int = 1, *, runs: int = 1, **changes: Any) -> Recorded:
+    """A run that is in the archive, with others before it."""
+    numbers = range(run - runs + 1, run + 1)
+    bare = Recorded(
+        run=run,
+        head=run,
+        sha256="e" * 64,
+        count=runs,
+        runs=tuple(
+            RunFacts(run=number, time=NOW, bytes=1000 * number, events=number, verified=True)
+            for number in numbers
+        ),
+        added=1000,
+        verified=True,
+    )
+    return bare.model_copy(update=changes)
+
+
+def plan_seen(found: Plan = PLAN) -> PlanSeen:
+    """The ConfigMap with the plan."""
+    return copies.plan_seen(found)
+
+
+def ended(attempt: int = 1, **changes: Any) -> World:
+    """The world once the driver of an attempt has ended, and its run is recorded."""
+    found = world(
+        jobs=(job(attempt, JobPhase.SUCCEEDED),), plan=plan_seen(), answer=recorded(attempt)
+    )
+    return replace(found, **changes)
+
+
+def begun(**changes: Any) -> ArchiveSeen:
+    """An archive whose first attempt was begun at NOW."""
+    seen = archive(**changes)
+    return after(seen, reconcile_archive(seen, world(answer=PLANNED)))
+
+
+def done(**changes: Any) -> ArchiveSeen:
+    """An archive whose first run is recorded."""
+    seen = begun(**changes)
+    return after(seen, reconcile_archive(seen, ended()))
+
+
+def status(decision: Decision) -> StreamArchiveStatus:
+    """The status of a decision on an archive."""
+    assert isinstance(decision.status, StreamArchiveStatus)
+    return decision.status

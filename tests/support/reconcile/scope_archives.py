@@ -1,0 +1,68 @@
+"""ScopeCopies to archives and from them, for tests of `reconcile`; see `scope_copies`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.core.model import ArchivedRun, StoreAddress, StreamName
+from sluice.core.plan import SourceStream
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope_request import RestoreFrom, ScopeRequest
+from sluice.core.unplanned import Unplanned
+from support.engine.plans import ADDRESS
+from support.reconcile import archives_seen
+from support.reconcile.copies import COPY_ID
+from support.reconcile.scope_copies import copied, scope_plan, stream
+
+if TYPE_CHECKING:
+    from sluice.core.archive.manifest import Parent
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.plan import Plan, StreamPlan
+
+BUCKET: Final = StoreAddress(backend="s3", uri="s3://archives")
+FOLDER: Final = {"storeRef": {"name": "archives"}, "path": "backup/in"}
+ARCHIVED: Final[dict[str, Any]] = {"target": {"archive": FOLDER}}
+RESTORED: Final[dict[str, Any]] = {"source": {"archive": FOLDER}}
+
+
+def run_plan(name: str, size: int = 1000, *, parent: Parent | None = None) -> ArchivePlan:
+    """The plan of one stream's run."""
+    bare = archives_seen.plan(size).archive
+    assert bare is not None
+    source = StreamName(scope="in", stream=name)
+    changes = {"source": source, "path": f"backup/in/{name}", "parent": parent}
+    return bare.model_copy(update=changes)
+
+
+def archive_plan(*runs: ArchivePlan, **changes: Any) -> Plan:
+    """The plan of a scope whose streams are archived; fields of ScopePlan may be set."""
+    bare = scope_plan(target="backup/in", **changes)
+    return bare.model_copy(update={"target": BUCKET, "streams": (), "runs": runs})
+
+
+def restored(name: str, run: int = 1) -> StreamPlan:
+    """The plan to restore one stream from a run."""
+    pinned = ArchivedRun(path=f"backup/in/{name}", run=run, sha256=f"{run:064x}")
+    source = SourceStream(stream=StreamName(scope="in", stream=name), archive=pinned)
+    return stream(name).model_copy(update={"sources": (source,)})
+
+
+def restore_plan(*streams: StreamPlan, **changes: Any) -> Plan:
+    """The plan of streams that are restored; fields of ScopePlan may be set."""
+    bare = scope_plan(*streams, source="backup/in", **changes)
+    return bare.model_copy(update={"sources": (BUCKET,), "target": ADDRESS})
+
+
+ARCHIVING: Final = Planned(plan=archive_plan(run_plan("a", 3000), run_plan("b"), run_plan("c")))
+RESTORING: Final = Planned(plan=restore_plan(restored("a"), restored("b")))
+UNPLANNED: Final = Unplanned(
+    sources=(StoreAddress(backend="volume", uri="volume://archives"),),
+    target=ADDRESS,
+    scoping=ScopeRequest(scope_id=COPY_ID, source="backup/in", target="out", restore=RestoreFrom()),
+)
+"""What a driver is to plan of archives in a volume."""
+
+WHOLE: Final = ScopeEnded(
+    plan=ARCHIVING.plan, results=(copied("a", 3000), copied("b"), copied("c"))
+)
+BACK: Final = ScopeEnded(plan=RESTORING.plan, results=(copied("a"), copied("b")))

@@ -1,0 +1,1 @@
+"""Operators and drivers step by step, against an adversary."""

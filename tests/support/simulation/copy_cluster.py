@@ -1,0 +1,513 @@
+"""A cluster and stores in memory, in which operators and drivers of one copy act step by step.
+
+The API server has one StreamCopy, its StreamStores, and what the operator makes; Kubernetes' Job
+controller, garbage collector and kubelet are as far there as the operator can notice. What happens
+between two calls is the test's to say. The engine's own guarantees are taken for granted here,
+since the protocol's state machine shows them: a driver of a copy that was abandoned meanwhile
+stages nothing more, and what is published is what the recorded plan says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.api.common import GROUP
+from sluice.core.model import StoreAddress
+from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
+from sluice.core.trouble import Trouble
+from sluice.errors import (
+    Category,
+    CopyAborted,
+    DriverLost,
+    DriverOutOfMemory,
+    InfrastructureError,
+    SluiceError,
+    StoreUnavailable,
+    TargetExists,
+)
+from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.manifests import plan_of, positions_of
+from sluice.kube.names import child_labels, is_child, run_name
+from sluice.kube.objects import (
+    FORCE_ORPHAN,
+    REQUESTED_AT,
+    STAGING_FINALIZER,
+    STATUSES,
+    has_finalizer,
+)
+from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE
+from sluice.kube.settings import OperatorSettings, Profile
+from sluice.pipelines import termination
+from support.cases import resources
+from support.kube.api_server import ApiServer
+from support.reconcile import copies
+from support.simulation.copy_store import FROM, TO, Store, planned
+from support.simulation.simulated import CLOCK, Place
+
+if TYPE_CHECKING:
+    from sluice.api.status import CopyingStatus
+    from sluice.core.plan import Plan
+    from sluice.core.positions import PositionMap
+    from sluice.core.progress import Progress
+    from sluice.core.reconcile.world import Answer
+    from sluice.kube.kinds import Kind, Object
+
+_FIRST: Final = 2
+"""Of the two sorts of forged plans."""
+
+
+@dataclass
+class Driver:
+    """A driver's pod.
+
+    Attributes:
+        pod: its name.
+        attempt: its number.
+        running: whether it was started; until then it waits for a node or an image.
+        mounted: the plan that it was started with; None where it is not what its Job names.
+        epoch: of the staging that it works on; None before it has begun.
+    """
+
+    pod: str
+    attempt: int
+    running: bool = False
+    mounted: Plan | None = None
+    epoch: int | None = None
+
+
+@lru_cache
+def _plan_of(data: str, *, packed: bool) -> Plan | None:
+    part = {"binaryData": {SCOPE_PLAN_FILE: data}} if packed else {"data": {PLAN_FILE: data}}
+    return plan_of(part)
+
+
+class Cluster:
+    """The API server with its controllers, the drivers in their pods, and the stores.
+
+    Attributes:
+        server: the API server.
+        store: what the stores hold.
+        place: what the operator finds at their addresses.
+        drivers: those whose pods have not ended.
+        settings: the operator's, by its administrator.
+        lagging: whether the Job controller gets nothing done now.
+        orphaned: whether an operator has said that it leaves something behind.
+        alone: whether there is one operator, as it should be.
+    """
+
+    kind: Kind = STREAM_COPY
+    resource: Object = resources.changed(resources.COPY, "spec.source.storeRef.name", "from")
+    sources: tuple[Object, ...] = (
+        {"name": "from", "spec": {"pravega": {"controllerURI": FROM.uri}}},
+    )
+    store: Any
+
+    def __init__(self, **spec: Any) -> None:
+        self.now = copies.NOW
+        self.server = ApiServer()
+        self.server.clock = lambda: self.now
+        self.server.changed = self._controllers
+        self.store = Store()
+        self.place = Place(self)
+        self.drivers: list[Driver] = []
+        self.runtime, self.profile_there = 0, True
+        self.lagging = self.orphaned = False
+        self.alone = True
+        self._given: set[str] = set()
+        self._at_work = False
+        self._status: tuple[str, CopyingStatus] | None = None
+        for which in ("source", "target"):
+            self.put_store(which)
+        self.apply(spec)
+
+    # -- the time
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return CLOCK.now
+
+    @now.setter
+    def now(self, now: datetime) -> None:
+        CLOCK.now = now
+
+    # -- the objects
+
+    @property
+    def name(self) -> str:
+        """The copy's name."""
+        name: str = self.resource["metadata"]["name"]
+        return name
+
+    @property
+    def copy(self) -> Object | None:
+        """The copy as it is; None when it is gone."""
+        return self.server.body(self.kind, self.name)
+
+    @property
+    def finalizer(self) -> bool:
+        """Whether our finalizer holds the copy."""
+        return self.copy is not None and has_finalizer(self.copy, STAGING_FINALIZER)
+
+    @property
+    def deleted(self) -> bool:
+        """Whether somebody has deleted the copy."""
+        return self.copy is None or "deletionTimestamp" in self.copy["metadata"]
+
+    @property
+    def requested_at(self) -> str | None:
+        """Which run somebody has asked for."""
+        assert self.copy is not None
+        asked: str | None = self.copy["metadata"]["annotations"].get(REQUESTED_AT)
+        return asked
+
+    @property
+    def generation(self) -> int:
+        """The copy's generation."""
+        assert self.copy is not None
+        generation: int = self.copy["metadata"]["generation"]
+        return generation
+
+    @property
+    def status(self) -> Any:
+        """The copy's status; the last one, once it is gone."""
+        if self.copy is not None:
+            version = self.copy["metadata"]["resourceVersion"]
+            if self._status is None or self._status[0] != version:
+                written = self.copy.get("status")
+                found = STATUSES[self.kind].read(written)
+                assert not written or found.dump() == written, "a status reads back as written"
+                self._status = (version, found)
+        assert self._status is not None
+        return self._status[1]
+
+    @property
+    def jobs(self) -> list[Object]:
+        """The Jobs that have not ended."""
+        return [job for job in self.server.all(JOB) if not _has_ended(job)]
+
+    @property
+    def positions(self) -> PositionMap | None:
+        """The map that is published."""
+        return positions_of(self.server.body(CONFIG_MAP, positions_name(self.name, copies.UID)))
+
+    @property
+    def settings(self) -> OperatorSettings:
+        """The operator's settings as its administrator has them now."""
+        return _settings(self.runtime, there=self.profile_there)
+
+    # -- what people do
+
+    def apply(self, spec: Object) -> None:
+        """Somebody applies the copy."""
+        meta = {
+            "name": self.name,
+            "uid": copies.UID,
+            "generation": 1,
+            "creationTimestamp": copies.NOW.isoformat(),
+            "annotations": {},
+        }
+        body = self.resource | {"metadata": meta, "spec": self.resource["spec"] | spec}
+        self.server.put(self.kind, body)
+
+    def change(self, **fields: Any) -> None:
+        """Somebody changes the spec; a field that is None is taken away."""
+        if self.copy is None or self.deleted:
+            return
+        spec = {name: it for name, it in (self.copy["spec"] | fields).items() if it is not None}
+        meta = {"generation": self.generation + 1}
+        self.server.edit(self.kind, self.name, spec=spec, metadata=meta)
+
+    def annotate(self, name: str, value: str) -> None:
+        """Somebody writes an annotation of the copy."""
+        if self.copy is not None:
+            notes = self.copy["metadata"]["annotations"] | {name: value}
+            self.server.edit(self.kind, self.name, metadata={"annotations": notes})
+
+    def request(self, number: int) -> None:
+        """Somebody asks for another run."""
+        self.annotate(REQUESTED_AT, str(number))
+
+    def force_orphan(self, *, on: bool) -> None:
+        """Somebody insists that the copy goes, or does not any more."""
+        self.annotate(FORCE_ORPHAN, "true" if on else "false")
+
+    def delete(self) -> None:
+        """Somebody deletes the copy."""
+        self.server.remove(self.kind, self.name)
+
+    def put_store(self, which: str) -> None:
+        """Somebody applies a StreamStore: `source` or `target`."""
+        known = {"source": self.sources[0], "target": _TARGET}[which]
+        if self.server.body(STREAM_STORE, known["name"]) is None:
+            meta = {"name": known["name"], "namespace": "default", "generation": 1}
+            body = resources.STORE | {"metadata": meta, "spec": known["spec"]}
+            self.server.put(STREAM_STORE, body)
+
+    def take_store(self, which: str, *, wholly: bool) -> None:
+        """Somebody deletes a StreamStore; it goes where nothing holds it, or wholly."""
+        name = {"source": self.sources[0], "target": _TARGET}[which]["name"]
+        self.server.remove(STREAM_STORE, name)
+        if wholly:
+            self.server.destroy(STREAM_STORE, name)
+
+    def is_leaving(self, which: str) -> bool:
+        """Whether somebody has deleted a StreamStore that is there still."""
+        name = {"source": self.sources[0], "target": _TARGET}[which]["name"]
+        found = self.server.body(STREAM_STORE, name)
+        return found is not None and "deletionTimestamp" in found["metadata"]
+
+    def lose_status(self) -> None:
+        """Somebody restores the copy from a backup, without its status."""
+        if self.copy is not None:
+            self.server.edit(self.kind, self.name, status={})
+
+    def drop_plan(self) -> None:
+        """Somebody deletes the plan's ConfigMap."""
+        self.server.remove(CONFIG_MAP, plan_name(self.name, copies.UID))
+
+    def forge_plan(self, sort: int) -> None:
+        """Somebody makes a ConfigMap of his own in the plan's place."""
+        name = plan_name(self.name, copies.UID)
+        found = self.server.body(CONFIG_MAP, name)
+        if found is None:
+            return
+        meta = {"name": name, "labels": child_labels(copies.UID, "plan")}
+        if sort % _FIRST:
+            forged = {"data": {PLAN_FILE: "no plan"}, "metadata": meta}
+        else:  # a plan, with everything but the right content
+            plan = planned(7).model_copy(update={"target": StoreAddress(uri="tcp://evil:1")})
+            owners = found["metadata"].get("ownerReferences", [])
+            forged = {
+                "data": {PLAN_FILE: plan.model_dump_json()},
+                "metadata": meta | {"ownerReferences": owners},
+            }
+        self.server.remove(CONFIG_MAP, name)
+        self.server.put(CONFIG_MAP, {"immutable": True, **forged})
+
+    def forge_run(self, driver: Driver) -> None:
+        """Somebody makes a ConfigMap of his own in the place of what a driver is to run from."""
+        job = job_name(copies.UID, driver.attempt)
+        found = self.server.body(CONFIG_MAP, run_name(job))
+        if found is not None:
+            self.server.remove(CONFIG_MAP, run_name(job))
+            forged = found | {"data": {PLAN_FILE: planned(7).model_dump_json()}, "binaryData": {}}
+            self.server.put(CONFIG_MAP, forged | {"metadata": dict(found["metadata"])})
+
+    def job_names(self, *, ended: bool) -> list[str]:
+        """The Jobs that have ended, or those that have not."""
+        found = [job for job in self.server.all(JOB) if _has_ended(job) == ended]
+        return sorted(job["metadata"]["name"] for job in found)
+
+    def remove_job(self, name: str) -> None:
+        """Somebody deletes a Job; its pods are told to stop."""
+        self.server.remove(JOB, name)
+
+    # -- what Kubernetes does
+
+    def _controllers(self) -> None:
+        """The garbage collector and the Job controller do what there is to do."""
+        if self._at_work:
+            return
+        self._at_work = True
+        try:
+            while self.server.collect() or (not self.lagging and self._run_jobs()):
+                pass
+        finally:
+            self._at_work = False
+        there = {pod["metadata"]["name"] for pod in self.server.all(POD) if not _is_over(pod)}
+        self.drivers = [driver for driver in self.drivers if driver.pod in there]
+
+    def lag(self, *, on: bool) -> None:
+        """The Job controller stands still, or goes on."""
+        self.lagging = on
+        self._controllers()
+
+    def _run_jobs(self) -> bool:
+        """Make a pod for each new Job, and tell of those whose pod has ended; whether any was."""
+        for job in self.server.all(JOB):
+            meta = job["metadata"]
+            if _has_ended(job) or "deletionTimestamp" in meta or not is_child(job, copies.UID):
+                continue
+            pods = [pod for pod in self.server.all(POD) if is_child(pod, meta["uid"])]
+            if meta["uid"] not in self._given:
+                self._given.add(meta["uid"])
+                self._make_pod(job)
+                return True
+            if not pods or _is_over(pods[0]):
+                done = bool(pods) and pods[0]["status"]["phase"] == "Succeeded"
+                end = {
+                    "type": "Complete" if done else "Failed",
+                    "status": "True",
+                    "lastTransitionTime": self.now.isoformat(),
+                }
+                status = job["status"] | {"conditions": [end]}
+                self.server.edit(JOB, meta["name"], status=status)
+                return True
+        return False
+
+    def _make_pod(self, job: Object) -> None:
+        meta, template = job["metadata"], job["spec"]["template"]["metadata"]
+        name = f"{meta['name']}-{len(self._given)}"
+        owner = {"kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
+        body = {
+            "metadata": {"name": name, "labels": template["labels"], "ownerReferences": [owner]},
+            "status": {"phase": "Pending"},
+        }
+        attempt = int(template["labels"][f"{GROUP}/attempt"])
+        self.drivers.append(Driver(name, attempt))
+        self.server.put(POD, body)
+        self.server.edit(JOB, meta["name"], status={"startTime": self.now.isoformat()})
+
+    def is_stopping(self, driver: Driver) -> bool:
+        """Whether a driver was told to end."""
+        pod = self.server.body(POD, driver.pod)
+        return pod is None or "deletionTimestamp" in pod["metadata"]
+
+    def cannot_start(self, driver: Driver, error: SluiceError) -> None:
+        """A pod's image cannot be had."""
+        waiting = {"reason": "ErrImagePull", "message": error.message}
+        said = {"name": "driver", "image": "i", "state": {"waiting": waiting}}
+        status = {"phase": "Pending", "containerStatuses": [said]}
+        self.server.edit(POD, driver.pod, status=status)
+
+    def can_start(self) -> None:
+        """All images can be had."""
+        for driver in self.drivers:
+            if not driver.running:
+                self.server.edit(POD, driver.pod, status={"phase": "Pending"})
+
+    def start(self, driver: Driver) -> None:
+        """The pod's containers start, if there is what they run from."""
+        job = self.server.body(JOB, job_name(copies.UID, driver.attempt))
+        if job is None or self.is_stopping(driver):
+            return
+        found = self.server.body(CONFIG_MAP, run_name(job["metadata"]["name"]))
+        if found is None:
+            return
+        driver.running, driver.mounted = True, _given(job, found)
+        self.server.edit(POD, driver.pod, status={"phase": "Running"})
+
+    def end(self, driver: Driver, error: SluiceError | None) -> None:
+        """A pod's containers end; a pod that was told to is gone then."""
+        if self.is_stopping(driver):
+            self.server.destroy(POD, driver.pod)
+            return
+        ended: Object = {"exitCode": 0 if error is None else 1}
+        if isinstance(error, DriverOutOfMemory):
+            ended |= {"reason": "OOMKilled"}
+        elif not isinstance(error, DriverLost):
+            trouble = None if error is None else Trouble.of(error)
+            ended |= {"message": termination.message(trouble).decode()}
+        container = {"name": "driver", "image": "i", "state": {"terminated": ended}}
+        phase = "Succeeded" if error is None else "Failed"
+        status = {"phase": phase, "containerStatuses": [container]}
+        self.server.edit(POD, driver.pod, status=status)
+
+    def lose_node(self, driver: Driver) -> None:
+        """A pod is gone without a word."""
+        self.server.destroy(POD, driver.pod)
+
+    # -- what drivers do
+
+    def work(self, driver: Driver) -> None:
+        """A driver goes on by one step: begin, stage, publish, end well."""
+        store = self.store
+        if not driver.running:
+            self.start(driver)
+        elif driver.epoch is None and self.is_stopping(driver):
+            self.end(driver, None)  # who is told to stop begins nothing
+        elif not (store.source and store.target):
+            return
+        elif driver.mounted is None:
+            self.end(driver, InfrastructureError("it is not what the operator wrote"))
+        else:
+            self.advance(driver, driver.mounted)
+
+    def advance(self, driver: Driver, mounted: Plan) -> None:
+        """A driver that can go on does so."""
+        store = self.store
+        if store.foreign:
+            self.fail(driver, TargetExists("out/orders exists"))
+        elif driver.epoch is None:
+            driver.epoch = store.epoch
+            if store.whole is None and store.recorded is None:
+                store.recorded = mounted
+        elif store.whole is not None:
+            store.recorded, store.staged = None, 0
+            self.end(driver, None)
+        elif driver.epoch != store.epoch or store.recorded is None:
+            self.fail(driver, CopyAborted("the copy was aborted while it ran"))
+        elif store.staged < store.recorded.bytes:
+            store.staged = min(store.recorded.bytes, store.staged + 400)
+        else:
+            store.whole = store.recorded
+
+    def fail(self, driver: Driver, error: SluiceError | None) -> None:
+        """A driver ends badly; what the data or the spec are to blame for it drops itself.
+
+        Without an error it ends as if it were done.
+        """
+        own = driver.epoch == self.store.epoch and self.store.whole is None
+        blamed = error is not None and error.category in {Category.SPEC, Category.INTEGRITY}
+        if own and blamed and self.store.target:
+            self.store.abandon()
+        self.end(driver, error)
+
+    # -- what the engine answers the operator
+
+    def ask(self, known: Any, *, again: bool) -> Answer:
+        """As `engine.settle.ask` and its like."""
+        answer: Answer = self.store.ask(known, again=again)
+        return answer
+
+    def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
+        """How far a plan is."""
+        if not self.store.target:
+            raise StoreUnavailable("no connection")
+        return self.store.progress(known), None
+
+    def abandon(self) -> None:
+        """As `engine.settle.abandon` and its like."""
+        if self.alone and self.deleted:
+            assert self.drivers == [], "nothing is dropped under a driver's feet"
+        self.store.abandon()
+
+
+_TARGET: Final[Object] = {"name": "local", "spec": {"pravega": {"controllerURI": TO.uri}}}
+
+
+@lru_cache
+def _settings(runtime: int, *, there: bool) -> OperatorSettings:
+    profiles = {"default": Profile()} if there else {}
+    return OperatorSettings(image=f"i{runtime}", profiles=profiles)
+
+
+def _given(job: Object, config_map: Object) -> Plan | None:
+    """The plan that a driver finds; None where that is not what its Job names."""
+    packed = (config_map.get("binaryData") or {}).get(SCOPE_PLAN_FILE)
+    data = packed or (config_map.get("data") or {}).get(PLAN_FILE, "")
+    plan = _plan_of(data, packed=packed is not None)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    if packed is None and hashlib.sha256(data.encode()).hexdigest() not in "".join(
+        container["args"]
+    ):
+        return None
+    return plan
+
+
+def _has_ended(job: Object) -> bool:
+    return bool(job.get("status", {}).get("conditions"))
+
+
+def _is_over(pod: Object) -> bool:
+    return pod["status"]["phase"] in {"Succeeded", "Failed"}
+
+
+def wait(cluster: Cluster, seconds: float) -> None:
+    """Time passes."""
+    cluster.now += timedelta(seconds=seconds)

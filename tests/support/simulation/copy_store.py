@@ -1,0 +1,106 @@
+"""A store in memory that holds what there is of one copy, for simulations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.model import StoreAddress
+from sluice.core.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.progress import Progress
+from sluice.core.reconcile.world import Answer, Complete, Planned
+from sluice.errors import StoreUnavailable, TargetExists, TargetReplaced
+from support.engine.plans import segment_plan, stream_plan, whole_plan
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan, StreamPlan
+
+FROM: Final = StoreAddress(uri="tcp://from:9090")
+TO: Final = StoreAddress(uri="tcp://to:9090")
+
+
+def map_of(plan: Plan) -> PositionMap:
+    """The map of a target that was published by this plan."""
+    (segment,) = plan.streams[0].segments
+    mapped = MappedSegment(
+        segment=segment.id, start=0, end=segment.end, target_segment=segment.id, shift=0
+    )
+    sources = (MappedSource(stream="in/s", segments=(mapped,)),)
+    return PositionMap(target="out/t", same_positions=True, sources=sources)
+
+
+def located(plan: Plan) -> Plan:
+    """A plan between the stores of the cluster."""
+    return plan.model_copy(update={"sources": (FROM,), "target": TO})
+
+
+@dataclass
+class Store:
+    """What the target store holds of the copy, and whether stores can be reached.
+
+    Attributes:
+        source, target: whether each answers.
+        length: bytes of the source; it may grow.
+        recorded: the plan that a driver wrote down in the store.
+        staged: bytes that are staged.
+        whole: the plan that the target was published by.
+        foreign: whether somebody else's stream is in the target's place.
+        epoch: counts how often staging was dropped.
+    """
+
+    source: bool = True
+    target: bool = True
+    length: int = 1000
+    recorded: Plan | None = None
+    staged: int = 0
+    whole: Plan | None = None
+    foreign: bool = False
+    epoch: int = 0
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether anything of the copy is there that is not whole."""
+        return self.recorded is not None or self.staged > 0
+
+    def ask(self, known: StreamPlan | None, *, again: bool) -> Answer:
+        """As `sluice.engine.settle.ask`."""
+        del again  # a stream is whole or is not
+        if not (self.source and self.target):
+            raise StoreUnavailable("no connection")
+        if self.foreign:
+            raise TargetExists("out/orders exists", field="spec.target.stream")
+        if self.whole is not None and self.recorded is None:
+            if known is not None and known.hash != self.whole.streams[0].hash:
+                raise TargetReplaced("the target holds another copy")
+            return Complete(
+                digest="d" * 64,
+                bytes=self.whole.bytes,
+                events=1,
+                segments=1,
+                positions=map_of(self.whole),
+            )
+        if self.recorded is not None:
+            return Planned(plan=self.recorded, recorded=True)
+        return Planned(plan=planned(self.length))
+
+    def progress(self, known: Plan) -> Progress:
+        """As `sluice.engine.progress.Watch`."""
+        return Progress(
+            bytes=known.bytes if self.whole else self.staged,
+            total=known.bytes,
+            published=self.whole is not None,
+        )
+
+    def abandon(self) -> None:
+        """As `sluice.engine.settle.abandon`."""
+        if not self.target:
+            raise StoreUnavailable("no connection")
+        self.recorded, self.staged = None, 0
+        self.epoch += 1
+
+
+@lru_cache
+def planned(length: int) -> Plan:
+    """The plan of a source of this length."""
+    return located(whole_plan(stream_plan(segment_plan(length))))

@@ -1,0 +1,354 @@
+"""A cluster and a store in memory, in which operators look after EphemeralStreams step by step.
+
+EphemeralStreams `a` and `b` that may claim the same, owners that come and go, Kubernetes' garbage
+collector, and streams with tags and creation times. What a claim does in a store is taken from the
+contract of `sluice.core.claim`; `engine.claims` has its own tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sluice.core.claim import Holding, Ownership
+from sluice.errors import StoreUnavailable, StreamExists
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.objects import FORCE_ORPHAN, ephemeral_seen, parse_ephemeral
+from support.cases import resources
+from support.kube.api_server import ApiServer
+from support.reconcile.copies import NOW
+from support.simulation.simulated import CLOCK
+
+if TYPE_CHECKING:
+    from sluice.api.ephemeralstream import EphemeralStreamSpec
+    from sluice.core.claim import Claim
+    from sluice.core.reconcile.ephemeral_world import EphemeralSeen
+    from sluice.kube.kinds import Object
+
+
+PREFIX = "app-"
+HELPER = "app-helper"
+
+
+@dataclass
+class Stream:
+    """A stream: who has it, when it was made, by a counter that is its time, and by whom.
+
+    One that was retained when it was sealed keeps its tags: a store changes nothing of it.
+    """
+
+    created: int
+    holder: str | None = None
+    foreign: bool = False
+    sealed: bool = False
+    drifted: bool = False
+    retained: bool = False
+
+
+@dataclass
+class Owner:
+    """A workload; `deleting` says how it is deleted while it is there still."""
+
+    uid: str
+    finished: bool = False
+    deleting: str = ""
+
+
+class Cluster:
+    """The API server, the owners, the store, and what was said of what was left behind.
+
+    Attributes:
+        server: the API server.
+        owners: by name.
+        streams: by name.
+        markers: of claims to prefixes, by the uid of the resource.
+        orphaned: uids of resources that were said to leave something behind.
+        up: whether the store answers.
+        half: whether the next change of the store is cut off in the middle.
+    """
+
+    def __init__(self) -> None:
+        self.server = ApiServer()
+        self.server.clock = lambda: CLOCK.now
+        self.server.changed = self._look
+        self.owners: dict[str, Owner] = {}
+        self.streams: dict[str, Stream] = {}
+        self.markers: dict[str, int] = {}
+        self.orphaned: set[str] = set()
+        self.up, self.half = True, False
+        self._number = 0
+        self._born: dict[str, tuple[str, int]] = {}
+        self._known: dict[str, tuple[str, EphemeralSeen]] = {}
+        self._released: set[str] = set()
+        self.clock = 0.0
+        self.there = True
+
+    # -- time and numbers
+
+    @property
+    def clock(self) -> float:
+        """Seconds since the simulation began."""
+        return (CLOCK.now - NOW).total_seconds()
+
+    @clock.setter
+    def clock(self, seconds: float) -> None:
+        CLOCK.now = NOW + timedelta(seconds=seconds)
+
+    def tick(self) -> int:
+        """The store's time, which is never the same twice."""
+        self._number += 1
+        return self._number
+
+    def unique(self, what: str) -> str:
+        """A uid."""
+        return f"{what}-{self.tick()}"
+
+    # -- the API server
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a StreamStore."""
+        return self.server.body(STREAM_STORE, "local") is not None
+
+    @there.setter
+    def there(self, there: bool) -> None:
+        if not there:
+            self.server.destroy(STREAM_STORE, "local")
+        elif not self.there:
+            meta = {"name": "local", "namespace": "default", "generation": 1}
+            self.server.put(STREAM_STORE, resources.STORE | {"metadata": meta})
+
+    @property
+    def seen(self) -> dict[str, EphemeralSeen]:
+        """The EphemeralStreams there are, by name."""
+        return {one["metadata"]["name"]: self._read(one) for one in self._all()}
+
+    @property
+    def deleted(self) -> set[str]:
+        """The names of those that are being deleted."""
+        return {name for name, one in self.seen.items() if one.deleted is not None}
+
+    def create(self, name: str, spec: EphemeralStreamSpec) -> None:
+        """Somebody applies a resource."""
+        if self.server.body(EPHEMERAL_STREAM, name) is None:
+            uid = self.unique(name)
+            self._born[uid] = (name, self.tick())
+            meta = {
+                "name": name,
+                "uid": uid,
+                "generation": 1,
+                "creationTimestamp": CLOCK.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "annotations": {},
+            }
+            fields = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+            body = resources.EPHEMERAL | {"metadata": meta, "spec": fields}
+            self.server.put(EPHEMERAL_STREAM, body)
+
+    def delete(self, name: str) -> None:
+        """Somebody, or the garbage collector, deletes a resource."""
+        self.server.remove(EPHEMERAL_STREAM, name)
+
+    def suspend(self, name: str, *, on: bool) -> None:
+        """Somebody suspends a resource, or lets it go on."""
+        body = self.server.body(EPHEMERAL_STREAM, name)
+        if body is not None:
+            generation = {"generation": body["metadata"]["generation"] + 1}
+            spec = body["spec"] | {"suspend": on}
+            self.server.edit(EPHEMERAL_STREAM, name, spec=spec, metadata=generation)
+
+    def force_orphan(self, name: str) -> None:
+        """Somebody does not want to wait."""
+        if self.server.body(EPHEMERAL_STREAM, name) is not None:
+            notes = {"annotations": {FORCE_ORPHAN: "true"}}
+            self.server.edit(EPHEMERAL_STREAM, name, metadata=notes)
+
+    def refer(self, name: str, uids: frozenset[str]) -> None:
+        """Somebody, or the garbage collector, leaves a resource these of its owners only."""
+        body = self.server.body(EPHEMERAL_STREAM, name)
+        if body is not None:
+            owners = body["metadata"].get("ownerReferences") or ()
+            kept = [one for one in owners if one["uid"] in uids]
+            self.server.edit(EPHEMERAL_STREAM, name, metadata={"ownerReferences": kept})
+
+    def collect(self) -> None:
+        """Kubernetes' garbage collector goes around once."""
+        for owner in list(self.owners):
+            how = self.owners[owner].deleting
+            if how == "foreground":
+                del self.owners[owner]
+            elif how == "orphan":
+                uid = self.owners[owner].uid
+                held = [one for one in self.seen.values() if uid in one.references]
+                for one in held[:1]:
+                    self.refer(one.name, one.references - {uid})
+                if not held:
+                    del self.owners[owner]
+        alive = {owner.uid for owner in self.owners.values()}
+        for one in self.seen.values():
+            if one.references & alive and one.references - alive:
+                self.refer(one.name, one.references & alive)
+            elif one.references - alive:
+                self.delete(one.name)
+
+    def of(self, uid: str) -> EphemeralSeen | None:
+        """The resource of a uid, with its status."""
+        return next((one for one in self.seen.values() if one.uid == uid), None)
+
+    def needed(self, one: EphemeralSeen) -> bool:
+        """Whether an owner that was bound is there and at work, or none is wanted."""
+        bound = {owner.uid for owner in one.status.owners}
+        working = [
+            owner
+            for owner in self.owners.values()
+            if owner.uid in bound
+            and not (owner.finished and one.spec.release_when == "OwnersFinished")
+        ]
+        return not one.spec.owners or bool(working)
+
+    def aged(self, one: EphemeralSeen) -> bool:
+        """Whether a resource has reached its age."""
+        age = (CLOCK.now - one.created).total_seconds()
+        return one.spec.max_age_seconds is not None and age >= one.spec.max_age_seconds
+
+    def _all(self) -> list[Object]:
+        return self.server.all(EPHEMERAL_STREAM)
+
+    def _read(self, body: Object) -> EphemeralSeen:
+        """A resource as it is; once for each of its versions, and while it is being deleted."""
+        meta = body["metadata"]
+        known = self._known.get(meta["name"])
+        if known is not None and known[0] == meta["resourceVersion"] and not known[1].deleted:
+            return known[1]
+        found = ephemeral_seen(body, parse_ephemeral(body))
+        written = body.get("status")
+        assert not written or found.status.dump() == written, "a status reads back as written"
+        self._known[meta["name"]] = (meta["resourceVersion"], found)
+        return found
+
+    def _look(self) -> None:
+        """Nothing is released while it is needed."""
+        for body in self._all():
+            uid = body["metadata"]["uid"]
+            if uid not in self._released and (body.get("status") or {}).get("release"):
+                self._released.add(uid)
+                one = self._read(body)
+                assert self.aged(one) or not self.needed(one), "released while it is needed"
+
+    # -- the store, as `engine.claims`
+
+    def look(self, claim: Claim, _: object = None) -> Holding:
+        """What the store says about a claim."""
+        self._reach()
+        mine = tuple(self._claimed(claim))
+        if claim.stream is None:
+            marked = claim.claimant.uid in self.markers
+            whose = Ownership.OURS if marked else Ownership.ABSENT
+            return Holding(scope=True, marked=marked, ownership=whose, streams=mine)
+        found = self.streams.get(claim.stream)
+        if found is None:
+            return Holding(scope=True)
+        if mine:
+            whose = Ownership.OURS
+        else:
+            whose = Ownership.UNOWNED if found.holder is None else Ownership.OTHERS
+        holder = found.holder if whose is Ownership.OTHERS else None
+        name = "" if holder is None else self._born[holder][0]
+        return Holding(
+            scope=True,
+            ownership=whose,
+            streams=mine,
+            created=found.created,
+            holder=found.holder or "",
+            holder_uid=holder,
+            holder_resource=f"default/{name}",
+            drift=("scaling is another",) if mine and found.drifted else (),
+        )
+
+    def make(self, claim: Claim, _store: object, _now: int) -> None:
+        """A stream or a marker is made."""
+        self._reach()
+        uid = claim.claimant.uid
+        if claim.stream is None:
+            self.markers.setdefault(uid, self.tick())
+        elif claim.stream not in self.streams:
+            self.streams[claim.stream] = Stream(self.tick(), holder=uid)
+        elif self.streams[claim.stream].holder != uid:
+            raise StreamExists("somebody else was faster")
+
+    def adopt(self, claim: Claim, _store: object, predecessor: str | None) -> None:
+        """A stream that nobody has, or no more, is taken."""
+        self._reach()
+        found, uid = self.streams.get(str(claim.stream)), claim.claimant.uid
+        if found is None or found.holder not in {predecessor, uid}:
+            raise StreamExists("it is not there for us any more")
+        if found.sealed:
+            raise StreamExists("it is sealed")
+        found.holder, found.foreign, found.drifted = uid, False, True
+
+    def configure(self, claim: Claim, _: object) -> None:
+        """A stream of ours gets the configuration that is wanted."""
+        self._reach()
+        found = self.streams.get(str(claim.stream))
+        if found is not None and found.holder == claim.claimant.uid and not found.sealed:
+            found.drifted = False
+
+    def release(self, claim: Claim, _: object, *, delete: bool, watch: bool) -> int:
+        """Seal and delete what is ours, or take our tags away; then the marker."""
+        self._reach()
+        names = self._claimed(claim) if delete or claim.stream is not None else []
+        for name in names:
+            stream = self.streams[name]
+            if delete:
+                stream.sealed = True
+                self._cut_off()
+                self._drop(claim, name, stream)
+            elif stream.sealed:
+                stream.retained = True
+            else:
+                stream.holder = None
+            self._cut_off()
+        if not watch:
+            self.markers.pop(claim.claimant.uid, None)
+        return len(names)
+
+    def ours(self, one: EphemeralSeen) -> list[str]:
+        """The streams that are a resource's."""
+        spec, known = one.spec, one.status.created_milliseconds
+        return self._of(one.uid, spec.stream, known, existing=spec.claim == "ExistingAndNew")
+
+    def _claimed(self, claim: Claim) -> list[str]:
+        return self._of(claim.claimant.uid, claim.stream, claim.known, existing=claim.existing)
+
+    def _of(self, uid: str, name: str | None, known: int | None, *, existing: bool) -> list[str]:
+        if name is not None:
+            found = self.streams.get(name)
+            mine = found is not None and (
+                found.holder == uid or (found.holder is None and found.created == known)
+            )
+            return [name] if mine else []
+        if uid not in self.markers:
+            return []
+        since = 0 if existing else self._born[uid][1]
+        return sorted(
+            one
+            for one, stream in self.streams.items()
+            if stream.holder is None and stream.created > since
+        )
+
+    def _drop(self, claim: Claim, name: str, stream: Stream) -> None:
+        live = self.of(claim.claimant.uid)
+        assert stream.holder in {None, claim.claimant.uid}, "the stream was given to another"
+        assert not (stream.foreign and claim.stream is not None), "the stream is not ours"
+        if live is not None and live.deleted is None:
+            assert live.status.release is not None, "deleted while the resource is there"
+        del self.streams[name]
+
+    def _reach(self) -> None:
+        if not (self.up and self.there):
+            raise StoreUnavailable("no answer")
+
+    def _cut_off(self) -> None:
+        half, self.half = self.half, False
+        if half:
+            raise StoreUnavailable("no answer")

@@ -1,0 +1,192 @@
+"""An operator of EphemeralStreams: the real one, call by call, at a simulated cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from sluice.core.model import Health
+from sluice.core.reconcile.ephemeral_world import OwnerSeen, Refer
+from sluice.core.trouble import Trouble
+from sluice.errors import StoreUnavailable
+from sluice.kube.ephemeral_actions import EphemeralPerformer
+from sluice.kube.ephemeral_workings import EphemeralWorkings
+from sluice.kube.ephemerals import EphemeralObserver
+from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.mirror import Mirror
+from sluice.kube.probes import Probed
+from sluice.kube.queue import FIRST_DELAY, Key
+from sluice.kube.reconciler import Reconciler
+from sluice.kube.status import StatusWriter
+from sluice.kube.storeview import StoreView
+from sluice.metrics import Metrics
+from support.simulation.simulated import Calls, Stepped, SteppedApi
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from sluice.api.ephemeralstream import Owner
+    from sluice.core.reconcile.conditions import Saying
+    from sluice.core.reconcile.ephemeral_world import EphemeralDecision
+    from sluice.kube.ephemerals import EphemeralSituation
+    from sluice.kube.events import Recorder
+    from sluice.kube.kinds import Object
+    from sluice.kube.owners import Owners
+    from sluice.kube.probes import Probes
+    from sluice.kube.stores import Connections
+    from support.simulation.ephemeral_cluster import Cluster
+
+MOST_HASTE = 12
+"""Looks in a row without a pause that are no endless loop yet."""
+
+_METRICS = Metrics()
+_WATCHED = (EPHEMERAL_STREAM, STREAM_STORE)
+_NO_THREADS = cast("Executor", None)
+
+
+class _Workings(EphemeralWorkings):
+    """The workings, with a look at what is decided."""
+
+    def decide(self, situation: EphemeralSituation) -> EphemeralDecision:
+        """What to do."""
+        found = super().decide(situation)
+        going = {owner.uid for owner in situation.world.owners if owner.deleting}
+        for action in found.actions:
+            if isinstance(action, Refer):
+                assert going.isdisjoint(uid for _, uid in action.owners), "it would be collected"
+        return found
+
+
+class Operator:
+    """One operator, which works on one resource at a time.
+
+    Args:
+        cluster: where.
+
+    Attributes:
+        again: by uid, when it looks again; None where it waits for an event.
+        lost: what becomes of the next call: see Calls; `half` where a change of the store is cut
+            off in the middle.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.again: dict[str, float | None] = {}
+        self.rows: dict[str, int] = {}
+        self.lost = ""
+        self._work: Stepped[float | None] | None = None
+        self._uid = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        """It starts: it knows nothing."""
+        self._calls = Calls()
+        api = SteppedApi(self.cluster.server, self._calls).api
+        self._mirror = Mirror()
+        self._owners: dict[str, OwnerSeen] = {}
+        owners = SimpleNamespace(look=self._look_at_owner, confirm=self._confirm_owner)
+        observer = EphemeralObserver(
+            api,
+            self._mirror,
+            cast("Owners", owners),
+            StoreView(api, self._mirror, cast("Probes", SimpleNamespace(look=self._probe))),
+            cast("Connections", SimpleNamespace(get=self._store)),
+            cluster="c",
+            threads=_NO_THREADS,
+        )
+        observer.blocking = cast("Any", self._calls.blocking)
+        recorder = cast("Recorder", SimpleNamespace(mention=_nothing, say=self._say))
+        performer = EphemeralPerformer(api, observer, recorder, _METRICS)
+        workings = _Workings(observer, performer)
+        self._reconciler = Reconciler(api, workings, StatusWriter(api, recorder))
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has something to carry out."""
+        return self._work is not None
+
+    def crash(self) -> None:
+        """It ends; another begins in its place."""
+        if self._work is not None:
+            self._work.close()
+        self._work, self.lost = None, ""
+        self.again.clear()
+        self._begin()
+
+    def sync(self) -> None:
+        """Its watches show all there is."""
+        self._mirror.__init__()  # type: ignore[misc]
+        for kind in _WATCHED:
+            for body in self.cluster.server.all(kind):
+                self._mirror.see(kind, body, gone=False)
+        self._owners = {name: self._owner(name) for name in self.cluster.owners}
+
+    def begin(self, name: str, *, stale: bool = False) -> None:
+        """Begin to look at a resource, and go on to the first call.
+
+        Args:
+            name: which.
+            stale: its watches have told nothing since they were last in sync.
+        """
+        self.finish()
+        if not stale:
+            self.sync()
+        body = self.cluster.server.body(EPHEMERAL_STREAM, name)
+        self._uid = "" if body is None else body["metadata"]["uid"]
+        key = Key(EPHEMERAL_STREAM.name, "default", name)
+        self._work = Stepped(self._reconciler.reconcile(key), self._calls)
+        self.step()
+
+    def step(self) -> None:
+        """Make the next call."""
+        if self._work is None:
+            return
+        lost, self.lost = self.lost, ""
+        self.cluster.half = lost == "half"
+        if self._work.step("" if lost == "half" else lost):
+            return
+        again = self._work.result if self._work.error is None else FIRST_DELAY
+        self._work, self.again[self._uid] = None, again
+        self.rows[self._uid] = self.rows.get(self._uid, 0) + 1 if again == 0.0 else 0
+        assert self.rows[self._uid] < MOST_HASTE, "an endless loop without a pause"
+
+    def finish(self) -> None:
+        """Go on until nothing is left to do."""
+        while self._work is not None:
+            self.step()
+
+    # -- what it looks at
+
+    def _owner(self, name: str) -> OwnerSeen:
+        found = self.cluster.owners.get(name)
+        if found is None:
+            return OwnerSeen()
+        return OwnerSeen(uid=found.uid, finished=found.finished, deleting=bool(found.deleting))
+
+    async def _look_at_owner(self, owner: Owner, _: str) -> OwnerSeen:
+        """As Owners.look: by a watch, which may lag."""
+        return self._owners.get(owner.name, OwnerSeen())
+
+    async def _confirm_owner(self, owner: Owner, _: str) -> OwnerSeen:
+        """As Owners.confirm."""
+        return self._owner(owner.name)
+
+    async def _store(self, *_: object) -> object:
+        """As Connections.get."""
+        return self.cluster
+
+    async def _probe(self, body: Object, **_: object) -> Probed:
+        """As Probes.look."""
+        up = self.cluster.up
+        answer = Health(latency=0.0) if up else Trouble.of(StoreUnavailable("no answer"))
+        return Probed(answer, datetime.now(UTC), 0.0, body["metadata"]["uid"], 1)
+
+    async def _say(self, body: Object, saying: Saying, **_: object) -> None:
+        """As Recorder.say."""
+        if saying.reason == "Orphaned":
+            self.cluster.orphaned.add(body["metadata"]["uid"])
+
+
+def _nothing(*_: object) -> None:
+    """As Recorder.mention."""

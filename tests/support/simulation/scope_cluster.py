@@ -1,0 +1,240 @@
+"""As `copy_cluster`, for a ScopeCopy: a store with many streams, and drivers of all.
+
+The engine's guarantees are taken for granted again: a driver works by the log of the scope, which
+decides for all drivers, and each stream's target is whole or not there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sluice.core.progress import Progress
+from sluice.core.reconcile.scope_results import counts_of, planned_results
+from sluice.core.reconcile.world import Planned, ScopeEnded
+from sluice.core.scope import StreamResult, StreamState
+from sluice.errors import (
+    CopyAborted,
+    DigestMismatch,
+    SluiceError,
+    SourceNotFound,
+    StoreUnavailable,
+    TargetReplaced,
+)
+from sluice.kube import results
+from sluice.kube.kinds import SCOPE_COPY
+from sluice.kube.names import Child
+from support.cases import resources
+from support.reconcile import copies, scope_copies
+from support.simulation.copy_cluster import Cluster
+from support.simulation.copy_store import located
+from support.simulation.simulated import at_once
+
+if TYPE_CHECKING:
+    from sluice.core.plan import Plan
+    from sluice.core.scope import Counts
+    from support.simulation.copy_cluster import Driver
+
+SOURCES = {"a": 1200, "b": 500, "c": 0}
+"""The streams, and how many bytes they have."""
+
+
+@dataclass
+class ScopeStore:
+    """What the stores hold of the scope's copy, and whether they can be reached.
+
+    Attributes:
+        source, target: whether each answers.
+        there: the streams of the source's scope, with their lengths.
+        bad: those of them that cannot be copied.
+        log: the plan of the run that drivers work on.
+        ended: what came of its streams.
+        stopped: whether no other stream of it is begun.
+        staged: bytes that are staged, by stream.
+        done: the targets that are whole, with their lengths.
+        epoch: counts how often all of it was dropped.
+        redone: streams that were planned in a run again though they were copied.
+        lost: streams that were in a run, and are in none of the next one's.
+    """
+
+    source: bool = True
+    target: bool = True
+    there: dict[str, int] = field(default_factory=lambda: dict(SOURCES))
+    bad: set[str] = field(default_factory=set)
+    log: Plan | None = None
+    ended: dict[str, StreamResult] = field(default_factory=dict)
+    stopped: bool = False
+    staged: dict[str, int] = field(default_factory=dict)
+    done: dict[str, int] = field(default_factory=dict)
+    epoch: int = 0
+    redone: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether anything of the copy is there that is not whole."""
+        return self.log is not None or bool(self.staged)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do in this run."""
+        assert self.log is not None
+        return self.stopped or len(self.ended) == len(self.log.streams)
+
+    @property
+    def results(self) -> tuple[StreamResult, ...]:
+        """What the log says of each stream."""
+        assert self.log is not None
+        other = StreamState.STOPPED if self.stopped else StreamState.PLANNED
+        return tuple(
+            self.ended.get(one.stream, one.model_copy(update={"state": other}))
+            if one.state is StreamState.PLANNED
+            else one
+            for one in planned_results(self.log)
+        )
+
+    @property
+    def counts(self) -> Counts:
+        """How many streams are how far."""
+        return counts_of(self.results)
+
+    def ask(self, known: Plan | None, *, again: bool) -> Planned | ScopeEnded:
+        """As `sluice.engine.scope_settle.ask_scope`."""
+        if not (self.source and self.target):
+            raise StoreUnavailable("no connection")
+        log = self.log
+        if log is not None and not self.is_over:
+            return Planned(plan=log, recorded=True)
+        if known is not None and not again and (log is None or run_of(known) > run_of(log)):
+            names = [stream.target.stream for stream in known.streams]
+            if all(name in self.done for name in names):
+                settled = known.scope.settled if known.scope else ()
+                return ScopeEnded(plan=known, results=(*map(self._copied, names), *settled))
+            return Planned(plan=known)
+        if log is None:
+            settled = tuple(self._copied(name) for name in self.there if name in self.done)
+            return self._planned(set(self.there) - set(self.done), settled, run=1)
+        results = tuple(self._checked(one) for one in self.results)
+        failed = {one.stream for one in results if one.state is not StreamState.COPIED}
+        if not (again and failed):
+            return ScopeEnded(plan=log, results=results)
+        settled = tuple(
+            one if one.stream not in failed else self._copied(one.stream)
+            for one in results
+            if one.stream not in failed or one.stream in self.done
+        )
+        return self._planned(failed - set(self.done), settled, run=run_of(log) + 1)
+
+    def _planned(
+        self, names: set[str], settled: tuple[StreamResult, ...], *, run: int
+    ) -> Planned | ScopeEnded:
+        gone = [_failed(name, SourceNotFound("gone")) for name in names if name not in self.there]
+        streams = [
+            scope_copies.stream(name, self.there[name])
+            for name in sorted(names & set(self.there), key=lambda one: (-self.there[one], one))
+        ]
+        settled = tuple(sorted((*settled, *gone), key=lambda one: one.stream))
+        plan = located(scope_copies.scope_plan(*streams, run=run, settled=settled))
+        return Planned(plan=plan) if streams else ScopeEnded(plan=plan, results=settled)
+
+    def _copied(self, name: str) -> StreamResult:
+        return scope_copies.copied(name, self.done[name])
+
+    def _checked(self, result: StreamResult) -> StreamResult:
+        """What the target tells of a stream that is said to be copied."""
+        if result.state is StreamState.COPIED and result.stream not in self.done:
+            return _failed(result.stream, TargetReplaced("not there any more"))
+        return result
+
+    def begin(self, plan: Plan) -> None:
+        """A driver writes its plan into the log, where it is to be."""
+        before = self.log
+        if before is not None and not (self.is_over and run_of(plan) > run_of(before)):
+            return
+        if run_of(plan) > 1:
+            self.redone |= {one.target.stream for one in plan.streams} & set(self.done)
+        if before is not None:
+            self.lost |= {one.stream for one in planned_results(before)} - {
+                one.stream for one in planned_results(plan)
+            }
+        self.log, self.ended, self.stopped = plan, {}, False
+
+    def work(self, *, stop: bool) -> None:
+        """The next step of the first stream that has not ended."""
+        assert self.log is not None
+        plan = next(one for one in self.log.streams if one.target.stream not in self.ended)
+        name = plan.target.stream
+        if name in self.done:
+            self.ended[name] = self._copied(name)
+            self.staged.pop(name, None)
+        elif name not in self.there or name in self.bad:
+            error = DigestMismatch("other bytes") if name in self.bad else SourceNotFound("gone")
+            self.ended[name] = _failed(name, error)
+            self.stopped = stop
+        elif self.staged.get(name, 0) < plan.bytes:
+            self.staged[name] = min(plan.bytes, self.staged.get(name, 0) + 400)
+        else:
+            self.done[name] = plan.bytes
+
+    def progress(self, known: Plan) -> Progress:
+        """As `sluice.engine.scope_watch.ScopeWatch`."""
+        return Progress(
+            bytes=min(known.bytes, sum(self.staged.values())),
+            total=known.bytes,
+            published=self.log is not None and self.is_over,
+            streams=None if self.log is None else self.counts,
+        )
+
+    def abandon(self) -> None:
+        """As `sluice.engine.scope_settle.abandon_scope`."""
+        if not self.target:
+            raise StoreUnavailable("no connection")
+        self.log, self.ended, self.stopped = None, {}, False
+        self.staged.clear()
+        self.epoch += 1
+
+
+class ScopeCluster(Cluster):
+    """The API server with a ScopeCopy, the drivers in their pods, and the stores."""
+
+    kind = SCOPE_COPY
+    resource = resources.changed(resources.SCOPE, "spec.source.storeRef.name", "from")
+    store: ScopeStore
+
+    def __init__(self, **spec: Any) -> None:
+        super().__init__(**spec)
+        self.store = ScopeStore()
+
+    @property
+    def results(self) -> tuple[StreamResult, ...] | None:
+        """What is published of each stream."""
+        child = Child(kind=self.kind, namespace="default", name=self.name, uid=copies.UID)
+        return at_once(results.published(self.server.api, child))
+
+    def advance(self, driver: Driver, mounted: Plan) -> None:
+        """A driver that can go on does so: it begins, stages, publishes, writes down, ends."""
+        store = self.store
+        if driver.epoch is None:
+            driver.epoch = store.epoch
+            store.begin(mounted)
+        elif driver.epoch != store.epoch or store.log is None:
+            self.fail(driver, CopyAborted("the copy was aborted while it ran"))
+        elif store.is_over:
+            self.end(driver, None)
+        else:
+            policy = None if self.copy is None else self.copy["spec"].get("failurePolicy")
+            store.work(stop=policy == "Stop")
+
+    def fail(self, driver: Driver, error: SluiceError | None) -> None:
+        """A driver ends badly, or as if it were done."""
+        self.end(driver, error)
+
+
+def run_of(plan: Plan) -> int:
+    """Which run a plan is of."""
+    assert plan.scope is not None
+    return plan.scope.run
+
+
+def _failed(name: str, error: SluiceError) -> StreamResult:
+    return scope_copies.failed(name, error, SOURCES[name])

@@ -1,0 +1,264 @@
+"""What stands below the operator in simulations: the time, the engine, and calls step by step.
+
+The operator's own code runs as it is. Only its clocks are this module's, and what the engine would
+say and do in stores is told by a model: the protocol's own state machines prove the engine.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from unittest import mock
+
+import structlog
+
+from sluice.errors import ApiUnavailable, SluiceError, StoreUnavailable
+from sluice.kube import copies, ephemeral_actions, ephemerals, errands, objects, rivals, status
+from support.reconcile.copies import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Iterator
+
+    from sluice.core.plan import Plan
+    from sluice.core.progress import Progress
+    from sluice.core.reconcile.world import Answer
+    from sluice.kube.client import Api
+    from support.kube.api_server import ApiServer
+
+T = TypeVar("T")
+_CRITICAL = 50
+
+
+@dataclass
+class Clock:
+    """The time of the simulation that runs."""
+
+    now: datetime = NOW
+
+    def monotonic(self) -> float:
+        """As time.monotonic."""
+        return self.now.timestamp()
+
+
+CLOCK = Clock()
+
+
+class _Datetime(datetime):
+    """As datetime, at the simulation's time."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        """The simulation's time."""
+        assert tz is not None
+        return CLOCK.now
+
+
+class Stores(Protocol):
+    """What the stores hold of one copy, for the engine's questions."""
+
+    def ask(self, known: Plan | None, *, again: bool) -> Answer:
+        """As `engine.settle.ask` and its like."""
+        ...
+
+    def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
+        """How far a plan is, and the one that a driver has made in its place."""
+        ...
+
+    def abandon(self) -> None:
+        """As `engine.settle.abandon` and its like."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What is at a StreamStore's address."""
+
+    stores: Stores
+
+
+class _Watch:
+    """As ScopeWatch."""
+
+    def __init__(self, plan: Plan, target: Place) -> None:
+        self._wanted, self._target = plan, target
+        self.plan: Plan | None = None
+
+    def measure(self) -> Progress:
+        """The progress now."""
+        progress, self.plan = self._target.stores.progress(self._wanted)
+        return progress
+
+
+class _UnplannedWatch(_Watch):
+    """As UnplannedScopeWatch."""
+
+    def __init__(self, request: object, plan: Plan, target: Place) -> None:
+        assert request
+        super().__init__(plan, target)
+
+
+def _ask(_: object, *, target: tuple[object, Place], known: Any, **others: Any) -> Answer:
+    return target[1].stores.ask(known, again=others.get("again", False))
+
+
+def _abandon(_: object, *, target: Place, **__: object) -> str:
+    target.stores.abandon()
+    return "whatever was there"
+
+
+_ENGINE: dict[str, Any] = {
+    "ask": _ask,
+    "abandon": _abandon,
+    "Watch": _Watch,
+    "ask_scope": _ask,
+    "abandon_scope": _abandon,
+    "ScopeWatch": _Watch,
+    "UnplannedScopeWatch": _UnplannedWatch,
+    "live": lambda place: place,
+    "shelf": lambda place: place,
+}
+
+
+def _claims(name: str) -> Callable[..., Any]:
+    """A function of `engine.claims`, which its store does itself."""
+    return lambda claim, store, *what, **how: getattr(store, name)(claim, store, *what, **how)
+
+
+_CLAIMS = SimpleNamespace(
+    **{name: _claims(name) for name in ("look", "make", "adopt", "configure", "release")}
+)
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Give the operator the simulation's time and engine, and let it log nothing."""
+    with ExitStack() as stack:
+        for module in (copies, ephemeral_actions, ephemerals, objects, rivals, status):
+            stack.enter_context(mock.patch.object(module, "datetime", _Datetime))
+        steady = SimpleNamespace(monotonic=CLOCK.monotonic)
+        for module in (copies, ephemerals):
+            stack.enter_context(mock.patch.object(module, "time", steady))
+        stack.enter_context(mock.patch.multiple(errands, **_ENGINE))
+        for module in (ephemeral_actions, ephemerals):
+            stack.enter_context(mock.patch.object(module, "claims", _CLAIMS))
+        quiet = structlog.make_filtering_bound_logger(_CRITICAL)
+        structlog.configure(wrapper_class=quiet)
+        yield
+
+
+class _Turn:
+    """Lets others act."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        """Stop here until the next step."""
+        yield
+
+
+class Calls:
+    """The calls of one operator. Before each of them others act; each of them may be lost.
+
+    Attributes:
+        lost: what becomes of the next call: `request` where it never comes to anybody, `reply`
+            where the caller is told nothing of what was done.
+    """
+
+    def __init__(self) -> None:
+        self.lost = ""
+
+    async def begin(self, error: type[SluiceError]) -> SluiceError | None:
+        """Begin a call; what its caller is told once it was done."""
+        await _Turn()
+        lost, self.lost = self.lost, ""
+        if lost == "request":
+            raise error("the call was lost")
+        return error("the reply was lost") if lost == "reply" else None
+
+    async def blocking(self, call: Callable[[], T]) -> T:
+        """As `kube.memory.Blocking`."""
+        told = await self.begin(StoreUnavailable)
+        found = call()
+        if told is not None:
+            raise told
+        return found
+
+
+class SteppedApi:
+    """The API server as one operator reaches it."""
+
+    def __init__(self, server: ApiServer, calls: Calls) -> None:
+        self._server = server
+        self._calls = calls
+
+    @property
+    def api(self) -> Api:
+        """It, as what the operator takes it for."""
+        return cast("Api", self)
+
+    def time(self) -> float:
+        """As Api.time."""
+        return self._server.time()
+
+    def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """A verb of the API."""
+        return partial(self._call, verb)
+
+    async def _call(self, verb: str, *what: Any, **how: Any) -> Any:
+        told = await self._calls.begin(ApiUnavailable)
+        found = await getattr(self._server, verb)(*what, **how)
+        if told is not None:
+            raise told
+        return found
+
+
+class Stepped(Generic[T]):
+    """A coroutine that goes on by one call at a time.
+
+    Args:
+        coroutine: what is done.
+        calls: those of whoever does it.
+
+    Attributes:
+        result: what it has come to, once it is over.
+        error: why it ended, if it failed.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], calls: Calls) -> None:
+        self._coroutine = coroutine
+        self._calls = calls
+        self.result: T | None = None
+        self.error: SluiceError | None = None
+
+    def step(self, lost: str = "") -> bool:
+        """Go on to the next call; False once it is over.
+
+        Args:
+            lost: what becomes of the call that is made now.
+        """
+        self._calls.lost = lost
+        try:
+            self._coroutine.send(None)
+        except StopIteration as stop:
+            self.result = stop.value
+        except SluiceError as error:
+            self.error = error
+        else:
+            return True
+        return False
+
+    def close(self) -> None:
+        """Whoever does it ends, wherever that is."""
+        self._coroutine.close()
+
+
+def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing, as all of an API server in memory."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        found: T = stop.value
+        return found
+    raise AssertionError("it waits")

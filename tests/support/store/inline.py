@@ -1,0 +1,191 @@
+"""Copies on a real store without Spark, and what they leave there, as a witness sees it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from localstore import Standalone
+from segment_hash import Connection, segment_report
+from sluice.api.load import load
+from sluice.config import Settings, StoreTimeouts
+from sluice.core import identity
+from sluice.core.model import StoreAddress, StreamName
+from sluice.core.steps import Step, Transfer, Verify
+from sluice.engine.copy import CopyRunner
+from sluice.engine.executor import InlineExecutor
+from sluice.engine.ledger import Ledger
+from sluice.engine.limits import Limits
+from sluice.engine.report import StreamReport
+from sluice.engine.stream import StreamCopy
+from sluice.errors import SluiceError
+from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.stores.base import Store
+from sluice.stores.pravega import names
+from support.command.sluice_command import Copy
+
+DEFAULTS = Limits()
+PATIENCE = 5.0
+"""Of copies some of which are expected to fail."""
+
+SETTINGS = Settings(timeouts=StoreTimeouts(connect=10, call=20, stall=20))
+
+
+def job_of(copy: Copy) -> Job:
+    """The one copy of the file."""
+    (job,) = jobs(load(copy.file.read_text()), SETTINGS)
+    return job
+
+
+def begin(copy: Copy) -> None:
+    """Do what a driver does that dies once its plan is written down."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        Ledger(stores[job.target], job.request.copy_id, job.request.target).begin(
+            planned.plan.streams[0]
+        )
+
+
+def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy:
+    """Do what a driver does that dies before it takes this step, or directly after."""
+    job = job_of(copy)
+    with Stores(SETTINGS) as stores:
+        planned = plan_job(job, stores)
+        assert planned.plan is not None
+        (address,) = job.sources
+        source, target = stores[address], stores[job.target]
+        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
+        driver.plan = driver.ledger.begin(driver.plan)
+        while True:
+            step = driver.look()
+            stop = isinstance(step, until)
+            if stop and not perform:
+                return driver
+            if isinstance(step, Transfer | Verify):
+                slices = driver.slices(step, Limits(), 1)
+                driver.absorb(step, InlineExecutor([source], target).run([slices]))
+            else:
+                driver.perform(step)
+            if stop:
+                return driver
+
+
+def run_inline(copy: Copy, *, limits: Limits = DEFAULTS) -> StreamReport:
+    """Do what `sluice run` does, with the slices in this process."""
+    (report,) = run_copies(copy.file.read_text(), limits=limits)
+    return report
+
+
+def run_copies(
+    text: str,
+    seen_as: Callable[[Store], Store] = lambda one: one,
+    *,
+    limits: Limits = DEFAULTS,
+    settings: Settings = SETTINGS,
+    patience: float = PATIENCE,
+) -> list[StreamReport]:
+    """Run the copies of a file.
+
+    Args:
+        text: the file's.
+        seen_as: gives what stands for a copy's target store.
+        limits: of each.
+        settings: of the process.
+        patience: see CopyRunner.
+    """
+    return [_run(job, seen_as, limits, settings, patience) for job in jobs(load(text), settings)]
+
+
+def _run(
+    job: Job,
+    seen_as: Callable[[Store], Store],
+    limits: Limits,
+    settings: Settings,
+    patience: float,
+) -> StreamReport:
+    with Stores(settings) as stores:
+        finish_abort_job(job, stores)
+        try:
+            planned = plan_job(job, stores)
+        except SluiceError as error:
+            return StreamReport.failed(job.request, error)
+        if planned.plan is None:
+            assert planned.report is not None
+            return planned.report
+        sources = [stores[address] for address in planned.plan.sources]
+        target = seen_as(stores[job.target])
+        runner = CopyRunner(
+            planned.plan,
+            sources=sources,
+            target=target,
+            executor=InlineExecutor(sources, target),
+            limits=lambda: limits,
+            patience=patience,
+        )
+        (report,) = runner.run()
+    return report
+
+
+def leftovers(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
+    """Segments that a copy may have made and that exist: target, staging and journal.
+
+    Args:
+        copy: the copy.
+        server: the store.
+        ids: of the target's segments.
+    """
+    request = job_of(copy).request
+    target = request.target
+    wanted = [names.staging_name(target, 0, identity.journal_key(request.copy_id))]
+    for number in ids:
+        wanted.append(names.segment_name(target, number))
+        wanted += [
+            names.staging_name(target, number, identity.staging_key(request.copy_id, index, part))
+            for index in range(len(ids))
+            for part in range(4)
+        ]
+    with Connection(*server.segment_store) as connection:
+        return [name for name in wanted if connection.info(name) is not None]
+
+
+def staging_of(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
+    """Those of the leftovers that no reader sees."""
+    return [name for name in leftovers(copy, server, ids) if "#transaction." in name]
+
+
+def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) -> list[int]:
+    """Let the witness compare each target segment with the copied range of the source's.
+
+    Returns:
+        The events in each target segment, as the witness counts them.
+    """
+    counts = []
+    for segment in report.segments:
+        source: dict[str, Any] = segment_report(
+            *server.segment_store,
+            *copy.source,
+            segment.source,
+            start=segment.start,
+            end=segment.end,
+        )
+        target: dict[str, Any] = segment_report(
+            *server.segment_store, *copy.target, segment.target, start=0
+        )
+        assert target["length"] == source["length"] == segment.end - segment.start
+        assert target["sha256"] == source["sha256"]
+        assert source["chunks_sha256"] == segment.digest
+        assert target["broken_at"] is None
+        assert target["events"] == segment.events
+        counts.append(target["events"])
+    assert counts_of(server, *copy.target, [s.target for s in report.segments]) == counts
+    return counts
+
+
+def counts_of(server: Standalone, scope: str, stream: str, ids: Iterable[int]) -> list[int]:
+    """The events of a stream's segments as the store itself counts them; 0 where it does not."""
+    address = StoreAddress(uri=server.controller_uri)
+    with Stores(SETTINGS) as stores:
+        store = stores[address]
+        name = StreamName(scope=scope, stream=stream)
+        asked = [(store.segment_name(name, segment), store.event_count) for segment in ids]
+        return [count or 0 for count in store.attributes(asked)]

@@ -1,0 +1,1 @@
+"""What tells that a copy is whole without Sluice."""
