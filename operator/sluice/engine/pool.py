@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sluice.engine import survey
@@ -27,10 +27,23 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
     """
     if len(these) <= 1:
         return [call(one) for one in these]
+    errors: list[BaseException] = []
+
+    def begin(one: _A) -> _T:
+        if errors:  # seen here: whoever waits for the outcomes may come to it much later
+            raise CancelledError
+        try:
+            return call(one)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="scope") as pool:
-        coming = [pool.submit(carried(apart(call)), one) for one in these]
+        coming = [pool.submit(carried(apart(begin)), one) for one in these]
         try:
             return [one.result() for one in coming]
+        except CancelledError:
+            raise errors[0] from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
