@@ -25,7 +25,7 @@ test: ## Lint, then all tests: unit, integration, end to end
 check: ## Lint, and the unit tests that what was changed concerns
 	@hack/bootstrap.sh python
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/pytest --testmon -q -m "not exhaustive and not search" tests/unit
+	@$(BIN)/pytest --testmon-forceselect -q -m "not exhaustive and not search" tests/unit
 
 test-crash: ## The whole crash tables: each process killed at each step of copies and archives
 	@hack/bootstrap.sh
