@@ -183,7 +183,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
-    """Whether a test can run beside others with the same operator; a few modules keep together."""
+    """Whether a test can run beside those of the lane `cluster`, with the same operator.
+
+    A module of which one test wants it alone stays whole; only one lane has the store with logins.
+    """
     ours = item.path.is_relative_to(_END_TO_END) and item.path not in alone
     return ours and "guarded" not in _fixtures(item) and not _waits(item)
 

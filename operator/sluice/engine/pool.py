@@ -30,7 +30,7 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
     errors: list[BaseException] = []
 
     def begin(one: _A) -> _T:
-        if errors:  # seen here: whoever waits for the outcomes may come to it much later
+        if errors:  # seen here: the thread that waits for the outcomes may see it much later
             raise CancelledError
         try:
             return call(one)

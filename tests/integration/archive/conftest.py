@@ -83,7 +83,7 @@ def new_restore(
 def volume_env(
     tmp_path: Path, foreign: ForeignClient, new_restore: Callable[[dict[str, object]], Restore]
 ) -> Iterator[Env]:
-    """Gives a env whose archives lie in a directory."""
+    """Gives an environment whose archives lie in a directory."""
     env = Env(new_restore(volume(tmp_path)), foreign)
     with env.stores:
         yield env
@@ -97,7 +97,7 @@ def bucket_env(
     bucket: str,
     new_restore: Callable[[dict[str, object]], Restore],
 ) -> Iterator[Env]:
-    """Gives a env whose archives lie in a bucket."""
+    """Gives an environment whose archives lie in a bucket."""
     env = Env(new_restore(bucket_store(tmp_path, gateway, bucket)), foreign)
     with env.stores:
         yield env
@@ -105,6 +105,6 @@ def bucket_env(
 
 @pytest.fixture(params=["volume", "bucket"])
 def env(request: pytest.FixtureRequest) -> Env:
-    """Gives a env whose archives lie in a directory, and in a bucket."""
+    """Gives an environment whose archives lie in a directory, and in a bucket."""
     found: Env = request.getfixturevalue(f"{request.param}_env")
     return found

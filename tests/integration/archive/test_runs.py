@@ -121,7 +121,7 @@ def env(
     foreign: ForeignClient,
     scope: str,
 ) -> Iterator[Env]:
-    """Gives a env whose archive lies in a directory, and in a bucket."""
+    """Gives an environment whose archive lies in a directory, and in a bucket."""
     if request.param == "bucket":
         objects = request.getfixturevalue("in_bucket")()
     else:

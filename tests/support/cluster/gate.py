@@ -82,7 +82,7 @@ class Gate:
         self._order("swallow")
 
     def hold(self, method: str) -> None:
-        """Breakpoint up the calls of one of the controller's methods; others pass."""
+        """Hold up the calls of one of the controller's methods; others pass."""
         self._order(f"hold {method}")
 
     def calls(self, word: str) -> Calls:

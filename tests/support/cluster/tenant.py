@@ -332,16 +332,16 @@ def given_back(cluster: Cluster) -> None:
     names = [
         one["metadata"]["name"]
         for one in found["items"]
-        if _is_over(int(one["metadata"]["labels"][_RENTED]))
+        if _is_over(one["metadata"]["labels"][_RENTED])
     ]
     if names:
         words = ("--ignore-not-found", "--timeout=100s")
         cluster.kubectl("delete", "namespaces", *names, *words, timeout=110)
 
 
-def _is_over(pid: int) -> bool:
-    """Whether what a process has rented can go: it is this one, or it is gone."""
-    return pid == os.getpid() or not Path(f"/proc/{pid}").exists()
+def _is_over(pid: str) -> bool:
+    """Whether the namespaces of a process can go: it is this one, or it is gone."""
+    return not pid or pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
 
 
 def _resource(kind: str, name: str, spec: Object) -> Object:

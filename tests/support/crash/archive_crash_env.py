@@ -151,7 +151,7 @@ class ArchiveCrashEnv:
     # -- death
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Breakpoint up what is sent at a point of the cell of that name, from now on."""
+        """Hold up what is sent at a point of the cell of that name, from now on."""
 
         def told(sign: Sign) -> bool:
             return self._is_about(sign, target) and point.told_by(sign)

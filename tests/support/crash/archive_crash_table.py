@@ -38,7 +38,7 @@ _LEASE = Requests("PUT", "leases")
 _RETURNED = Requests("POST", "leases")
 
 POINTS = (
-    ArchivePoint("Breakpoint", "the lease of who writes is taken", _LEASE),
+    ArchivePoint("Hold", "the lease of who writes is taken", _LEASE),
     ArchivePoint("Note", "the plan is noted", _NOTED),
     ArchivePoint("Transfer", "the first object is put", _PUT, in_task=True),
     ArchivePoint("Transfer", "the third object is put", _PUT, 3, in_task=True),
@@ -85,7 +85,7 @@ POINTS = (
         deed="sweep",
     ),
     ArchivePoint("Sweep", "earlier heads are deleted", Requests("POST", "heads"), deed="sweep"),
-    ArchivePoint("Breakpoint", "the lease on the run is taken", _LEASE, deed="restore"),
+    ArchivePoint("Hold", "the lease on the run is taken", _LEASE, deed="restore"),
     ArchivePoint("Claim", "the target is made", Calls("createStream"), deed="restore"),
     ArchivePoint(
         "Transfer",

@@ -116,7 +116,7 @@ class CrashEnv:
         return found
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Breakpoint up what is sent at a point of the copy to a target, from now on."""
+        """Hold up what is sent at a point of the copy to a target, from now on."""
 
         def told(sign: Sign) -> bool:
             return _is_about(sign, target) and point.told_by(sign)

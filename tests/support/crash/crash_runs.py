@@ -32,7 +32,7 @@ class Site(Protocol):
     """Where something is killed."""
 
     def hold_up(self, point: Point, target: str) -> Breakpoint:
-        """Breakpoint up what is sent at a point of the work for a target, from now on."""
+        """Hold up what is sent at a point of the work for a target, from now on."""
 
     def assert_halfway(self, cell: Cell) -> None:
         """What is there after the death is as it may be."""
