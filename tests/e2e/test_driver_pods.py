@@ -74,6 +74,7 @@ def assert_copied(plan: Plan, store: ClusterStore, java: ForeignClient) -> None:
     assert sum(report["events"] for report in reports) == EVENTS
 
 
+@pytest.mark.exhaustive
 def test_a_driver_copies_alone(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_driver_that_comes_late_succeeds(
     assert_copied(plan, store, java)
 
 
+@pytest.mark.exhaustive
 def test_executors_copy_for_a_driver(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:

@@ -66,12 +66,11 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
 
 @pytest.mark.parametrize(
     ("segments", "scales"),
-    [(2, []), (3, []), (1, [SPLIT, MERGED]), (3, [SPLIT, MERGED])],
-    ids=[
-        "as the source is",
-        "of more segments",
-        "of fewer epochs",
-        "of fewer epochs, more of them",
+    [
+        pytest.param(2, [], id="as the source is"),
+        pytest.param(3, [], id="of more segments", marks=pytest.mark.exhaustive),
+        pytest.param(1, [SPLIT, MERGED], id="of fewer epochs", marks=pytest.mark.exhaustive),
+        pytest.param(3, [SPLIT, MERGED], id="of fewer epochs, more of them"),
     ],
 )
 def test_a_source_is_appended_beside_a_live_writer(
@@ -200,7 +199,13 @@ def test_each_step_may_be_another_drivers(
     assert _looks(copy) == before
 
 
-@pytest.mark.parametrize("segments", [1, 4], ids=["fewer segments", "more segments"])
+@pytest.mark.parametrize(
+    "segments",
+    [
+        pytest.param(1, id="fewer segments"),
+        pytest.param(4, id="more segments", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_reader_group_that_is_attached_sees_each_event_once_and_in_order(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None], segments: int
 ) -> None:

@@ -84,22 +84,13 @@ def test_what_comes_meanwhile_is_moved_too(
 @pytest.mark.parametrize(
     ("step", "perform"),
     [
-        (Transfer, True),
-        (Drain, True),
-        (Publish, False),
-        (Publish, True),
-        (Configure, True),
-        (Leave, True),
-        (Forget, False),
-    ],
-    ids=[
-        "before the seal",
-        "sealed and written down",
-        "before publishing",
-        "published",
-        "whole, source there",
-        "source deleted",
-        "before the journal goes",
+        pytest.param(Transfer, True, id="before the seal", marks=pytest.mark.exhaustive),
+        pytest.param(Drain, True, id="sealed and written down"),
+        pytest.param(Publish, False, id="before publishing", marks=pytest.mark.exhaustive),
+        pytest.param(Publish, True, id="published", marks=pytest.mark.exhaustive),
+        pytest.param(Configure, True, id="whole, source there", marks=pytest.mark.exhaustive),
+        pytest.param(Leave, True, id="source deleted"),
+        pytest.param(Forget, False, id="before the journal goes", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_move_cut_off_anywhere_is_finished(

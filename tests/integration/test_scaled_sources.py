@@ -73,8 +73,11 @@ def _assert_like_the_source(
 
 @pytest.mark.parametrize(
     ("segments", "scales"),
-    [(2, [SPLIT]), (2, [SPLIT, MERGED]), (2, [SPLIT, MERGED, ONE_LEFT])],
-    ids=["split", "split and merged", "merged to fewer than at first"],
+    [
+        pytest.param(2, [SPLIT], id="split", marks=pytest.mark.exhaustive),
+        pytest.param(2, [SPLIT, MERGED], id="split and merged", marks=pytest.mark.exhaustive),
+        pytest.param(2, [SPLIT, MERGED, ONE_LEFT], id="merged to fewer than at first"),
+    ],
 )
 def test_a_scaled_stream_is_copied_with_its_epochs(
     copy: Copy,
@@ -102,6 +105,7 @@ def test_writers_go_on_in_the_target_with_order_per_key(copy: Copy, foreign: For
     assert read.events == 20_000
 
 
+@pytest.mark.exhaustive
 def test_a_sealed_scaled_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -115,6 +119,7 @@ def test_a_sealed_scaled_stream_is_copied(
     assert foreign.read(*copy.target).clean
 
 
+@pytest.mark.exhaustive
 def test_a_head_truncated_within_an_epoch_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -123,7 +123,7 @@ def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied
     make()
     copy.spec |= {
         "rename": RENAMES,
-        "limits": {"bytesPerSecond": "16Mi"},
+        "limits": {"bytesPerSecond": "8Mi"},
         "parallelism": 2,  # so that the last ones are begun late
     }
     try:
@@ -166,7 +166,7 @@ def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
     copy: ScopeCopy, shop: Shop, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """Each stream is there once and like its source; nothing staged is left, and no log."""
-    copy.spec |= {"limits": {"bytesPerSecond": "12Mi"}, "parallelism": 8}
+    copy.spec |= {"limits": {"bytesPerSecond": "6Mi"}, "parallelism": 8}
     planned = only(copy.run("plan", "-o", "json"))
     assert planned["streams"][0]["stream"] == LARGEST
     sizes = [one["bytes"] for one in planned["streams"]]

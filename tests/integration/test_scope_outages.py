@@ -44,7 +44,7 @@ def test_a_scope_is_copied_though_the_store_is_killed_midway(
     before = seen(cluster.segment_store, foreign, source)
     spec: dict[str, Any] = {
         "target": {"scopePolicy": "CreateIfAbsent"},
-        "limits": {"bytesPerSecond": "16Mi"},
+        "limits": {"bytesPerSecond": "8Mi"},
     }
     copy = ScopeCopy(tmp_path, cluster.controller_uri, source, target, spec=spec)
     planned = copy.run("plan", "-o", "json").json[0]

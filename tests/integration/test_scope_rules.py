@@ -120,19 +120,23 @@ def test_targets_of_others_are_appended_to_once(
 @pytest.mark.parametrize(
     ("spec", "field", "said"),
     [
-        (
+        pytest.param(
             {"rename": [{"fromPrefix": "clicks-", "toPrefix": "event-"}]},
             "spec.rename",
             ["clicks-0", "event-0"],
+            id="two streams of one name",
         ),
-        (
+        pytest.param(
             {"rename": [{"fromPrefix": "orders-", "toPrefix": "o" * 249}]},
             "spec.rename",
             ["orders-0"],
+            id="no name of a stream",
+            marks=pytest.mark.exhaustive,
         ),
-        ({"target": {}}, "spec.target.scope", []),
+        pytest.param(
+            {"target": {}}, "spec.target.scope", [], id="no scope", marks=pytest.mark.exhaustive
+        ),
     ],
-    ids=["two streams of one name", "no name of a stream", "no scope"],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(
     copy: ScopeCopy,
@@ -203,6 +207,7 @@ def test_no_stream_is_begun_after_one_has_failed_if_that_is_asked_for(
     assert_equal(source, target)
 
 
+@pytest.mark.exhaustive
 def test_a_copy_that_is_aborted_midway_leaves_what_is_whole_and_nothing_else(
     slow: ScopeCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:

@@ -63,7 +63,14 @@ def lengths(copy: Copy, standalone: Standalone, *segments: int) -> list[int]:
     return [segment_report(*server, *copy.source, one)["length"] for one in segments]
 
 
-@pytest.mark.parametrize("step", [None, Transfer, Amend], ids=["planned", "staged", "amended"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(None, id="planned", marks=pytest.mark.exhaustive),
+        pytest.param(Transfer, id="staged", marks=pytest.mark.exhaustive),
+        pytest.param(Amend, id="amended"),
+    ],
+)
 def test_what_a_source_has_lost_is_left_out_and_named(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, step: type[Step] | None
 ) -> None:
@@ -97,6 +104,7 @@ def test_a_run_tells_of_the_gap(copy: Copy, standalone: Standalone, foreign: For
     assert lengths(copy, standalone, 1)[0] > 3 * EVENT
 
 
+@pytest.mark.exhaustive
 def test_truncated_again_and_again_is_one_gap(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
@@ -129,6 +137,7 @@ def test_segments_that_are_gone_leave_empty_ones(
     assert staging_of(copy, standalone, [one.target for one in report.segments]) == []
 
 
+@pytest.mark.exhaustive
 def test_a_source_that_went_on_without_the_planned_is_no_other(
     copy: Copy, foreign: ForeignClient
 ) -> None:

@@ -93,7 +93,14 @@ def test_a_copy_of_a_scaled_and_truncated_stream_is_verified(
     assert "Extra in segment" in exact.out
 
 
-@pytest.mark.parametrize("place", [0, 777, EVENTS - 1])
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(0, marks=pytest.mark.exhaustive),
+        777,
+        pytest.param(EVENTS - 1, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_one_event_that_differs_is_located(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, place: int
 ) -> None:

@@ -60,6 +60,7 @@ def test_namespace_deleted_midway_with_the_operator_restarted(
         assert not _has(java, f"{scope}/{name}")
 
 
+@pytest.mark.exhaustive
 def test_store_deleted_midway_waits_for_the_copy(
     tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
 ) -> None:

@@ -79,6 +79,7 @@ def outage(
         yield Outage(tenant, name, gate, watch, began)
 
 
+@pytest.mark.exhaustive
 def test_store_that_is_away_is_told_while_a_stream_is_deleted(
     outage: Outage, guarded_java: ForeignClient
 ) -> None:
@@ -101,8 +102,8 @@ def test_store_that_is_away_is_told_while_a_stream_is_deleted(
 def test_namespace_with_many_streams_goes(
     kube: Cluster, locked: Tenant, locked_scope: str, guarded_java: ForeignClient, sluice: Operator
 ) -> None:
-    """80 EphemeralStreams; Secret, store and namespace are deleted, the operator killed midway."""
-    count, app = 80, workload(locked, "app")
+    """40 EphemeralStreams; Secret, store and namespace are deleted, the operator killed midway."""
+    count, app = 40, workload(locked, "app")
     locked.apply(*[ephemeral(locked, f"e{n:02}", locked_scope, app) for n in range(count)])
 
     def left() -> int:
@@ -173,6 +174,7 @@ def become(release: Callable[..., None]) -> Iterator[Callable[[str], None]]:
 
 
 @pytest.mark.alone
+@pytest.mark.exhaustive
 def test_streams_of_another_cluster_are_left_alone(
     locked: Tenant,
     locked_scope: str,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
+
 from support.cluster.owned import ephemeral, until_reason, workload
 from support.kube.gitops import GitOps
 from support.kube.kstatus import kstatus
@@ -83,6 +85,7 @@ def test_resource_made_again_waits_for_its_owner(
         assert len(git.changes()) == 3
 
 
+@pytest.mark.exhaustive
 def test_released_resource_is_as_git_has_it(
     locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, tmp_path: Path
 ) -> None:

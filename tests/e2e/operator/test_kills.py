@@ -56,6 +56,7 @@ def test_operator_killed(
 
 
 @pytest.mark.alone
+@pytest.mark.exhaustive
 def test_operator_away_while_the_copy_is_completed(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
 ) -> None:
@@ -103,6 +104,7 @@ def test_driver_evicted(
     assert status["history"][0]["reason"] == "DriverEvicted"
 
 
+@pytest.mark.exhaustive
 def test_executor_killed(executor_tenant: Tenant, java: ForeignClient) -> None:
     """Spark makes another executor, and the copy goes on in the same attempt."""
     tenant = executor_tenant

@@ -123,6 +123,7 @@ def test_scope_is_copied_and_exact(
     assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))
 
 
+@pytest.mark.exhaustive
 def test_scope_is_planned_while_it_is_suspended(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:
@@ -142,6 +143,7 @@ def test_scope_is_planned_while_it_is_suspended(
     assert_equal(shop.streams, seen(store.segment_store, java, scopes.namespace))
 
 
+@pytest.mark.exhaustive
 def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient) -> None:
     """The source is gone with its scope, and the target is what it was."""
     source = f"{scopes.namespace}-leaving"

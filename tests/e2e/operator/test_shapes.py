@@ -51,6 +51,7 @@ def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]
     return positions["samePositions"], mapped
 
 
+@pytest.mark.exhaustive
 def test_scaled_stream_is_copied_with_its_epochs(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
@@ -70,6 +71,7 @@ def test_scaled_stream_is_copied_with_its_epochs(
     assert tenant.left_over(f"{scope}/whole", status["copyID"]) == []
 
 
+@pytest.mark.exhaustive
 def test_part_of_a_stream_is_copied(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.cluster.tenant import SLOW
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from support.cluster.tenant import Tenant
 
 
+@pytest.mark.exhaustive
 def test_suspended_copy_is_planned_and_moves_nothing(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
@@ -53,6 +56,7 @@ def test_suspended_midway_keeps_what_is_staged(
     assert status["failures"] == 0
 
 
+@pytest.mark.exhaustive
 def test_asked_for_again_after_success_does_nothing_twice(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:

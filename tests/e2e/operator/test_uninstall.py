@@ -188,6 +188,7 @@ def test_uninstall_leaves_behind_what_is_found_again(
     assert java.streams(scope) == []
 
 
+@pytest.mark.exhaustive
 def test_uninstall_needs_no_operator_to_let_go(
     tenant: Tenant,
     scope: str,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from support.kube.kstatus import kstatus
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ def test_unknown_stream(tenant: Tenant, scope: str) -> None:
     assert tenant.get_all("jobs") == []
 
 
+@pytest.mark.exhaustive
 def test_source_that_comes_later(tenant: Tenant, scope: str, java: ForeignClient) -> None:
     """Asked for again once its source is there, a failed copy is done."""
     tenant.apply(tenant.copy_resource("early", f"{scope}/source", f"{scope}/early"))
@@ -63,6 +66,7 @@ def test_target_scope_missing(tenant: Tenant, small: Source) -> None:
     _refused(tenant, "scopeless", "TargetScopeNotFound", says="spec.target.scope")
 
 
+@pytest.mark.exhaustive
 def test_store_that_is_not_there_yet(tenant: Tenant, small: Source, scope: str) -> None:
     """A copy waits for its StreamStore, and goes on when it is applied."""
     tenant.run("delete", "sst", "store", "--timeout=30s")
@@ -83,6 +87,7 @@ def test_store_down(tenant: Tenant, small: Source, scope: str) -> None:
     tenant.until_ready("down")
 
 
+@pytest.mark.exhaustive
 def test_no_such_profile(tenant: Tenant, small: Source, scope: str) -> None:
     """The profiles that are offered are named."""
     tenant.apply(
@@ -93,6 +98,7 @@ def test_no_such_profile(tenant: Tenant, small: Source, scope: str) -> None:
     tenant.until_ready("fancy")
 
 
+@pytest.mark.exhaustive
 def test_more_than_the_profile_allows(tenant: Tenant, small: Source, scope: str) -> None:
     """Sizes beyond the administrator's bounds are refused with the field and the bound."""
     runtime = {"driver": {"resources": {"memory": "64Gi"}}}

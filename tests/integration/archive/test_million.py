@@ -71,7 +71,7 @@ def env(
     "form",
     [
         Format.SEGMENTS,
-        Format.PARQUET,
+        pytest.param(Format.PARQUET, marks=pytest.mark.exhaustive),
         pytest.param(Format.EVENT_OBJECTS, marks=pytest.mark.exhaustive),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from sluice.core.archive.names import DATA, Format
 from sluice.engine.report import Outcome
 from support.command.restores import MERGED, SPLIT, Env, assert_like_the_source
+from support.store.archiving import EVENTS
 
 if TYPE_CHECKING:
     from localstore import Standalone
@@ -45,13 +46,14 @@ def test_a_stream_that_was_scaled_is_restored_as_it_was(
     env: Env, standalone: Standalone, form: Format
 ) -> None:
     """From each format: ids, key ranges, bytes, order and configuration are the source's."""
+    events = EVENTS[form]
     env.make()
-    env.write()
+    env.write(events)
     env.scale(*SPLIT)
-    env.write()
+    env.write(events)
     env.take(form)
     env.scale(*MERGED)
-    env.write()
+    env.write(events)
     env.take(form)
     report = env.restore.run_inline()
     assert_like_the_source(env, standalone, report)

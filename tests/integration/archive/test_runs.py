@@ -21,6 +21,7 @@ from sluice.engine.report import Outcome
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
 from sluice.pipelines.program import Stores
 from support.engine.archive_runs import archive_once, held_by, last_run, shelf_of
+from support.store.archiving import EVENTS
 from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
@@ -135,18 +136,19 @@ def env(
 def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:
     """Split between the first two runs and merged before the third; each adds what is new."""
     env.make()
-    env.write()
+    events = EVENTS[form]
+    env.write(events)
     first = env.archive(form)
     assert first.outcome is Outcome.ARCHIVED, first.error
     assert (first.run, first.added) == (1, first.bytes)
     env.assert_archived()
     env.scale(*SPLIT)
-    env.write()
+    env.write(events)
     second = env.archive(form)
     assert second.outcome is Outcome.ARCHIVED, second.error
     env.assert_archived()
     env.scale(*MERGED)
-    env.write()
+    env.write(events)
     env.foreign.seal(*env.source)
     third = env.archive(form)
     assert third.outcome is Outcome.ARCHIVED, third.error

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from localcluster import Cluster
 
 _LOOK_SECONDS = 20
-_VICTIMS = 30
-_DENSE = 40
+_VICTIMS = 10
+_DENSE = 20
 """Copies whose journals, one as the other, would each take gigabytes of memory."""
 
 _MOST_MEMORY = 400_000_000

@@ -32,6 +32,11 @@ SIZE = 400
 LEAST_RATE = 1 << 10
 TASKS_RATE = 16 << 20
 """Bytes per second: the least that is allowed, and the least for which Spark is started."""
+RATES = [
+    LEAST_RATE,
+    pytest.param(100 << 10, marks=pytest.mark.exhaustive),
+    pytest.param(TASKS_RATE, marks=pytest.mark.exhaustive),
+]
 
 SLUICE = Path(sys.executable).with_name("sluice")
 
@@ -155,7 +160,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
 
-@pytest.mark.parametrize("rate", [LEAST_RATE, 100 << 10, TASKS_RATE])
+@pytest.mark.parametrize("rate", RATES)
 def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
     """Also where the next block were due in a second, and the chunk in hours."""
     driver.limit(rate)
@@ -167,7 +172,7 @@ def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
     assert driver.message["reason"] == "Interrupted"
 
 
-@pytest.mark.parametrize("rate", [LEAST_RATE, 100 << 10, TASKS_RATE])
+@pytest.mark.parametrize("rate", RATES)
 def test_a_new_limit_holds_at_once(
     driver: Driver, standalone: Standalone, foreign: ForeignClient, rate: int
 ) -> None:

@@ -205,9 +205,7 @@ POINTS = (
         2,
     ),
     Point("Publish", "the last segment is merged", Frames(MERGE_SEGMENTS, "target", MERGED)),
-    Point(
-        "Configure", "the target is said to be whole", Calls("updateStream"), 3, telling=("driver",)
-    ),
+    Point("Configure", "the target is said to be whole", Calls("updateStream"), 3),
     Point("Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal")),
     Point("Reshape", "an append scales the target", Calls("scale"), appends=True),
     Point("Open", "the second transaction is opened", Calls("createTransaction"), 2, appends=True),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archiving.planning import resolve_archive
 from sluice.engine.archiving.run import ArchiveRunner
@@ -11,10 +12,12 @@ from sluice.engine.executor import InlineExecutor
 
 if TYPE_CHECKING:
     from sluice.archive.shelf import Shelf
-    from sluice.core.archive.names import Format
     from sluice.core.model import StreamName
     from sluice.core.plan import OnTruncation
     from sluice.stores.base import Store
+
+EVENTS: Final = {Format.SEGMENTS: 3000, Format.PARQUET: 3000, Format.EVENT_OBJECTS: 300}
+"""Events for a run of each format: a gateway takes some milliseconds for each object."""
 
 
 def archive_stream(

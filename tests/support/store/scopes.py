@@ -128,12 +128,12 @@ def _streams() -> tuple[Sketch, ...]:
         replace(returns, name="returns-1", scales=(SPLIT, MERGED)),
         replace(returns, name="returns-2", sealed=True, policy=BY_SIZE),
         replace(returns, name="returns-3", scales=(HALVES,), policy={"tags": "pii"}),
-        Sketch(name="images", segments=2, events=400, size=100_000, policy=BY_BYTES),
+        Sketch(name="images", segments=2, events=100, size=100_000, policy=BY_BYTES),
     )
 
 
 STREAMS: Final = _streams()
-"""30 streams, 60 MB: empty, of one event, of some KB, of some MB, and one of 40 MB."""
+"""30 streams, 30 MB: empty, of one event, of some KB, of some MB, and one of 10 MB."""
 
 NAMES: Final = tuple(sorted(sketch.name for sketch in STREAMS))
 TRUNCATED: Final = frozenset(sketch.name for sketch in STREAMS if sketch.truncated)
