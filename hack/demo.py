@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localcluster.store_image import store_image
 from localstore import ForeignClient
+from localstore.cache import cache_root
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "streamcopy.yaml"
@@ -34,6 +35,7 @@ EVENTS = 1_000_000
 SEGMENTS = 4
 KEYS = 1_000
 PATIENCE = 300.0
+STAGES = 7
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
@@ -43,13 +45,35 @@ def say(text: str) -> None:
     console.print(f"    {text}", markup=False)
 
 
-@contextmanager
-def stage(text: str) -> Iterator[None]:
-    """Say what begins, and how long it took."""
-    console.print(f"[bold]==>[/] {text}")
-    began = time.monotonic()
-    yield
-    console.print(f"    {time.monotonic() - began:.1f} s")
+class Stages:
+    """What the demo does one after the other.
+
+    Args:
+        file: where the least seconds stay that each has taken on this machine.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._begun = 0
+        self._least = [0.0] * STAGES
+        with suppress(FileNotFoundError):
+            self._least = json.loads(file.read_text(encoding="utf-8"))
+
+    @contextmanager
+    def stage(self, text: str) -> Iterator[None]:
+        """Say what begins, the time left where it is known, and how long it took."""
+        left = sum(self._least[self._begun :])
+        known = f" [dim](about {left:.0f} s left)[/]" if left else ""
+        number = self._begun
+        self._begun += 1
+        console.print(f"[bold]==> {self._begun}/{STAGES}[/] {text}{known}")
+        began = time.monotonic()
+        yield
+        seconds = time.monotonic() - began
+        console.print(f"    {seconds:.1f} s")
+        self._least[number] = min(seconds, self._least[number] or seconds)
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(self._least), encoding="utf-8")
 
 
 def shown(cluster: Cluster, *arguments: str) -> str:
@@ -96,6 +120,7 @@ def main() -> int:
     """Run the demo; 0 if the copy is exact."""
     began = time.monotonic()
     cluster = choose()
+    stage = Stages(cache_root() / "demo-seconds.json").stage
     with stage(f"Kubernetes: {cluster.what}"):
         image, _ = cluster.up(say, [sluice_image(), store_image()])
     store = ClusterStore(cluster)

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import shutil
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from localstore.cache import cache_root, make_once
 _SOURCES = Path(__file__).parents[1] / "cluster" / "testnode"
 _KUBERNETES = "k8s.io/kubernetes"
 _OLDEST_GO = (1, 24)
+_DOWNLOAD_SECONDS = 900.0
+_MINUTE = 60
 
 # Debug information would only cost time and space. The garbage collector is the compiler's own:
 # memory for speed.
@@ -74,7 +76,7 @@ def compile_programs(say: Say) -> Programs:
             "./...",
             into=target,
             linker_flags=_linker_flags(),
-            sign=lambda lines: f"still compiling Kubernetes: {lines} modules and packages",
+            what="Kubernetes",
             say=say,
         )
         (target / "testnode").rename(target / "sluice-testnode")
@@ -84,29 +86,39 @@ def compile_programs(say: Say) -> Programs:
     return wanted
 
 
-def compile_go(
-    packages: str, *, into: Path, linker_flags: str, sign: Callable[[int], str], say: Say
-) -> None:
+def compile_go(packages: str, *, into: Path, linker_flags: str, what: str, say: Say) -> None:
     """Compiles programs by the modules of our Kubernetes.
 
     Args:
         packages: Which.
         into: Folder for them.
         linker_flags: For the linker.
-        sign: Makes a sign of life from the number of modules and packages that were seen to.
-        say: Gets it.
+        what: Their name for a person.
+        say: Gets a sign of life now and then, with the time left.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.
     """
+    go, environment = go_tool(), GO_ENVIRONMENT
+    listed = run(  # which downloads the modules
+        [go, "list", "-deps", packages],
+        seconds=_DOWNLOAD_SECONDS,
+        environment=environment,
+        folder=_SOURCES,
+    )
+    total = len(listed.splitlines())
+    began = time.monotonic()
+
+    def sign(lines: int) -> str:
+        seconds = (time.monotonic() - began) * max(0, total - lines) / lines
+        left = f"about {seconds / 60:.0f} min" if seconds > _MINUTE else "less than a minute"
+        return f"still compiling {what}: {lines} of {total} packages, {left} left"
+
     watch(
-        [
-            *(go_tool(), "build", *GO_BUILD, "-v", f"-ldflags={linker_flags}"),
-            *("-o", f"{into}/", packages),
-        ],
+        [go, "build", *GO_BUILD, "-v", f"-ldflags={linker_flags}", "-o", f"{into}/", packages],
         sign=sign,
         say=say,
-        environment=GO_ENVIRONMENT,
+        environment=environment,
         folder=_SOURCES,
     )
 

@@ -42,7 +42,7 @@ def helm(say: Say = print) -> Path:
             f"{_HELM}/cmd/helm",
             into=target,
             linker_flags=f"-s -w -X {_HELM}/internal/version.version={helm_version()}",
-            sign=lambda _: "still compiling Helm",
+            what="Helm",
             say=say,
         )
 
