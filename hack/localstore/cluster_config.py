@@ -7,7 +7,7 @@ from typing import Literal, Self, get_args
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
-from localstore.standalone_config import CACHE_BYTES, DIRECT_MEMORY
+from localstore.standalone_config import CACHE_BYTES, CHECKPOINT_COMMITS, DIRECT_MEMORY
 from localstore.state import kept_ports
 
 Name = Literal["zookeeper", "bookie", "controller", "segmentstore"]
@@ -177,6 +177,8 @@ class Layout:
                 "pravegaservice.cache.size.max": CACHE_BYTES,
                 "pravegaservice.storage.impl.name": "FILESYSTEM",
                 "filesystem.root": self.data / "storage",
+                "durablelog.checkpoint.commit.count.min": CHECKPOINT_COMMITS,
+                "durablelog.checkpoint.commit.threshold.count": CHECKPOINT_COMMITS,
                 "pravegaservice.dataLog.impl.name": "BOOKKEEPER",
                 "bookkeeper.zk.connect.uri": self._zookeeper_uri,
                 "bookkeeper.ledger.path": _LEDGERS,

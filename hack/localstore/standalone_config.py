@@ -13,6 +13,10 @@ MAIN = "io.pravega.local.LocalPravegaEmulator"
 CACHE_BYTES = 1 << 30
 DIRECT_MEMORY = "1536m"
 
+# A store puts idle segments out of memory after the next checkpoint of their container's log only,
+# by default every 300 commits: tests that wait for it would have to write as many to each.
+CHECKPOINT_COMMITS = 50
+
 PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segmentstore_rest")
 
 
@@ -65,6 +69,8 @@ def standalone_properties(place: Place, users: Sequence[User] = ()) -> dict[str,
         "pravegaservice.storage.impl.name": "FILESYSTEM",
         "pravegaservice.cache.size.max": CACHE_BYTES,
         "filesystem.root": place.storage,
+        "durablelog.checkpoint.commit.count.min": CHECKPOINT_COMMITS,
+        "durablelog.checkpoint.commit.threshold.count": CHECKPOINT_COMMITS,
     }
     if users:
         properties |= {

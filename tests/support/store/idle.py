@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from localstore.standalone_config import CHECKPOINT_COMMITS
 from sluice.stores.base import Condition
 from sluice.stores.pravega.wire import NOT_SET
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from sluice.core.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
-FIRST, STEP, LOOKS = 70.0, 15.0, 16
+FIRST, STEP, LOOKS = 70.0, 15.0, 10
 """Seconds to the first look and between looks: the store keeps what was used in the last 60."""
 
-_COMMITS = 350
-"""More commits to a container's log than from one checkpoint to the next (300, `DurableLogConfig`).
+_COMMITS = CHECKPOINT_COMMITS + 10
+"""More commits to a container's log than from one checkpoint to the next.
 
 A store evicts only what was last used before the checkpoint to which it has truncated its log. In a
 container where nobody writes there is no checkpoint, so nothing is ever evicted.
