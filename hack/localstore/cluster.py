@@ -15,6 +15,8 @@ from localstore.state import living_processes, save_processes
 
 # A server that was killed comes back only after its old session with ZooKeeper has run out.
 _READY_SECONDS = 120.0
+_STARTS = 4
+"""How often a server is started that ends while it starts, before that counts as broken."""
 
 # The controller would take ten seconds to say goodbye; none of the servers needs that, for all
 # recover from a crash.
@@ -109,12 +111,23 @@ class Cluster:
         """Starts one server again, after stopping it if it runs, and returns when it serves.
 
         The controller serves only while the segment store does. What others make of the absence is
-        theirs: see `wait_ready`.
+        theirs: see `wait_ready`. A server that ends while it starts is started again a few times,
+        as a kubelet would: Pravega's controller ends when another's bucket goes while it lists them.
+
+        Raises:
+            LocalStoreError: it ended each time, or does not serve in time.
         """
         self._process(name).stop()
-        del self.processes[name]
-        self._spawn(name)
-        self._await(name)
+        for left in reversed(range(_STARTS)):
+            del self.processes[name]
+            self._spawn(name)
+            try:
+                self._await(name)
+            except LocalStoreError:
+                if not left or self.processes[name].alive:
+                    raise
+            else:
+                return
 
     def wait_ready(self) -> None:
         """Returns when all serve, as after the bookie was away and the store has to recover."""

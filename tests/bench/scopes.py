@@ -113,7 +113,7 @@ def measure_against_copies(place: Place, say: Say) -> list[Measurement]:
     Raises:
         BenchError: one is not copied.
     """
-    source = _filled(place, MIXED, say)
+    source = _filled(place, (*MIXED, *SMALL[: 30 - len(MIXED)]), say)
     whole, single = [], []
     for number in range(RUNS + 1):
         whole.append(_run(_copy(place, source), len(NAMES)))

@@ -36,7 +36,7 @@ LARGE: Final = "payments-1"
 """A stream of some MB, which is moved by Spark's tasks; without it no JVM is started."""
 
 NAMES: Final = (
-    "audit-2",
+    "audit-0",
     "clicks-1",
     "event-1",
     "events",
@@ -183,7 +183,7 @@ def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
 ) -> None:
     """It is gone in between, with all of its streams; afterwards they are as they were."""
     scope, uri = f"shop-{uuid4().hex[:8]}", standalone.controller_uri
-    names = ["audit-2", "clicks-1", "orders-2"]
+    names = ["audit-0", "clicks-1", "orders-2"]
     fill(foreign, scope, [one for one in SKETCHES if one.name in names])
     sources = seen(standalone.segment_store, foreign, scope, names)
     copied = dict.fromkeys(names, "Copied")
