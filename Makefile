@@ -4,6 +4,10 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-crash test-rest lint classes bench store-up store-down cluster-up cluster-down image clean
 
+# Some images forbid Python to keep what it has compiled. Then each of the thousand processes of the
+# tests, and each command of the demo, would compile all modules anew: half a second each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 STORE := PYTHONPATH=hack $(BIN)/python -m localstore
 KIND = $(if $(CLUSTER),--cluster)

@@ -60,7 +60,7 @@ provide_python() {
   UV_PYTHON=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   export UV_PYTHON UV_PYTHON_DOWNLOADS=never
   "$uv" sync --frozen --check --quiet 2>/dev/null ||
-    step "installing Python packages into .venv" "$uv" sync --frozen
+    step "installing Python packages into .venv" "$uv" sync --frozen --compile-bytecode
 }
 
 # Tells whether a JDK of 17 or newer is here; a mere Java runtime has no javac.
