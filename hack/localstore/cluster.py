@@ -112,7 +112,7 @@ class Cluster:
 
         The controller serves only while the segment store does. What others make of the absence is
         theirs: see `wait_ready`. A server that ends while it starts is started again a few times,
-        as a kubelet would: Pravega's controller ends when another's bucket goes while it lists them.
+        as by a kubelet: Pravega's controller ends if another's bucket goes while it lists them.
 
         Raises:
             LocalStoreError: it ended each time, or does not serve in time.
