@@ -8,6 +8,9 @@
 # tests, and each command of the demo, would compile all modules anew: half a second each time.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A new checkout has other times of its files and the same contents, which mypy goes by in the end.
+export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluice/mypy
+
 BIN := .venv/bin
 STORE := PYTHONPATH=hack $(BIN)/python -m localstore
 KIND = $(if $(CLUSTER),--cluster)

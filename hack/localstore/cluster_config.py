@@ -7,7 +7,12 @@ from typing import Literal, Self, get_args
 from localstore.jars import classpath
 from localstore.java import java_command
 from localstore.ports import HOST
-from localstore.standalone_config import CACHE_BYTES, CHECKPOINT_COMMITS, DIRECT_MEMORY
+from localstore.standalone_config import (
+    CACHE_BYTES,
+    CHECKPOINT_COMMITS,
+    DIRECT_MEMORY,
+    FEW_THREADS,
+)
 from localstore.state import kept_ports
 
 Name = Literal["zookeeper", "bookie", "controller", "segmentstore"]
@@ -154,6 +159,7 @@ class Layout:
                 "controller.service.rpc.published.host.nameOrIp": HOST,
                 "controller.service.rpc.published.port": self.ports.controller,
                 "controller.service.rest.listener.port": self.ports.controller_rest,
+                **FEW_THREADS,
             },
         )
 
@@ -187,6 +193,7 @@ class Layout:
                 "bookkeeper.ack.quorum.size": 1,
                 "autoscale.controller.connect.uri": f"tcp://{HOST}:{self.ports.controller}",
                 "autoscale.controller.connect.security.auth.enable": "false",
+                **FEW_THREADS,
             },
         )
 

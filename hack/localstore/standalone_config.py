@@ -17,6 +17,17 @@ DIRECT_MEMORY = "1536m"
 # by default every 300 commits: tests that wait for it would have to write as many to each.
 CHECKPOINT_COMMITS = 50
 
+# With each operation a store looks at all segments in memory of its container, of which there is
+# one by default; and each of its timers wakes all idle threads of a pool, of which there are 200.
+# Tests have a thousand segments and two processors.
+_CONTAINERS = 8
+FEW_THREADS = {
+    "pravegaservice.threadPool.core.size": 8,
+    "pravegaservice.threadPool.storage.size": 16,
+    "controller.service.asyncTaskPool.size": 8,
+    "controller.watermarking.thread.count": 2,
+}
+
 PORTS = ("controller", "segmentstore", "zookeeper", "controller_rest", "segmentstore_rest")
 
 
@@ -71,6 +82,9 @@ def standalone_properties(place: Place, users: Sequence[User] = ()) -> dict[str,
         "filesystem.root": place.storage,
         "durablelog.checkpoint.commit.count.min": CHECKPOINT_COMMITS,
         "durablelog.checkpoint.commit.threshold.count": CHECKPOINT_COMMITS,
+        "pravegaservice.container.count": _CONTAINERS,
+        "controller.container.count": _CONTAINERS,
+        **FEW_THREADS,
     }
     if users:
         properties |= {
