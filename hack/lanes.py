@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LANES = {
     "cluster": ("tests/integration", "tests/e2e"),
     "pods": ("tests/e2e",),
-    "store": ("tests/unit", "tests/integration"),
+    "store": ("tests/unit", "tests/integration", "tests/e2e"),
     "copies": ("tests/integration",),
     "patient": ("tests/integration", "tests/e2e"),
 }

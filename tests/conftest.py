@@ -42,8 +42,8 @@ def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
     server = Standalone()
     with _announced(request, "Pravega standalone"):
         server.start()
-    yield server
-    server.stop()
+    with ended_early(request, server.stop):
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -170,7 +170,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if wants:
             lanes["pods" if _shares(item, alone) else "cluster"].append(item)
         # One lane has the store of four processes, most tests of which wait for its restarts.
-        elif item.path.is_relative_to(_END_TO_END) or _waits(item):
+        elif _waits(item):
             lanes["patient"].append(item)
         else:
             lanes["copies" if item.path.parent == _COPIES else "store"].append(item)

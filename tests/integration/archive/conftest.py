@@ -104,7 +104,8 @@ def bucket_env(
 
 
 @pytest.fixture(params=["volume", "bucket"])
-def env(request: pytest.FixtureRequest) -> Env:
+def env(request: pytest.FixtureRequest, standalone: Standalone) -> Env:
     """Gives an environment whose archives lie in a directory, and in a bucket."""
+    assert standalone  # asked for here as well, since it ends with the last test that asks for it
     found: Env = request.getfixturevalue(f"{request.param}_env")
     return found
