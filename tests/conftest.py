@@ -16,6 +16,7 @@ from hypothesis import settings
 import localcluster
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
+from support.cluster.outside import OUTSIDE
 from support.cluster.turns import taken
 from support.search import EXAMPLES, FAR
 from support.store.servers import end_unneeded, ended_early, see_last
@@ -109,7 +110,17 @@ def announce(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextM
 @pytest.fixture
 def namespace(kube: localcluster.Cluster) -> Iterator[str]:
     """Gives a namespace of its own to a test, and lets it go when the test ends."""
-    name = f"test-{uuid4().hex[:12]}"
+    yield from _namespace(kube, "test-")
+
+
+@pytest.fixture
+def outside(kube: localcluster.Cluster) -> Iterator[str]:
+    """Gives a namespace that only an operator outside of the cluster serves."""
+    yield from _namespace(kube, OUTSIDE)
+
+
+def _namespace(kube: localcluster.Cluster, prefix: str) -> Iterator[str]:
+    name = f"{prefix}{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     yield name
     kube.kubectl("delete", "namespace", name, "--wait=false")

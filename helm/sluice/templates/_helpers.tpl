@@ -70,6 +70,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- define "sluice.config" -}}
 clusterID: {{ .Values.clusterID | quote }}
 namespaces: {{ toJson .Values.watch.namespaces }}
+excludedNamespaces: {{ toJson .Values.watch.excludedNamespaces }}
 executorNamespaces: {{ toJson .Values.driver.namespaces }}
 resyncSeconds: {{ int .Values.operator.resyncSeconds }}
 lookSeconds: {{ int .Values.operator.lookSeconds }}

@@ -18,10 +18,11 @@ from sluice.kube.objects import FORCE_ORPHAN, IN_USE_FINALIZER
 from sluice.kube.storekeeper import secrets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable
 
     from sluice.administration.holders import Holder
     from sluice.kube.client import Api
+    from sluice.kube.served import Served
 
 POLL_SECONDS: Final = 2.0
 """Between two looks at what is left."""
@@ -51,16 +52,16 @@ class Drain:
 
     Args:
         api: the API server.
-        namespaces: whose resources; none for all.
+        served: the namespaces whose resources count.
         timeout: for which the operator is waited for, in seconds.
         say: told what happens, a line at a time.
     """
 
     def __init__(
-        self, api: Api, namespaces: Sequence[str], *, timeout: float, say: Callable[[str], None]
+        self, api: Api, served: Served, *, timeout: float, say: Callable[[str], None]
     ) -> None:
         self._api = api
-        self._namespaces = namespaces
+        self._served = served
         self._timeout = timeout
         self._say = say
 
@@ -83,8 +84,8 @@ class Drain:
 
     async def _held(self) -> list[Holder]:
         """What holds something; where nothing does, the stores that are held all the same."""
-        found = [one for one in await resources(self._api, self._namespaces) if one.holds]
-        return found or await held_stores(self._api, self._namespaces)
+        found = [one for one in await resources(self._api, self._served) if one.holds]
+        return found or await held_stores(self._api, self._served)
 
     async def _refuse(self) -> list[Holder]:
         """What is held; where that is stores only, the operator gets the time to let them go."""
@@ -102,9 +103,9 @@ class Drain:
         progress = _Progress(self._say)
         end = _now() + self._timeout
         while True:
-            found = await resources(self._api, self._namespaces)
+            found = await resources(self._api, self._served)
             wanted = [one for one in found if one.unfinished]
-            left = wanted or await held_stores(self._api, self._namespaces)
+            left = wanted or await held_stores(self._api, self._served)
             progress.show(left)
             if not left or _now() >= end:
                 return left
@@ -132,7 +133,7 @@ class Drain:
             await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - _now())))
         self._say("No operator lets go of these, so their finalizers are taken off here.")
         await _each(self._free, [one for one in left if one.kind != STREAM_STORE])
-        await _each(self._free_store, await held_stores(self._api, self._namespaces))
+        await _each(self._free_store, await held_stores(self._api, self._served))
         return await self._held()
 
     async def _remove(self, one: Holder) -> None:

@@ -19,10 +19,9 @@ from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wa
 from sluice.kube.users import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sluice.kube.client import Api
     from sluice.kube.kinds import Kind, Object
+    from sluice.kube.served import Served
 
 FINALIZERS: Final = {**KINDS, STREAM_STORE: IN_USE_FINALIZER}
 """What stands on a kind's objects while they hold something, or are held themselves."""
@@ -123,15 +122,15 @@ def _store(spec: Object) -> str:
     return f"StreamStore {(spec.get('storeRef') or {}).get('name')}"
 
 
-async def resources(api: Api, namespaces: Sequence[str]) -> list[Holder]:
-    """The resources of namespaces, or of all of them for none, that use stores."""
-    return [one for kind in sorted(KINDS) for one in await _listed(api, kind, namespaces)]
+async def resources(api: Api, served: Served) -> list[Holder]:
+    """The resources of some namespaces that use stores."""
+    return [one for kind in sorted(KINDS) for one in await _listed(api, kind, served)]
 
 
-async def held_stores(api: Api, namespaces: Sequence[str]) -> list[Holder]:
+async def held_stores(api: Api, served: Served) -> list[Holder]:
     """The StreamStores that are held for the sake of others."""
-    return [store for store in await _listed(api, STREAM_STORE, namespaces) if store.holds]
+    return [store for store in await _listed(api, STREAM_STORE, served) if store.holds]
 
 
-async def _listed(api: Api, kind: Kind, namespaces: Sequence[str]) -> list[Holder]:
-    return [Holder(kind, body) for body in await listed(api, kind, namespaces)]
+async def _listed(api: Api, kind: Kind, served: Served) -> list[Holder]:
+    return [Holder(kind, body) for body in await listed(api, kind, served)]

@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING
 from sluice.kube.client import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sluice.kube.client import Api
     from sluice.kube.kinds import Kind, Object
+    from sluice.kube.served import Served
 
 _NOT_FOUND = 404
 
 
-async def listed(api: Api, kind: Kind, namespaces: Sequence[str]) -> list[Object]:
-    """The objects of namespaces, or of all of them for none.
+async def listed(api: Api, kind: Kind, served: Served) -> list[Object]:
+    """The objects of some namespaces.
 
     Raises:
         ApiUnavailable: the API server cannot be asked, or refuses.
     """
     found: list[Object] = []
-    for namespace in namespaces or (None,):
+    for namespace in served.names or (None,):
         try:
             found += await api.list(kind, namespace)
         except Refused as error:
             if error.status != _NOT_FOUND:
                 raise
             return []  # without its definition there is none of a kind
-    return found
+    return [one for one in found if served.include(one["metadata"]["namespace"])]

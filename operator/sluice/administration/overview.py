@@ -14,6 +14,7 @@ from sluice.kube import results
 from sluice.kube.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 from sluice.kube.names import Child
 from sluice.kube.objects import is_deleting
+from sluice.kube.served import Served
 
 if TYPE_CHECKING:
     from sluice.api.status import CopyingStatus
@@ -65,11 +66,11 @@ async def overview(
     Raises:
         ApiUnavailable: the API server cannot be asked, or refuses.
     """
-    namespaces = () if namespace is None else (namespace,)
+    served = Served() if namespace is None else Served((namespace,))
     found = [
         await _reported(api, kind, body)
         for kind in _STATUSES
-        for body in await listed(api, kind, namespaces)
+        for body in await listed(api, kind, served)
         if name in {None, body["metadata"]["name"]}
     ]
     return sorted(found, key=lambda one: (one.namespace, one.kind, one.name))

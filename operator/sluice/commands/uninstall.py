@@ -40,6 +40,14 @@ REFUSED, LEFT = 2, 3
     help="Only the resources of this namespace; may be repeated.  [default: all]",
 )
 @click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="PATTERN",
+    help="No resources of namespaces of such names, where * stands for any characters; may be "
+    "repeated.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     default=300,
@@ -47,14 +55,16 @@ REFUSED, LEFT = 2, 3
     metavar="SECONDS",
     help="For how long the operator is waited for.",
 )
-def drain(*, policy: str, namespaces: tuple[str, ...], timeout: float) -> None:
+def drain(
+    *, policy: str, namespaces: tuple[str, ...], excluded: tuple[str, ...], timeout: float
+) -> None:
     """Let everything go that is held in stores, before the operator is uninstalled.
 
     Without an operator nobody cleans up in the stores, and resources that hold something there
     cannot be deleted. delete needs the operator still; orphan does without it. Exits with 2 if
     refuse finds something, and with 3 if something is left in the end.
     """
-    left = asyncio.run(_drain(policy, namespaces, timeout))
+    left = asyncio.run(_drain(policy, namespaces, excluded, timeout))
     if not left:
         console.err.print("Nothing is held in a store: the operator can be uninstalled.")
         return
@@ -64,13 +74,19 @@ def drain(*, policy: str, namespaces: tuple[str, ...], timeout: float) -> None:
     sys.exit(REFUSED if policy == "refuse" else LEFT)
 
 
-async def _drain(policy: str, namespaces: tuple[str, ...], timeout: float) -> list[Holder]:  # noqa: ASYNC109 - for the whole
+async def _drain(
+    policy: str,
+    namespaces: tuple[str, ...],
+    excluded: tuple[str, ...],
+    timeout: float,  # noqa: ASYNC109 - for the whole
+) -> list[Holder]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration.drain import Drain, Policy  # noqa: PLC0415
     from sluice.kube.client import Api  # noqa: PLC0415
+    from sluice.kube.served import Served  # noqa: PLC0415
 
     async with await Api.connect() as api:
-        work = Drain(api, namespaces, timeout=timeout, say=_say)
+        work = Drain(api, Served(namespaces, excluded), timeout=timeout, say=_say)
         return await work.run(Policy(policy))
 
 

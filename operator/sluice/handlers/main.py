@@ -76,7 +76,11 @@ async def operate(settings: OperatorSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        queue, mirror, metrics = WorkQueue(workers=WORKERS), Mirror(), Metrics()
+        queue, mirror, metrics = (
+            WorkQueue(workers=WORKERS, served=settings.served),
+            Mirror(),
+            Metrics(),
+        )
 
         def called(verb: str, resource: str) -> None:
             metrics.count("sluice_api_calls_total", verb=verb, resource=resource)
@@ -151,7 +155,12 @@ async def operate(settings: OperatorSettings) -> None:
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
             _watch(watching, settings.namespaces, stop),
         ]
-        _log.info("operator started", cluster=cluster, namespaces=settings.namespaces or "all")
+        _log.info(
+            "operator started",
+            cluster=cluster,
+            namespaces=settings.namespaces or "all",
+            excluded=settings.excluded_namespaces,
+        )
         await _until(stop, jobs)
         _log.info("operator stopped")
 

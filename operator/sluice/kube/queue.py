@@ -20,8 +20,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.kube.served import ALL
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from sluice.kube.served import Served
 
 
 class Key(NamedTuple):
@@ -118,6 +122,7 @@ class WorkQueue:
     Args:
         clock: seconds since some moment.
         workers: of each lane; a namespace has at most half of them.
+        served: keys of other namespaces are nobody's work.
     """
 
     def __init__(
@@ -125,8 +130,10 @@ class WorkQueue:
         clock: Callable[[], float] = time.monotonic,
         *,
         workers: Mapping[Lane, int] | None = None,
+        served: Served = ALL,
     ) -> None:
         self._clock = clock
+        self._served = served
         self._lanes = {lane: _Lane((workers or {}).get(lane), clock()) for lane in Lane}
         self._lane_of: dict[Key, Lane] = {}
         self._working: dict[Key, _Lane] = {}
@@ -143,6 +150,8 @@ class WorkQueue:
             delay: seconds.
             lane: from now on the key is in this lane; None leaves it where it is.
         """
+        if not self._served.include(key.namespace):
+            return
         at = self._clock() + delay
         if key in self._working:
             self._again[key] = min(at, self._again.get(key, at))

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from sluice.api.quantities import Bytes, MilliCpu
 from sluice.errors import InvalidSpec
+from sluice.kube.served import Served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +75,10 @@ class Profile(Setting):
     ttl_seconds_after_finished: int = Field(default=86_400, ge=60)
 
 
+NamePattern = Annotated[str, Field(pattern=r"^[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?$")]
+"""A namespace's name, in which `*` stands for any characters."""
+
+
 class Listen(Setting):
     """Where probes and metrics are served."""
 
@@ -87,6 +92,7 @@ class OperatorSettings(Setting):
     Attributes:
         cluster_id: tells clusters apart that share a store; empty for the UID of kube-system.
         namespaces: watched; empty for all.
+        excluded_namespaces: not served, as another operator serves them; `*` for any characters.
         executor_namespaces: where drivers may make executors, since their ServiceAccount is there.
         resync_seconds: between two looks at everything.
         look_seconds: that one look at a resource may ask a store for, or one step change something.
@@ -96,6 +102,7 @@ class OperatorSettings(Setting):
 
     cluster_id: str = Field(default="", alias="clusterID")
     namespaces: list[str] = []
+    excluded_namespaces: list[NamePattern] = []
     executor_namespaces: list[str] = []
     resync_seconds: float = Field(default=60, ge=1)
     look_seconds: float = Field(default=120, ge=10, le=600)
@@ -105,6 +112,11 @@ class OperatorSettings(Setting):
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: list[str] = []
     profiles: dict[str, Profile] = {"default": Profile()}
+
+    @property
+    def served(self) -> Served:
+        """The namespaces whose resources are worked on."""
+        return Served(self.namespaces, self.excluded_namespaces)
 
     @classmethod
     def read(cls, path: Path) -> Self:

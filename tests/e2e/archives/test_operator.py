@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from support.cluster.tenant import Tenant
 
 # The first one to need the gateway compiles it.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 2000, 32
 TIMEOUTS = StoreTimeouts(connect=5, call=20, stall=20)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from support.crash.archive_crash_env import ArchiveCrashEnv
 
-pytestmark = [pytest.mark.alone, pytest.mark.crash]
+pytestmark = pytest.mark.crash
 
 OPERATORS = [cell for cell in REACHABLE if cell.victim == "operator" or cell.point.deed == "delete"]
 

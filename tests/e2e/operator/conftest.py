@@ -14,6 +14,7 @@ from localcluster.release import NAMESPACE, install, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localstore.accounts import ADMIN
 from support.cluster.gate import Gate
+from support.cluster.outside import EXCLUDED
 from support.cluster.tenant import POLL, SMALL_EVENTS, SOURCE_EVENTS, Tenant, given_back, rented
 from support.cluster.turns import one_at_a_time
 from support.kube.kstatus import program
@@ -31,6 +32,7 @@ SMALL: dict[str, Any] = {
     "limits": {"memory": "2Gi"},
 }
 VALUES: dict[str, Any] = {
+    "watch": {"excludedNamespaces": [EXCLUDED]},
     "operator": {"resyncSeconds": 5},
     "driver": {"namespaces": [EXECUTOR_NAMESPACE]},
     "profiles": {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.cluster.bad_stores import TEN_GIGABYTES, LyingStore, black_holes, bombs
-from support.cluster.local_operator import nobody_else
 from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.outside import nobody_else
 from support.cluster.tenant import Tenant
 from support.command.scope_command import peak_memory
 
@@ -29,9 +29,9 @@ _MOST_MEMORY = 400_000_000
 
 
 @pytest.fixture
-def tenants(kube: Cluster, namespace: str) -> Iterator[list[Tenant]]:
+def tenants(kube: Cluster, outside: str) -> Iterator[list[Tenant]]:
     """Gives three tenants: with stores that swallow all, with stores that lie, and with neither."""
-    names = [namespace, f"{namespace}-liars", f"{namespace}-others"]
+    names = [outside, f"{outside}-liars", f"{outside}-others"]
     for name in names[1:]:
         kube.kubectl("create", "namespace", name)
     yield [Tenant(kube, name, None, print) for name in names]  # type: ignore[arg-type]
@@ -60,7 +60,6 @@ def _resource(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.alone
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(

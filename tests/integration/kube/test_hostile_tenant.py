@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from support.cluster.evil import Evil, Object
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 SECONDS: Final = 60.0
 HELD: Final = "sluice.dev/held-secret"

@@ -15,8 +15,8 @@ from sluice.kube.kinds import JOB, STREAM_COPY, STREAM_STORE
 from sluice.kube.names import Child
 from sluice.kube.objects import IN_USE_FINALIZER
 from support.cases import resources
-from support.cluster.local_operator import nobody_else
 from support.cluster.operator_process import OperatorProcess, until
+from support.cluster.outside import nobody_else
 from support.command.scope_command import peak_memory
 from support.reconcile import copies
 
@@ -48,7 +48,6 @@ _JOB: Final[dict[str, Any]] = {
 """About as long as a driver's."""
 
 
-@pytest.mark.alone
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
@@ -56,25 +55,25 @@ _JOB: Final[dict[str, Any]] = {
 )
 def test_finished_copies_cost_little_memory(
     kube: Cluster,
-    namespace: str,
+    outside: str,
     tmp_path: Path,
     say: Callable[[str], None],
     count: int,
 ) -> None:
     """An operator that starts beside many finished copies and their Jobs, and lists them again."""
     with nobody_else(kube):
-        asyncio.run(_fill(kube.kubeconfig, namespace, count))
-        with OperatorProcess(tmp_path, kube.kubeconfig, namespace) as operator:
+        asyncio.run(_fill(kube.kubeconfig, outside, count))
+        with OperatorProcess(tmp_path, kube.kubeconfig, outside) as operator:
             until("all were counted", lambda: _succeeded(operator) == count, 300)
             listed = _lists(operator)
-            until("the store was let go", lambda: not _is_held(kube, namespace), 60)
+            until("the store was let go", lambda: not _is_held(kube, outside), 60)
             until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed, 300)
             most = peak_memory(operator.pid)
             assert operator.probe("livez") == (200, "ok\n")
     # Here, since other tests' objects would wait for the controllers that delete so many; and by a
     # call for all of a kind, since kubectl deletes some five a second otherwise.
     for kind in ("batch/v1/{}/jobs", "sluice.dev/v1alpha1/{}/streamcopies"):
-        path = kind.format(f"namespaces/{namespace}")
+        path = kind.format(f"namespaces/{outside}")
         kube.kubectl("delete", f"--raw=/apis/{path}?propagationPolicy=Background", timeout=600)
     say(f"{count} finished copies with their Jobs: {most >> 20} MiB at most")
     assert most < _MOST_MEMORY[count]

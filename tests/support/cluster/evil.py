@@ -17,8 +17,8 @@ from localcluster import LocalClusterError
 from sluice.api.common import API_VERSION
 from sluice.kube.objects import IN_USE_FINALIZER
 from support.cluster.kubelet import PROFILES
-from support.cluster.local_operator import nobody_else
 from support.cluster.operator_process import OperatorProcess
+from support.cluster.outside import OUTSIDE, nobody_else
 from support.cluster.stranger import Stranger
 from support.kube.objects import objects_in
 
@@ -116,7 +116,8 @@ class Evil:
 def plotted(kube: Cluster, folder: Path) -> Iterator[Evil]:
     """The scene while the block runs; afterwards nothing is left of it."""
     mark = uuid4().hex[:8]
-    evil, victim, canary = f"evil-{mark}", f"victim-{mark}", f"canary-{uuid4().hex}"
+    evil, victim = f"{OUTSIDE}evil-{mark}", f"{OUTSIDE}victim-{mark}"
+    canary = f"canary-{uuid4().hex}"
     with ExitStack() as stack:
         stack.enter_context(nobody_else(kube))
         for name in (evil, victim):

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from localcluster.release import NAMESPACE
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
+from support.cluster.outside import OUTSIDE, nobody_else
 from support.cluster.tenant import Tenant, rented
 
 if TYPE_CHECKING:
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localcluster import Cluster
-
-_THERE = f"--namespace={NAMESPACE}"
-_INSTALLED = ("deployment", "sluice-operator", _THERE)
-_PODS = ("pods", "--selector=app.kubernetes.io/component=operator", _THERE)
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[LocalOperato
         folder: for the operator's files.
         store_uri: the store's controller, as programs of this machine find it.
     """
-    name = folder.name
+    name = f"{OUTSIDE}{folder.name}"
     with (
         nobody_else(kube),
         OperatorProcess(folder, kube.kubeconfig, name, PROFILES) as operator,
@@ -47,19 +43,3 @@ def opened(kube: Cluster, folder: Path, store_uri: str) -> Iterator[LocalOperato
     ):
         tenant.apply(tenant.store_resource(uri=store_uri))
         yield LocalOperator(tenant, operator)
-
-
-@contextmanager
-def nobody_else(kube: Cluster) -> Iterator[None]:
-    """No operator that is installed in the cluster works meanwhile."""
-    there = kube.kubectl("get", *_INSTALLED, "--output=name", "--ignore-not-found").strip()
-    if not there:
-        yield
-        return
-    before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
-    kube.kubectl("scale", *_INSTALLED, "--replicas=0")
-    kube.kubectl("wait", *_PODS, "--for=delete", "--timeout=60s", timeout=70)
-    try:
-        yield
-    finally:
-        kube.kubectl("scale", *_INSTALLED, f"--replicas={before}")

@@ -25,6 +25,7 @@ from sluice.kube.objects import (
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
 )
+from sluice.kube.served import Served
 from support.cases import resources
 from support.kube.finalizing import FinalizingServer
 from support.reconcile.scope_archives import ARCHIVED, FOLDER
@@ -81,11 +82,15 @@ def put(server: FinalizingServer, kind: Kind, name: str, *finalizers: str, **mor
 
 
 def run(
-    server: FinalizingServer, policy: Policy, *namespaces: str, timeout: float = 5
+    server: FinalizingServer,
+    policy: Policy,
+    *namespaces: str,
+    excluded: tuple[str, ...] = (),
+    timeout: float = 5,
 ) -> tuple[list[Holder], list[str]]:
     """What is left, and what was said."""
     said: list[str] = []
-    work = Drain(server.api, namespaces, timeout=timeout, say=said.append)
+    work = Drain(server.api, Served(namespaces, excluded), timeout=timeout, say=said.append)
     return asyncio.run(work.run(policy)), said
 
 
@@ -195,6 +200,14 @@ def test_namespaces_bound_what_is_looked_at(
     """None means all of them."""
     put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
     assert len(run(server, Policy.REFUSE, *namespaces)[0]) == found
+
+
+def test_what_another_operator_serves_is_its_business(server: FinalizingServer) -> None:
+    """It is neither told nor deleted."""
+    put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
+    assert len(run(server, Policy.REFUSE, excluded=("oth*",))[0]) == 2
+    assert run(server, Policy.DELETE, excluded=("oth*", "def*"), timeout=0)[0] == []
+    assert server.body(EPHEMERAL_STREAM, "far", "other") is not None
 
 
 def test_without_definitions_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +339,7 @@ def test_what_took_a_name_meanwhile_is_spared(server: FinalizingServer) -> None:
     """Deleting and annotating are for the object that was looked at."""
     (helper,) = [one for one in run(server, Policy.REFUSE)[0] if one.name == "helper"]
     put(server, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER)
-    work = Drain(server.api, (), timeout=0, say=print)
+    work = Drain(server.api, Served(), timeout=0, say=print)
     asyncio.run(work._force(helper))
     asyncio.run(work._free(helper))
     body = server.body(EPHEMERAL_STREAM, "helper") or {}

@@ -154,7 +154,7 @@ def test_settings_reach_the_operator() -> None:
     config = render(
         {
             "clusterID": "paris",
-            "watch": {"namespaces": ["demo"]},
+            "watch": {"namespaces": ["demo"], "excludedNamespaces": ["team-*"]},
             "imagePullSecrets": [{"name": "registry"}],
             "image": {"repository": "registry.example/sluice", "pullPolicy": "Always"},
             "operator": {"resyncSeconds": 30, "lookSeconds": 60, "ambientIdentity": True},
@@ -168,6 +168,7 @@ def test_settings_reach_the_operator() -> None:
     assert config == {
         "clusterID": "paris",
         "namespaces": ["demo"],
+        "excludedNamespaces": ["team-*"],
         "executorNamespaces": [],
         "imagePullSecrets": ["registry"],
         "image": "registry.example/sluice:0.1.0",

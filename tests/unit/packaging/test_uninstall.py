@@ -22,6 +22,7 @@ from sluice.kube.kinds import (
     STREAM_STORE,
 )
 from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
+from sluice.kube.served import Served
 from support.cases import resources
 from support.kube.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
 from support.kube.finalizing import FinalizingServer
@@ -132,7 +133,8 @@ def test_the_pod_is_restricted() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_program_takes_its_arguments(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     """It drains by the policy, in the namespaces served, and ends before the deadline does."""
-    values = {**NAMESPACED, "uninstall": {"policy": policy, "timeoutSeconds": 600}}
+    watch = {**NAMESPACED["watch"], "excludedNamespaces": ["shop", "team-*"]}
+    values = {"watch": watch, "uninstall": {"policy": policy, "timeoutSeconds": 600}}
     given: list[Any] = []
 
     async def drained(*words: Any) -> list[Any]:
@@ -146,7 +148,7 @@ def test_the_program_takes_its_arguments(monkeypatch: pytest.MonkeyPatch, policy
     assert program == "sluice"
     done = CliRunner().invoke(cli.cli, arguments)
     assert done.exit_code == 0, done.output
-    assert given == [policy, ("demo", "shop"), 570.0]
+    assert given == [policy, ("demo", "shop"), ("shop", "team-*"), 570.0]
     assert job["spec"]["activeDeadlineSeconds"] == 600
 
 
@@ -178,7 +180,7 @@ def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.Monke
     store = resources.changed(resources.STORE, "metadata.finalizers", [IN_USE_FINALIZER])
     server.put(STREAM_STORE, resources.changed(store, "spec.pravega.auth", auth))
     server.put(SECRET, {"metadata": {"name": "login", "finalizers": [IN_USE_FINALIZER]}})
-    work = Drain(server.api, (), timeout=20, say=lambda _: None)
+    work = Drain(server.api, Served(), timeout=20, say=lambda _: None)
     left = asyncio.run(work.run(Policy(policy)))
     if policy == "refuse":
         for holder in left:

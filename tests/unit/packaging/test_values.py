@@ -20,6 +20,10 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"watch": {"namespaces": "demo"}},
         ("/watch/namespaces", "want array"),
     ),
+    "a pattern of no namespace": (
+        {"watch": {"excludedNamespaces": ["Team"]}},
+        ("/watch/excludedNamespaces/0", "pattern"),
+    ),
     "a namespace twice": ({"watch": {"namespaces": ["a", "a"]}}, ("/watch/namespaces", "equal")),
     "no name of a namespace": ({"driver": {"namespaces": ["A_b"]}}, ("/driver/namespaces/0",)),
     "cluster id": ({"clusterID": "a/b"}, ("/clusterID",)),

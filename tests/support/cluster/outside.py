@@ -1,0 +1,43 @@
+"""Namespaces for operators that are processes of this machine, beside one in the cluster."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from localcluster.release import NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from localcluster import Cluster
+
+OUTSIDE: Final = "outside-"
+"""How the names of namespaces begin that operators outside of the cluster serve."""
+
+EXCLUDED: Final = f"{OUTSIDE}*"
+"""What an operator that is installed has to leave alone meanwhile."""
+
+_THERE = f"--namespace={NAMESPACE}"
+_INSTALLED = ("deployment", "sluice-operator", _THERE)
+_CONFIG = ("configmap", "sluice-operator", _THERE)
+_PODS = ("pods", "--selector=app.kubernetes.io/component=operator", _THERE)
+
+
+@contextmanager
+def nobody_else(kube: Cluster) -> Iterator[None]:
+    """No operator that is installed in the cluster serves our namespaces meanwhile.
+
+    That of the tests leaves them alone; another one, as of the demo, is stopped.
+    """
+    there = kube.kubectl("get", *_INSTALLED, "--output=name", "--ignore-not-found").strip()
+    if not there or EXCLUDED in kube.kubectl("get", *_CONFIG, "--output=yaml"):
+        yield
+        return
+    before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
+    kube.kubectl("scale", *_INSTALLED, "--replicas=0")
+    kube.kubectl("wait", *_PODS, "--for=delete", "--timeout=60s", timeout=70)
+    try:
+        yield
+    finally:
+        kube.kubectl("scale", *_INSTALLED, f"--replicas={before}")
