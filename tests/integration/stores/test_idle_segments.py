@@ -19,10 +19,12 @@ from sluice.errors import ConditionFailed, PermissionDenied
 from sluice.stores.base import Condition
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.store import PravegaStore
+from support.command.scope_command import until
 from support.store.idle import all_of, in_memory, wait_until_evicted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from localstore import Cluster, Standalone
 
@@ -197,3 +199,26 @@ def test_who_may_only_read_sees_marks(stores: dict[str, Idle]) -> None:
     assert reader.attributes([(merged[5], one) for one in (MARK, NOTE)]) == [7, 8]
     with pytest.raises(PermissionDenied, match="is sealed"):
         reader.attributes([(sealed[5], MARK)])
+
+
+@pytest.mark.parametrize("kind", ["standalone", "cluster"])
+def test_what_was_sealed_long_ago_is_merged_to_the_end(
+    kind: str, stores: dict[str, Idle], standalone: Standalone, cluster: Cluster
+) -> None:
+    """The store answers at once, and then moves the bytes to its long-term storage, too."""
+    store, _, live, sealed, *_ = stores[kind]
+    target = live[4]
+    store.seal(sealed[4])
+    store.merge(target, sealed[4], Condition(NOTE, None, 1))
+    folder = {"standalone": standalone, "cluster": cluster}[kind].data / "storage"
+    until("its bytes are stored", lambda: _stored(folder, target) == 3)
+
+
+def _stored(folder: Path, segment: str) -> int:
+    """How many bytes of a segment are in the long-term storage, which is a folder."""
+    stream, _, number = segment.rpartition("/")
+    return sum(
+        chunk.stat().st_size
+        for chunk in (folder / stream).glob(f"{number}*")
+        if "#transaction" not in chunk.name and "$attributes" not in chunk.name
+    )

@@ -218,6 +218,25 @@ class SegmentSealed(_Done):
     TYPE = FrameType.SEGMENT_SEALED
 
 
+@dataclass(frozen=True, slots=True)
+class TruncateSegment(Message):
+    """Let a segment begin at `offset`, whether it is sealed or not."""
+
+    TYPE: ClassVar = FrameType.TRUNCATE_SEGMENT
+    LAYOUT: ClassVar = "qsqs"
+    request: int
+    segment: str
+    offset: int
+    token: str = ""
+
+
+class SegmentTruncated(_Done):
+    """The segment begins there."""
+
+    __slots__ = ()
+    TYPE = FrameType.SEGMENT_TRUNCATED
+
+
 class DeleteSegment(_ForSegment):
     """Delete a segment."""
 
@@ -336,6 +355,7 @@ ANSWERS: Final[dict[FrameType, type[Message]]] = {
         StreamSegmentInfo,
         SegmentCreated,
         SegmentSealed,
+        SegmentTruncated,
         SegmentDeleted,
         Attribute,
         AttributeUpdated,

@@ -12,6 +12,7 @@ from sluice.errors import (
     NoSuchSegment,
     SegmentExists,
     SegmentSealed,
+    SegmentTruncated,
     StoreBusy,
     StoreTimeout,
     StoreUnavailable,
@@ -127,9 +128,24 @@ class PravegaSegments:
         return unless(SegmentExists, answer, m.SegmentCreated) is not None
 
     def seal(self, name: str) -> None:
-        """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment."""
+        """Let the segment take no more bytes; sealing twice is fine. NoSuchSegment.
+
+        A sealed segment that the store (0.13.0) has put out of memory and loads again is, for all
+        that it knows, not sealed yet in its long-term storage, and it only looks there if there is
+        something to be done to the segment. Merged before it has looked, the segment keeps the
+        target out of that storage for good, and the store turns in circles. So a segment that was
+        sealed before is given something to be done: a truncation to where it begins.
+        """
         answer = self._change(name, lambda request, token: m.SealSegment(request, name, token))
-        unless(SegmentSealed, answer, m.SegmentSealed)
+        if unless(SegmentSealed, answer, m.SegmentSealed) is None:
+            self._have_it_looked_at(name)
+
+    def _have_it_looked_at(self, name: str) -> None:
+        start = 0  # where all segments of our own begin; of another one the store says so
+        answer = self._change(
+            name, lambda request, token: m.TruncateSegment(request, name, start, token)
+        )
+        unless(SegmentTruncated, answer, m.SegmentTruncated)
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
         """Delete a segment; False when there is none, or when it has another `length`.
