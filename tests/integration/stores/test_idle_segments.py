@@ -207,18 +207,16 @@ def test_what_was_sealed_long_ago_is_merged_to_the_end(
 ) -> None:
     """The store answers at once, and then moves the bytes to its long-term storage, too."""
     store, _, live, sealed, *_ = stores[kind]
-    target = live[4]
-    store.seal(sealed[4])
-    store.merge(target, sealed[4], Condition(NOTE, None, 1))
+    target, source = live[4], sealed[4]
     folder = {"standalone": standalone, "cluster": cluster}[kind].data / "storage"
-    until("its bytes are stored", lambda: _stored(folder, target) == 3)
+    assert store.append_at(target, 0, b"before ")
+    until("the target has a file", lambda: _stored(folder, target) == len("before "))
+    store.seal(source)
+    store.merge(target, source, Condition(NOTE, None, 1))
+    until("all is in it", lambda: _stored(folder, target) == len("before abc"))
 
 
 def _stored(folder: Path, segment: str) -> int:
-    """How many bytes of a segment are in the long-term storage, which is a folder."""
+    """How many bytes are in the files of a segment: the long-term storage is a folder."""
     stream, _, number = segment.rpartition("/")
-    return sum(
-        chunk.stat().st_size
-        for chunk in (folder / stream).glob(f"{number}*")
-        if "#transaction" not in chunk.name and "$attributes" not in chunk.name
-    )
+    return sum(file.stat().st_size for file in (folder / stream).glob(f"{number}.E-*"))
