@@ -1,0 +1,63 @@
+"""What a client says to a store that is to seal a segment."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from sluice.config import StoreTimeouts
+from sluice.stores.pravega import messages as m
+from sluice.stores.pravega.directory import Token
+from sluice.stores.pravega.refusals import SegmentIsSealed
+from sluice.stores.pravega.store import PravegaStore
+from support.store.segment_store import ScriptedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice.stores.pravega.names import Access, Endpoint
+    from support.store.segment_store import Peer
+
+NAME = "scope/stream/0.#epoch.0#transaction." + "0" * 32
+TIMEOUTS = StoreTimeouts(connect=5, call=5, stall=5)
+
+
+def sealed_at(server: ScriptedStore) -> None:
+    """Seal a segment of that server's."""
+    with closing(PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=TIMEOUTS)) as store:
+
+        def owners(names: Iterable[str]) -> list[Endpoint]:
+            return [server.endpoint for _ in names]
+
+        def token(name: str, access: Access) -> Token:
+            return Token("", float("inf"))
+
+        store._directory.owners = owners  # type: ignore[method-assign,assignment]
+        store._directory.token = token  # type: ignore[method-assign]
+        store.seal(NAME)
+
+
+def test_a_segment_that_is_sealed_now_is_left_at_that() -> None:
+    """The store knows all of it."""
+
+    def script(peer: Peer) -> None:
+        asked = peer.expect(m.SealSegment)
+        assert asked.segment == NAME
+        peer.say(m.SegmentSealed(asked.request, NAME))
+
+    with ScriptedStore([script]) as server:
+        sealed_at(server)
+
+
+def test_a_segment_that_was_sealed_before_is_looked_at_by_its_store() -> None:
+    """A truncation to where it begins takes nothing away, and has the store look."""
+
+    def script(peer: Peer) -> None:
+        asked = peer.expect(m.SealSegment)
+        peer.say(SegmentIsSealed(asked.request, NAME))
+        cut = peer.expect(m.TruncateSegment)
+        assert (cut.segment, cut.offset) == (NAME, 0)
+        peer.say(m.SegmentTruncated(cut.request, NAME))
+
+    with ScriptedStore([script]) as server:
+        sealed_at(server)
