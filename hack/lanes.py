@@ -35,7 +35,7 @@ LANES = {
 }
 """Where the tests of each are."""
 
-_ON_KUBERNETES = ("cluster", "pods")
+_ON_KUBERNETES = ("cluster", "pods", "patient")
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")

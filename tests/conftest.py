@@ -178,11 +178,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wants = "kube" in _fixtures(item)
         if wants and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
-        if wants:
-            lanes["pods" if _shares(item, alone) else "cluster"].append(item)
         # One lane has the store of four processes, most tests of which wait for its restarts.
-        elif _waits(item):
+        if _waits(item):
             lanes["patient"].append(item)
+        elif wants:
+            lanes["pods" if _shares(item, alone) else "cluster"].append(item)
         else:
             lanes["copies" if item.path.parent == _COPIES else "store"].append(item)
     # The other lane has the operator alone at first.
@@ -196,10 +196,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
     """Whether a test can run beside those of the lane `cluster`, with the same operator.
 
-    A module of which one test wants it alone stays whole; only one lane has the store with logins.
+    A module of which one test wants it alone stays whole; only one lane has the store with logins,
+    and operators of its own.
     """
     ours = item.path.is_relative_to(_END_TO_END) and item.path not in alone
-    return ours and "guarded" not in _fixtures(item) and not _waits(item)
+    return ours and not {"guarded", "local_operator"} & set(_fixtures(item))
 
 
 def _waits(item: pytest.Item) -> bool:

@@ -25,6 +25,7 @@ SEALED = "sealed"
 ASKED, APPLIED = ("asked", SEALED), ("applied", "sealed-applied")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_whole_copies_stay_whole_when_the_store_has_forgotten_them(
     tenant: Tenant, scope: str, java: ForeignClient, store: ClusterStore
