@@ -25,6 +25,7 @@ FEW_THREADS = {
     "pravegaservice.threadPool.core.size": 8,
     "pravegaservice.threadPool.storage.size": 16,
     "controller.service.asyncTaskPool.size": 8,
+    "controller.watermarking.bucket.count": 1,
     "controller.watermarking.thread.count": 2,
 }
 
