@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 LANES = {
-    "cluster": ("tests/integration", "tests/e2e"),
+    "alone": ("tests/e2e",),
     "pods": ("tests/e2e",),
+    "api": ("tests/integration", "tests/e2e"),
     "store": ("tests/unit", "tests/integration", "tests/e2e"),
     "copies": ("tests/integration",),
     "patient": ("tests/integration", "tests/e2e"),
 }
 """Where the tests of each are."""
 
-_ON_KUBERNETES = ("cluster", "pods", "patient")
+_ON_KUBERNETES = ("alone", "pods", "api", "patient")
 _ROOT = Path(__file__).parents[1]
 _ARTIFACTS = _ROOT / "artifacts"
 _COUNT = re.compile(r"(\d+) (failed|errors?|passed|skipped|deselected|xfailed|xpassed|warnings?)")

@@ -30,7 +30,7 @@ settings.load_profile("sluice")
 _scopes = itertools.count(1)
 _CLUSTER_SECONDS = 1200
 _CRDS = Path(__file__).parents[1] / "crds"
-_LANES = ("cluster", "pods", "store", "copies", "patient")
+_LANES = ("alone", "pods", "api", "store", "copies", "patient")
 _END_TO_END = Path(__file__).parent / "e2e"
 _COPIES = Path(__file__).parent / "integration"
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
@@ -165,11 +165,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lane",
         choices=_LANES,
-        help="only the tests that need a Kubernetes, those end to end that share an operator, "
-        "those of copies on a store, those that mostly wait, or the others",
+        help="only the tests that need an installed operator for themselves, those that share it, "
+        "those at an API server, those of copies on a store, those that mostly wait, or the others",
     )
 
 
+@pytest.hookimpl(trylast=True)  # once it is known which tests run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
     lanes: dict[str, list[pytest.Item]] = {lane: [] for lane in _LANES}
@@ -181,8 +182,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # One lane has the store of four processes, most tests of which wait for its restarts.
         if _waits(item):
             lanes["patient"].append(item)
+        elif wants and item.path.is_relative_to(_END_TO_END) and not _is_outside(item):
+            lanes["pods" if _shares(item, alone) else "alone"].append(item)
         elif wants:
-            lanes["pods" if _shares(item, alone) else "cluster"].append(item)
+            lanes["api"].append(item)
         else:
             lanes["copies" if item.path.parent == _COPIES else "store"].append(item)
     # The other lane has the operator alone at first.
@@ -194,13 +197,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _shares(item: pytest.Item, alone: Collection[Path]) -> bool:
-    """Whether a test can run beside those of the lane `cluster`, with the same operator.
+    """Whether a test can run beside those of the lane `alone`, with the same operator.
 
-    A module of which one test wants it alone stays whole; only one lane has the store with logins,
-    and operators of its own.
+    A module of which one test wants it alone stays whole; only one lane has the store with logins.
     """
-    ours = item.path.is_relative_to(_END_TO_END) and item.path not in alone
-    return ours and not {"guarded", "local_operator"} & set(_fixtures(item))
+    return item.path not in alone and "guarded" not in _fixtures(item)
+
+
+def _is_outside(item: pytest.Item) -> bool:
+    """Whether a test has an operator of its own, outside of the cluster."""
+    return "local_operator" in _fixtures(item)
 
 
 def _waits(item: pytest.Item) -> bool:
