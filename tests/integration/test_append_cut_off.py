@@ -79,6 +79,7 @@ def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
     return Copy(tmp_path, standalone.controller_uri, SOURCE, target, exists="Append")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cut", parameters(APPENDING))
 def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
