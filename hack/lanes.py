@@ -30,7 +30,7 @@ LANES = {
     "alone": ("tests/e2e",),
     "pods": ("tests/e2e",),
     "api": ("tests/integration", "tests/e2e"),
-    "store": ("tests/unit", "tests/integration", "tests/e2e"),
+    "store": ("tests/unit", "tests/integration"),
     "copies": ("tests/integration",),
     "patient": ("tests/integration", "tests/e2e"),
 }

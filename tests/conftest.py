@@ -186,6 +186,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             lanes["pods" if _shares(item, alone) else "alone"].append(item)
         elif wants:
             lanes["api"].append(item)
+        elif item.path.is_relative_to(_END_TO_END):
+            lanes["patient"].append(item)
         else:
             lanes["copies" if item.path.parent == _COPIES else "store"].append(item)
     # The other lane has the operator alone at first.
