@@ -29,6 +29,9 @@ _COMMITS = CHECKPOINT_COMMITS + 10
 A store evicts only what was last used before the checkpoint to which it has truncated its log. In a
 container where nobody writes there is no checkpoint, so nothing is ever evicted.
 """
+_PROMPT = 4
+"""Looks after which containers that have evicted nothing get another checkpoint for each look."""
+
 _THREADS = 8
 
 
@@ -52,16 +55,23 @@ def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName,
     for canary in (name for names in rounds for name in names):
         assert store.create(canary)
         assert store.set_attribute(canary, Condition(mark, None, 7))
-    pumps = [store.staging_name(stream, number, uuid4().hex) for stream, number in segments]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(partial(_checkpoint, store), pumps))
+    waiting = set(range(len(segments)))
+
+    def write(places: Iterable[int]) -> None:
+        """Have the containers of these segments make a checkpoint."""
+        pumps = [store.staging_name(*segments[place], uuid4().hex) for place in places]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(partial(_checkpoint, store), pumps))
+
+    write(waiting)
     time.sleep(FIRST - STEP)
-    waiting = set(range(len(rounds[0])))
-    for names in rounds:
+    for number, names in enumerate(rounds):
         time.sleep(STEP)
         waiting -= {place for place in waiting if not in_memory(store, names[place], mark)}
         if not waiting:
             return
+        if number >= _PROMPT:
+            write(waiting)
     raise AssertionError(f"the store has kept {len(waiting)} of {len(rounds[0])} in memory")
 
 
