@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
-FIRST, STEP, LOOKS = 70.0, 15.0, 16
+FIRST, STEP, LOOKS = 70.0, 15.0, 20
 """Seconds to the first look and between looks: the store keeps what was used in the last 60."""
 
 _COMMITS = CHECKPOINT_COMMITS + 10
