@@ -76,11 +76,8 @@ async def operate(settings: OperatorSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        queue, mirror, metrics = (
-            WorkQueue(workers=WORKERS, served=settings.served),
-            Mirror(),
-            Metrics(),
-        )
+        queue = WorkQueue(workers=WORKERS, served=settings.served)
+        mirror, metrics = Mirror(), Metrics()
 
         def called(verb: str, resource: str) -> None:
             metrics.count("sluice_api_calls_total", verb=verb, resource=resource)

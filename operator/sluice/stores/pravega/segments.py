@@ -141,6 +141,11 @@ class PravegaSegments:
             self._have_it_looked_at(name)
 
     def _have_it_looked_at(self, name: str) -> None:
+        """Have the store compare a sealed segment with its long-term storage.
+
+        Where another driver merges it meanwhile, the store passes over the truncation: there is
+        nothing left to do to a segment that is gone.
+        """
         start = 0  # where all segments of our own begin; of another one the store says so
         answer = self._change(
             name, lambda request, token: m.TruncateSegment(request, name, start, token)
