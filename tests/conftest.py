@@ -1,5 +1,6 @@
 """Fixtures that bring up the real store, each only when a test asks for it."""
 
+import gc
 import itertools
 import logging
 import os
@@ -170,6 +171,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Leaves out what only `make test-rest` runs, unless tests are asked for by mark or name."""
+    if not config.option.markexpr and not any("::" in path for path in config.args):
+        config.option.markexpr = "not exhaustive"
+
+
 @pytest.hookimpl(trylast=True)  # once it is known which tests run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps what is of the lane; gives a test that uses a cluster the time to compile it."""
@@ -248,6 +255,12 @@ def pytest_runtest_protocol(
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Sees which test is the last one for each fixture."""
     see_last(session)
+    gc.freeze()  # thousands of tests live as long as the process: nobody need look at them again
+
+
+def pytest_unconfigure() -> None:
+    """Lets libraries look at the end for what they have left."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)

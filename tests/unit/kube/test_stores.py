@@ -156,7 +156,7 @@ def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.Monk
     here, there = StoreAddress(uri="tcp://here:1"), StoreAddress(uri="tcp://there:1")
 
     async def story() -> None:
-        connections = Connections(ApiServer().api, Settings(), idle=1)
+        connections = Connections(ApiServer().api, Settings(), idle=0.3)
         used, idle = await connections.get("team", here), await connections.get("team", there)
         while idle.open:  # type: ignore[attr-defined]
             await asyncio.sleep(0.05)
@@ -166,7 +166,7 @@ def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.Monk
         assert anew is not idle
         connections.close()
         assert [one.open for one in (used, anew)] == [False, False]  # type: ignore[attr-defined]
-        await asyncio.sleep(1.2)  # what was to look for idle ones finds none
+        await asyncio.sleep(0.4)  # what was to look for idle ones finds none
 
     asyncio.run(story())
 

@@ -3,8 +3,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from sluice.engine import scope_run
 from support.engine.scope_drivers import MANY, SharedStore, put_scope
 from support.model import World
+
+
+@pytest.fixture(autouse=True)
+def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calling thread looks at its workers often."""
+    monkeypatch.setattr(scope_run, "POLL", 0.01)
 
 
 @pytest.fixture

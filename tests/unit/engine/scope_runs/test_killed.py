@@ -6,7 +6,6 @@ import pytest
 
 from sluice.core.scope import StreamResult, StreamState
 from sluice.core.steps import Leave
-from sluice.engine import scope_run
 from sluice.engine.limits import Limits
 from sluice.engine.scope_settle import abandon_scope
 from sluice.engine.stream import StreamCopy
@@ -138,11 +137,8 @@ def test_two_drivers_at_once_copy_each_stream_once(world: World, store: SharedSt
     assert all(report.results == state.streams for report in reports)
 
 
-def test_a_stop_reaches_the_calling_thread_and_ends_the_workers(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_reaches_the_calling_thread_and_ends_the_workers(store: SharedStore) -> None:
     """It is raised where limits are asked for; the next driver goes on."""
-    monkeypatch.setattr(scope_run, "POLL", 0.02)
     plan = scope_plan(store, range(MANY))
     listener = InWork(0.02)
 

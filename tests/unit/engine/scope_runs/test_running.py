@@ -3,7 +3,6 @@ import threading
 import pytest
 
 from sluice.core.scope import StreamState
-from sluice.engine import scope_run
 from sluice.engine.limits import Limits
 from sluice.errors import InfrastructureError
 from support.engine.scope_drivers import (
@@ -61,11 +60,8 @@ def test_no_more_streams_are_in_work_than_allowed(store: SharedStore, parallelis
         assert listener.begun == list(range(9))
 
 
-def test_parallelism_may_change_while_it_runs(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parallelism_may_change_while_it_runs(store: SharedStore) -> None:
     """What is asked for later holds from then on."""
-    monkeypatch.setattr(scope_run, "POLL", 0.01)
     asked = iter([1] * 5)
     listener = InWork(0.01)
     report = copy_scope(
