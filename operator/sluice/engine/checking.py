@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluice.core.counting import Recount, Stretch, Total, add_up
-from sluice.engine.slices import VerifySlice, verify_slices
+from sluice.engine.slices import VerifyResult, VerifySlice, verify_slices
 
 if TYPE_CHECKING:
-    from sluice.engine.slices import SliceResult
+    from sluice.engine.slice_base import SliceResult
 
 
 class Checking:
@@ -25,7 +25,11 @@ class Checking:
     def take(self, result: SliceResult) -> None:
         """Take in what came of a slice, if nothing went wrong."""
         work = result.slice
-        if result.error is None and isinstance(work, VerifySlice):
+        if (
+            result.error is None
+            and isinstance(work, VerifySlice)
+            and isinstance(result, VerifyResult)
+        ):
             self._done[work.start] = Stretch(work.start, work.end, result.counted)
 
     def left(self, template: VerifySlice, most: int) -> list[VerifySlice]:

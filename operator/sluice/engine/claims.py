@@ -25,6 +25,7 @@ from sluice.core.claim import Holding, Ownership
 from sluice.core.identity import without_ours
 from sluice.core.model import ScaleType, StreamConfig, StreamName
 from sluice.engine import scopes, whose
+from sluice.engine.stream_age import made_at
 from sluice.errors import (
     NoSuchSegment,
     ScopeNotFound,
@@ -356,7 +357,7 @@ def _drop_seen(claim: Claim, store: Store, seen: tuple[str, int | None]) -> bool
     stream = store.describe(name)
     if stream is None or marks.is_owned(stream.config.tags):
         return False
-    if whose.made_at(name, stream, store) != seen[1]:
+    if made_at(name, stream, store) != seen[1]:
         return False
     _drop(store, name)
     return True

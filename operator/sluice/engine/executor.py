@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sluice.engine.slices import run_share
+from sluice.engine.slice_base import run_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.archive.shelf import Shelf
     from sluice.engine.limits import Limits
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.engine.throttle import Pace
     from sluice.stores.base import Store
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.archive.leases import Lease
     from sluice.core.plan import StreamPlan
     from sluice.engine.archived import Place
-    from sluice.engine.slices import SliceResult
+    from sluice.engine.slice_base import SliceResult
     from sluice.stores.base import Store
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core import identity, journal
 from sluice.core.text import size
-from sluice.engine.whose import made_at
+from sluice.engine.stream_age import made_at
 from sluice.errors import JournalDamaged, NoSuchSegment, StoreBusy
 from sluice.stores.base import joined
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sluice.engine.executor import Executor
     from sluice.engine.limits import Limits
     from sluice.engine.run import Clock
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
 
 ROUND_SLICES: Final = 2
 """Slices of full size for each task of a round."""

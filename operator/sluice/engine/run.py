@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sluice.core.steps import Step
     from sluice.engine.executor import Executor
     from sluice.engine.limits import Limits
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.stores.base import Store
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)

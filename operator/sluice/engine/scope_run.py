@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sluice.engine.executor import Executor
     from sluice.engine.run import Clock, CopyRun
     from sluice.engine.scope_listener import ScopeListener
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
 
 POLL: Final = 0.5
 """Seconds after which limits are asked again while there is no round."""

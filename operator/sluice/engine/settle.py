@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.world import Answer
     from sluice.engine.archived import Place
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.stores.base import Store
 
 

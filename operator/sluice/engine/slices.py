@@ -1,47 +1,37 @@
-"""The work that tasks do: bounded slices of copying and of verifying.
-
-A slice is a value that travels to a task and back in a result. It carries no credentials and no
-state: where to go on is asked of the store, and a slice that another task overtook simply ends.
-"""
+"""The slices of a copy: bytes to stage, and staged bytes to verify."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sluice.archive.shelf import Shelf
 from sluice.core.counting import Counted, StretchCounter
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
-from sluice.engine.archiving.slices import Archived, ArchiveSlice, CheckSlice, check, put
-from sluice.engine.throttle import Task
+from sluice.engine.archived import live
+from sluice.engine.slice_base import Slice, SliceResult
 from sluice.errors import (
     CutInsideEvent,
     DigestMismatch,
     EventsDamaged,
     IntegrityError,
-    InvalidEventNumber,
     SluiceError,
     SourceTruncated,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
     from uuid import UUID
 
-    from sluice.core.model import ArchivedRun
-    from sluice.engine.throttle import Pace
+    from sluice.engine.archived import Place
+    from sluice.engine.throttle import Task
     from sluice.stores.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopySlice:
-    """Bytes of one part to stage. Offsets are the source's.
+class CopySlice(Slice):
+    """Bytes of one part to stage. Once its time is over it ends at the next chunk boundary.
 
     Attributes:
-        stream: the stream's place in the plan.
-        segment: the segment's place in its stream's plan.
-        store: the place of the store to read from.
-        archive: the run to read, where that is a place for archives.
         source: full name of the segment to read.
         staging: full name of the staging segment to append to.
         writer: the writer id that fences the staging segment.
@@ -50,14 +40,8 @@ class CopySlice:
         end: where the slice ends: a chunk boundary or the part's end.
         limit: where the part ends.
         window: most bytes in flight; and read ahead.
-        rate: most bytes per second; None for no limit.
-        seconds: of its task, after which it ends at the next chunk boundary.
     """
 
-    stream: int
-    segment: int
-    store: int = 0
-    archive: ArchivedRun | None = None
     source: str
     staging: str
     writer: UUID
@@ -66,24 +50,47 @@ class CopySlice:
     end: int
     limit: int
     window: int
-    rate: float | None = None
-    seconds: float = 20.0
 
     @property
     def size(self) -> int:
         """Bytes to move, for sharing out."""
         return self.end - self.at
 
+    def run(self, source: Store, target: Place, task: Task) -> SliceResult:
+        """Append the bytes of the slice that the staging segment lacks, and hash whole chunks.
+
+        Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
+        an earlier attempt stopped in its midst.
+        """
+        result = SliceResult(slice=self)
+        with (
+            result.caught(),
+            live(target).appender(self.staging, writer=self.writer, window=self.window) as appender,
+        ):
+            at = self.origin if appender.last is None else appender.last
+            begin = chunk_start(chunk_of(at), self.origin)
+            if at >= self.end:
+                return result
+            digester = ChunkDigester(begin, self.limit)
+            result.digests = digester.done
+            way = source.read(self.source, begin, self.end, flow=task.pace, ahead=self.window)
+            for block in way:
+                fresh = block.data[max(0, at - block.offset) :]
+                if fresh:
+                    end = block.offset + len(block.data)
+                    appender.append(fresh, event_number=end)
+                    result.moved += len(fresh)
+                if digester.feed(block.data) and task.over:
+                    break
+            appender.flush()
+        return result
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifySlice:
-    """Staged bytes to compare with the source's digests. Offsets are the source's.
+class VerifySlice(Slice):
+    """Staged bytes to compare with the source's digests. It ends at no other time.
 
     Attributes:
-        stream: the stream's place in the plan.
-        segment: the segment's place in its stream's plan.
-        store: the place of the store to read from.
-        archive: the run to read, where that is a place for archives.
         source: full name of the source segment, read only where a digest is not known.
         staging: full name of the whole staging segment.
         origin: source offset of the staging segment's first byte.
@@ -97,15 +104,9 @@ class VerifySlice:
         strict: whether bytes that are no events are an error.
         range: which range that was asked for is a part of the segment; None for all of it.
         truncated: whether it begins where the source was truncated to while it was copied.
-        window: most bytes read ahead; None for what the store deems good.
-        rate: most bytes per second; None for no limit.
-        seconds: of its task, after which it is not begun any more.
+        window: most bytes read ahead; None for the store's own choice.
     """
 
-    stream: int
-    segment: int
-    store: int = 0
-    archive: ArchivedRun | None = None
     source: str
     staging: str
     origin: int
@@ -120,120 +121,34 @@ class VerifySlice:
     range: int | None = None
     truncated: bool = False
     window: int | None = None
-    rate: float | None = None
-    seconds: float = 20.0
 
     @property
     def size(self) -> int:
         """Bytes to read, for sharing out."""
         return self.end - self.start
 
-
-Slice = CopySlice | VerifySlice | ArchiveSlice | CheckSlice
-
-if TYPE_CHECKING:
-    Ends = tuple[Store, Store | Shelf]
-    """What a slice reads from, and writes to."""
+    def run(self, source: Store, target: Place, task: Task) -> VerifyResult:
+        """Hash the staged bytes, and compare them chunk by chunk with the source's digests."""
+        result = VerifyResult(slice=self)
+        with result.caught():
+            _verify(self, source, live(target), result, task)
+        return result
 
 
 @dataclass(slots=True, kw_only=True)
-class SliceResult:
-    """What came of a slice.
+class VerifyResult(SliceResult):
+    """What came of verifying a slice.
 
     Attributes:
-        slice: the slice.
-        moved: bytes appended or verified.
-        digests: SHA-256 of source chunks that became known.
-        counted: events counted, by a counting VerifySlice that found some.
-        archived: what came of a slice of an archive.
-        error: why the slice ended early.
+        counted: the events that were counted, if there are any.
     """
 
-    slice: Slice
-    moved: int = 0
-    digests: dict[int, bytes] = field(default_factory=dict)
     counted: Counted | None = None
-    archived: Archived | None = None
-    error: SluiceError | None = None
-
-
-def run_slice(
-    work: Slice, source: Store, target: Store | Shelf, task: Task | None = None
-) -> SliceResult:
-    """Do a slice, perhaps of a task. Errors of the tree are in the result, others propagate."""
-    task = task or Task(work.rate, work.seconds)
-    result = SliceResult(slice=work)
-    try:
-        if isinstance(target, Shelf):
-            _archive(work, source, target, result, task)
-        elif isinstance(work, CopySlice):
-            _copy(work, source, target, result, task)
-        elif isinstance(work, VerifySlice):
-            _verify(work, source, target, result, task)
-    except InvalidEventNumber:
-        pass  # another driver is at this part: whoever goes on asks the store where
-    except SluiceError as error:
-        result.error = error
-    return result
-
-
-def run_share(
-    share: Sequence[Slice], stores: Callable[[Slice], Ends], pace: Pace | None = None
-) -> Iterator[SliceResult]:
-    """Do the slices of a task, one after the other, for as long as its time lasts.
-
-    The first one is begun in any case. What is not begun is done in the next round.
-
-    Args:
-        share: the slices.
-        stores: gives what a slice reads from and writes to.
-        pace: what else is moved with them keeps to it, too; None for a pace of their own.
-    """
-    task = None
-    for work in share:
-        if task is not None and task.over:
-            return
-        task = task or Task(work.rate, work.seconds, pace)
-        yield run_slice(work, *stores(work), task)
-
-
-def _archive(work: Slice, source: Store, target: Shelf, result: SliceResult, task: Task) -> None:
-    """Do a slice of an archive."""
-    if isinstance(work, ArchiveSlice):
-        put(work, source, target.archive(work.path).objects, result, task)
-    elif isinstance(work, CheckSlice):
-        check(work, target.archive(work.path).objects, result, task)
-
-
-def _copy(work: CopySlice, source: Store, target: Store, result: SliceResult, task: Task) -> None:
-    """Append what the staging segment lacks of the slice, and hash whole chunks on the way.
-
-    Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
-    an earlier attempt stopped in its midst.
-    """
-    with target.appender(work.staging, writer=work.writer, window=work.window) as appender:
-        at = work.origin if appender.last is None else appender.last
-        begin = chunk_start(chunk_of(at), work.origin)
-        if at >= work.end:
-            return
-        digester = ChunkDigester(begin, work.limit)
-        result.digests = digester.done
-        way = source.read(work.source, begin, work.end, flow=task.pace, ahead=work.window)
-        for block in way:
-            fresh = block.data[max(0, at - block.offset) :]
-            if fresh:
-                end = block.offset + len(block.data)
-                appender.append(fresh, event_number=end)
-                result.moved += len(fresh)
-            if digester.feed(block.data) and task.over:
-                break
-        appender.flush()
 
 
 def _verify(
-    work: VerifySlice, source: Store, target: Store, result: SliceResult, task: Task
+    work: VerifySlice, source: Store, target: Store, result: VerifyResult, task: Task
 ) -> None:
-    """Hash the staged bytes again and compare them chunk by chunk with the source's digests."""
     digester = ChunkDigester(work.start, work.limit)
     counting = _Counting(work) if work.count else None
     begin, end = counting.bounds if counting else (work.start, work.end)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from sluice.core.steps import Step
     from sluice.engine.archived import Place
     from sluice.engine.limits import Limits
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.errors import SluiceError
     from sluice.stores.base import Store
 

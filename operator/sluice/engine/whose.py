@@ -20,6 +20,7 @@ from sluice.core.claim import (
 from sluice.core.identity import OURS
 from sluice.core.model import StreamName
 from sluice.engine.pool import batches
+from sluice.engine.stream_age import made_at
 from sluice.errors import ScopeNotFound
 from sluice.stores.allowance import apart
 from sluice.stores.deadline import carried
@@ -100,21 +101,6 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
         return []
     with ThreadPoolExecutor(min(AT_ONCE, len(these)), thread_name_prefix="streams") as pool:
         return list(pool.map(carried(apart(call)), these))
-
-
-def made_at(name: StreamName, stream: Stream, store: Store) -> int | None:
-    """When a stream was made, in the store's milliseconds.
-
-    Only the segments it was made with tell. Once it was scaled and they were truncated away,
-    nobody knows any more.
-    """
-    asked = [
-        (store.segment_name(name, segment.id), store.creation_time)
-        for segment in stream.head
-        if store.is_original(segment.id)
-    ]
-    values = store.attributes(asked) if asked else []
-    return next((value for value in values if value is not None), None)
 
 
 def one(claim: Claim, store: Store) -> One:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects import Objects
     from sluice.core.archive.manifest import Manifest
     from sluice.engine.archiving.report import ArchiveReport
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.stores.base import Store
 
 # The first one to need the gateway compiles it.

@@ -20,7 +20,7 @@ from sluice.engine.scope_log import ScopeLog
 from sluice.engine.scope_notes import ScopeNotes
 from sluice.engine.scope_report import ScopeReport
 from sluice.engine.scope_run import ScopeRunner
-from sluice.engine.slices import Slice, SliceResult
+from sluice.engine.slice_base import Slice, SliceResult
 from sluice.engine.stream import StreamCopy
 from sluice.errors import SluiceError
 from support.engine.plans import ADDRESS

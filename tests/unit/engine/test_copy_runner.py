@@ -8,7 +8,8 @@ from sluice.core.steps import Done, Publish, Step, Transfer, Verify
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.limits import Limits
 from sluice.engine.report import Outcome
-from sluice.engine.slices import CopySlice, Slice, SliceResult
+from sluice.engine.slice_base import Slice, SliceResult
+from sluice.engine.slices import CopySlice
 from sluice.engine.stream import StreamCopy
 from sluice.errors import InfrastructureError, NoSuchSegment
 from support.engine.plans import COPY, SOURCE, TARGET

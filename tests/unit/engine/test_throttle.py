@@ -9,7 +9,8 @@ import pytest
 
 from sluice.engine.limits import Limits
 from sluice.engine.rounds import Rounds
-from sluice.engine.slices import CopySlice, Slice, SliceResult, VerifySlice, run_slice
+from sluice.engine.slice_base import Slice, SliceResult, run_slice
+from sluice.engine.slices import CopySlice, VerifySlice
 from sluice.engine.throttle import STEP, Pace, Task
 from support.model import ModelStore, World
 

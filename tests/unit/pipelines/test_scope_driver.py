@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from sluice.config import Settings
 from sluice.core.plan import Plan, compressed
 from sluice.engine.executor import InlineExecutor
-from sluice.engine.slices import Slice, SliceResult
+from sluice.engine.slice_base import Slice, SliceResult
 from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines import driver, scopes
 from sluice.pipelines.driver import DriverOptions, drive, read_plan

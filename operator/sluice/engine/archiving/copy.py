@@ -24,7 +24,7 @@ from sluice.core.steps import Amend, ArchiveStep, Forget, Record, Replan, Transf
 from sluice.engine.archiving.parts import parts, share
 from sluice.engine.archiving.planning import noted_plan, replanned
 from sluice.engine.archiving.report import ArchiveReport
-from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice, read_objects
+from sluice.engine.archiving.slices import ArchiveResult, ArchiveSlice, CheckSlice, read_objects
 from sluice.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.standing import Row
     from sluice.core.steps import Step
     from sluice.engine.limits import Limits
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.errors import SluiceError
     from sluice.stores.base import Store
 
@@ -149,7 +149,7 @@ class ArchiveCopy:
         """Write down what a round has brought."""
         put, checked = [], []
         for result in results:
-            done = result.archived
+            done = result.archived if isinstance(result, ArchiveResult) else None
             if done is None or not done.objects:
                 continue
             index = result.slice.segment

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Manifest
     from sluice.core.steps import Step, Transfer, Verify
     from sluice.engine.limits import Limits
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
     from sluice.errors import SluiceError
 
 _REST: Final = "rest"

@@ -9,8 +9,8 @@ from sluice.archive.piece import OBJECT
 from sluice.core.archive.plan import ArchivePlan
 from sluice.engine.archiving.copy import ArchiveCopy
 from sluice.engine.archiving.report import ArchiveReport
-from sluice.engine.copy import Runner
 from sluice.engine.limits import Limits
+from sluice.engine.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

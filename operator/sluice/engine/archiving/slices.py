@@ -1,7 +1,6 @@
 """The work that tasks do for a run: putting bytes of a segment into objects, and reading them back.
 
-A slice is a value that travels to a task and back in a result, as those of `engine.slices`. Doing
-one again makes the same objects again, so a task is safe to run twice, or twice at once.
+Doing one again makes the same objects again.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from sluice.core.archive.notes import Guess
 from sluice.core.counting import first_event
 from sluice.core.digest import CHUNK, ChunkDigester, chunk_end
 from sluice.core.framing import HEADER
+from sluice.engine.archived import shelf
+from sluice.engine.slice_base import Slice, SliceResult
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects import Objects
     from sluice.core.archive.manifest import ArchivedSegment, StoredObject
-    from sluice.engine.slices import SliceResult
+    from sluice.engine.archived import Place
     from sluice.engine.throttle import Task
     from sluice.stores.base import Block, Store
 
@@ -37,13 +38,10 @@ _SEARCHED: Final = 2 * CHUNK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveSlice:
+class ArchiveSlice(Slice):
     """Bytes of a segment to put into objects. It ends where an object does.
 
     Attributes:
-        stream: the stream's place in the plan.
-        segment: the segment's place in the plan.
-        store: the place of the store to read from.
         source: full name of the segment to read.
         path: of the archive.
         form: how it holds events.
@@ -57,13 +55,8 @@ class ArchiveSlice:
         begin: where the chunk begins that `at` lies in; what is before `at` is only hashed.
         before: the objects that hold it, for the case that the source has it no more.
         most_events: events that may become objects of their own.
-        rate: most bytes per second; None for no limit.
-        seconds: of its task, after which it ends with the next object.
     """
 
-    stream: int = 0
-    segment: int
-    store: int = 0
     source: str
     path: str
     form: Format
@@ -76,8 +69,6 @@ class ArchiveSlice:
     begin: int
     before: tuple[StoredObject, ...] = ()
     most_events: int | None = None
-    rate: float | None = None
-    seconds: float = 20.0
 
     @property
     def size(self) -> int:
@@ -89,25 +80,27 @@ class ArchiveSlice:
         """Where what has to be read ends: an object that is of whole events may end anywhere."""
         return self.until if self.form is Format.SEGMENTS else self.end
 
+    def run(self, source: Store, target: Place, task: Task) -> ArchiveResult:
+        """Put the bytes of the slice, and hash the chunks that end in them."""
+        result = ArchiveResult(slice=self, archived=Archived(objects=[], following=self.following))
+        with result.caught():
+            _put(self, source, shelf(target).archive(self.path).objects, result, task)
+        return result
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckSlice:
+class CheckSlice(Slice):
     """Objects to read back: compared with what was put, and with what the source had.
 
     Attributes:
-        stream, segment, store, path, form, whose: as those of ArchiveSlice.
+        path, form, whose: as those of ArchiveSlice.
         objects: they, one after the other.
         begin: where the chunk begins that the first one begins in.
         before: the objects that hold that.
         end: where the row of objects ends that these are a part of.
         known: SHA-256 of the source's chunks that end in them.
-        rate: most bytes per second; None for no limit.
-        seconds: of its task, after which it ends with the next object.
     """
 
-    stream: int = 0
-    segment: int
-    store: int = 0
     path: str
     form: Format
     whose: ArchivedSegment
@@ -116,13 +109,22 @@ class CheckSlice:
     before: tuple[StoredObject, ...] = ()
     end: int
     known: Mapping[int, bytes]
-    rate: float | None = None
-    seconds: float = 20.0
 
     @property
     def size(self) -> int:
         """Bytes to read, for sharing out."""
         return self.objects[-1].end - self.objects[0].start
+
+    def run(self, source: Store, target: Place, task: Task) -> ArchiveResult:  # noqa: ARG002 - it reads the archive alone
+        """Read the objects back and compare them.
+
+        An object that is not as it was put is ArchiveDamaged; one that is, and holds other bytes
+        than the source, is a DigestMismatch.
+        """
+        result = ArchiveResult(slice=self, archived=Archived(objects=[]))
+        with result.caught():
+            _check(self, shelf(target).archive(self.path).objects, result, task)
+        return result
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,11 +147,21 @@ class Archived:
         return self.objects[-1].end if self.objects else None
 
 
-def put(
-    work: ArchiveSlice, source: Store, objects: Objects, result: SliceResult, task: Task
+@dataclass(slots=True, kw_only=True)
+class ArchiveResult(SliceResult):
+    """What came of a slice of an archive.
+
+    Attributes:
+        archived: the objects that were put or read back.
+    """
+
+    archived: Archived
+
+
+def _put(
+    work: ArchiveSlice, source: Store, objects: Objects, result: ArchiveResult, task: Task
 ) -> None:
-    """Put the bytes of a slice, and hash the chunks that end in them."""
-    result.archived = done = Archived(objects=[], following=work.following)
+    done = result.archived
     digester = ChunkDigester(work.begin, work.end)
     for block in _beginning(work, source, objects, task) if work.begin < work.at else ():
         digester.feed(memoryview(block))
@@ -189,14 +201,8 @@ def put(
                 return
 
 
-def check(work: CheckSlice, objects: Objects, result: SliceResult, task: Task) -> None:
-    """Read objects back and compare them.
-
-    Raises:
-        ArchiveDamaged: one is not what was put.
-        DigestMismatch: it is, and holds other bytes than the source.
-    """
-    result.archived = done = Archived(objects=[])
+def _check(work: CheckSlice, objects: Objects, result: ArchiveResult, task: Task) -> None:
+    done = result.archived
     digester = ChunkDigester(work.begin, work.end)
     first = work.objects[0]
     for block in _read(work, objects, work.before, first.start):

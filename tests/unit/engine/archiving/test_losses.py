@@ -11,7 +11,7 @@ from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archiving.settle import told_of
 from sluice.engine.executor import InlineExecutor
 from sluice.engine.report import Outcome
-from sluice.engine.slices import Slice, SliceResult
+from sluice.engine.slice_base import Slice, SliceResult
 from sluice.errors import (
     InvalidSpec,
     SourceNotFound,

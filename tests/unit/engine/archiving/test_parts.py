@@ -24,7 +24,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.slice_base import Slice, SliceResult
 
 EVENTS = [20] * 40
 """Of 1,120 bytes, in objects of 64 bytes."""
