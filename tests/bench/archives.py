@@ -18,9 +18,9 @@ from sluice.core.archive.request import ArchiveRequest
 from sluice.core.archive.retention import Retention
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.engine.connect import archives
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
+from sluice.engine.access.connect import archives
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.limits import Limits
 from sluice.pipelines.archives import ArchiveJob, plan_archive_job, run_archive
 from sluice.pipelines.program import Job, Stores, plan_job, run_plan
 

@@ -15,8 +15,8 @@ from bench.model import BenchError, Run, Source
 from sluice.config import Settings
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.planner import PART_BYTES, CopyRequest, SourceRequest
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.limits import Limits
 from sluice.pipelines.application import local_spark
 from sluice.pipelines.program import Job, Stores, plan_job, run_plan
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from bench.lab import Lab
     from sluice.core.steps import Step
-    from sluice.engine.report import StreamReport
-    from sluice.engine.run import Undertaking
+    from sluice.engine.copy.report import StreamReport
+    from sluice.engine.rounds.work import Undertaking
     from sluice.errors import SluiceError
 
 WARM_UP = Source(events=10_000, size=1000, segments=4)

@@ -8,8 +8,8 @@ import pytest
 
 from sluice.core import identity
 from sluice.core.model import StreamName
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
 from sluice.pipelines.program import Stores
 from support.command.sluice_command import Copy

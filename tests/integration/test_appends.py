@@ -10,11 +10,11 @@ import pytest
 
 from sluice.core.model import StreamName
 from sluice.core.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
-from sluice.engine.stream import StreamCopy
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from sluice.pipelines.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, begin, job_of, run_inline

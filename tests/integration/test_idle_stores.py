@@ -20,10 +20,10 @@ from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.reconcile.world import Complete, Planned, ScopeEnded
 from sluice.core.scope import StreamState
 from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
-from sluice.engine import claims
-from sluice.engine.report import Outcome
-from sluice.engine.scope_settle import ask_scope
-from sluice.engine.settle import ask
+from sluice.engine.claims import claims
+from sluice.engine.copy.query import ask
+from sluice.engine.copy.report import Outcome
+from sluice.engine.scope.query import ask_scope
 from sluice.pipelines.program import Stores, plan_job
 from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import Copy

@@ -9,9 +9,9 @@ from sluice.core import identity
 from sluice.core.claim import Claim, Claimant
 from sluice.core.marks import LOOSE
 from sluice.core.model import StoreAddress, StreamConfig, StreamName
-from sluice.engine import claims
-from sluice.engine.report import Outcome
-from sluice.engine.stale import drop, stale
+from sluice.engine.claims import claims
+from sluice.engine.claims.stale import drop, stale
+from sluice.engine.copy.report import Outcome
 from sluice.pipelines.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, run_inline

@@ -11,7 +11,7 @@ from localstore import Standalone, User
 from localstore.accounts import ADMIN
 from sluice.core.groups import AT_END, GroupName
 from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from sluice.pipelines.program import Stores
 from support.command.sluice_command import Copy, Finished
 from support.store.inline import SETTINGS, job_of, run_inline

@@ -11,7 +11,7 @@ import pytest
 
 from localstore import Standalone, User
 from sluice.core.claim import Claim, Claimant
-from sluice.engine import claims
+from sluice.engine.claims import claims
 from sluice.pipelines.program import Stores
 from support.command.scope_command import ScopeCopy, selectors
 from support.store.inline import SETTINGS

@@ -13,7 +13,7 @@ from sluice import cli
 from sluice.administration import drain
 from sluice.commands.uninstall import MOST_COMMANDS
 from sluice.core.claim import Claim, Claimant
-from sluice.engine import claims, scopes
+from sluice.engine.claims import claims, scope_lifecycle
 from sluice.kube import stores
 from sluice.kube.client import Api
 from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
@@ -32,7 +32,7 @@ UID = "0b1d9c8e-0000-4000-8000-000000000001"
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLUICE_CLUSTER_ID", raising=False)
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
     monkeypatch.setattr(drain, "POLL_SECONDS", 0.001)
 
 

@@ -14,7 +14,7 @@ from sluice.commands.positions import position
 from sluice.config import Settings
 from sluice.core.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
 from sluice.core.model import StreamName
-from sluice.engine.positions import position_map
+from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec
 from sluice.pipelines.program import jobs
 from support.engine.plans import SOURCE, TARGET

@@ -12,8 +12,8 @@ from sluice.core.model import StreamName
 from sluice.core.scope import LeftOut, ScopePlan, StreamResult, StreamState, Why
 from sluice.core.scope_request import Rename, ScopeRequest
 from sluice.core.trouble import Trouble
-from sluice.engine.scope_report import ScopeReport
-from sluice.engine.stream import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.report import ScopeReport
 from sluice.errors import SourceUnsupported, StoreUnavailable
 from support.engine.plans import COPY, segment_plan, stream_plan, whole_plan
 from support.engine.scope_shelves import TO, Env

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core.request import store_address
-from sluice.engine import stale as engine
+from sluice.engine.claims import stale as engine
 from sluice.errors import SluiceError, StoreNotFound
 from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
 from sluice.kube.objects import parse_store
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.model import StoreAddress
-    from sluice.engine.stale import Tagged
+    from sluice.engine.claims.stale import Tagged
     from sluice.kube.client import Api
     from sluice.kube.kinds import Object
     from sluice.kube.stores import Connections

@@ -33,8 +33,8 @@ from sluice.core import identity
 from sluice.core.archive.retention import Retention
 from sluice.core.model import StreamName
 from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.engine.archiving.retain import retain as run_retention
-from sluice.engine.limits import Limits
+from sluice.engine.archive.retention import retain as run_retention
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.program import Job, Stores
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice import console
 from sluice.commands.shared import Ended
-from sluice.engine.archiving.report import ArchiveReport
+from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.application import SparkLost
 from sluice.pipelines.archives import plan_archive_job, run_archive

@@ -28,8 +28,8 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.engine.archiving.settle import abandon_archive
-from sluice.engine.report import StreamReport
+from sluice.engine.archive.query import abandon_archive
+from sluice.engine.copy.report import StreamReport
 from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
 from sluice.pipelines.application import SparkLost, local_spark
 from sluice.pipelines.archives import ArchiveJob, PlannedArchive, plan_archive_job

@@ -8,13 +8,13 @@ import click
 
 from sluice.commands.shared import print_json
 from sluice.core.groups import GroupName
-from sluice.engine.groups import FIELD, look, make
+from sluice.engine.positions.reader_groups import FIELD, look, make
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.engine.positions import Mapped
+    from sluice.engine.positions.position_map import Mapped
     from sluice.pipelines.program import Job, Stores
 
 

@@ -12,7 +12,7 @@ from sluice.commands.shared import Ended
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamState
 from sluice.core.trouble import Trouble
-from sluice.engine.scope_report import ScopeReport
+from sluice.engine.scope.report import ScopeReport
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.application import SparkLost
 from sluice.pipelines.scope_program import abandon_scope_job, plan_scope_job

@@ -25,7 +25,7 @@ from sluice.commands.shared import (
 from sluice.core.pairing import Alignment
 from sluice.core.planner import Position, Range
 from sluice.core.verification import ReportFile, Result
-from sluice.engine.verification import Subject, compare, match_copy, match_streams
+from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.archives import ArchiveJob
 from sluice.pipelines.program import Stores, with_runs
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sluice.api.load import Resources
     from sluice.config import Settings
     from sluice.core.verification import Verification
-    from sluice.engine.verification import Matched
+    from sluice.engine.verify.compare import Matched
     from sluice.pipelines.program import Job
 
 

@@ -14,10 +14,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from sluice.console.page import duration, err, size
 from sluice.core.progress import Meter
 from sluice.core.steps import Publish, Record, Stitch, Transfer, Verify
-from sluice.engine.archiving.settle import ArchiveWatch
-from sluice.engine.connect import archives, connect
-from sluice.engine.progress import Watch
-from sluice.engine.scope_watch import ScopeWatch
+from sluice.engine.access.connect import archives, connect
+from sluice.engine.archive.query import ArchiveWatch
+from sluice.engine.copy.progress import Watch
+from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.core.progress import Progress as Reading
     from sluice.core.scope import Counts, StreamResult
     from sluice.core.steps import Step
-    from sluice.engine.run import Undertaking
+    from sluice.engine.rounds.work import Undertaking
 
 _log = structlog.get_logger()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.plan import Plan
     from sluice.core.scope import ScopePlan, StreamResult
     from sluice.core.scope_request import Rename, ScopeRequest
-    from sluice.engine.scope_report import ScopeReport
+    from sluice.engine.scope.report import ScopeReport
 
     Item = StreamPlan | ArchivePlan
 

@@ -200,7 +200,7 @@ def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
 def is_ephemeral(tags: Iterable[str]) -> bool:
     """Whether an EphemeralStream, of whatever cluster, has the stream with these tags.
 
-    Those that it has under a prefix are not tagged: see `engine.whose.claimed_prefixes`.
+    Those that it has under a prefix are not tagged: see `engine.claims.ownership.claimed_prefixes`.
     """
     return resource_of(tags) is not None
 

@@ -1,6 +1,6 @@
 """The map of a finished copy's positions, as it is published for people and programs.
 
-`engine.positions` finds it in the target; the operator writes it into a ConfigMap.
+`engine.positions.position_map` finds it in the target; the operator writes it into a ConfigMap.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ WORKERS: Final = {Lane.NORMAL: 64, Lane.DELETION: 192}
 
 Pravega answers a sealing or a deletion after it has looked 0.1, 0.3, 0.7 s later whether it is
 done, so many at once take hardly longer than a few. How many make streams is bounded by
-`engine.scopes`.
+`engine.claims.scope_lifecycle`.
 """
 
 THREADS: Final = sum(WORKERS.values())

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.recorded import Recorded
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.engine.archived import Place
+    from sluice.engine.access.source_runs import Place
     from sluice.kube.client import Api
     from sluice.kube.errands import Errand
     from sluice.kube.kinds import Kind, Object

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sluice.core.progress import Meter
-from sluice.engine.survey import going_on
+from sluice.engine.access.survey import going_on
 from sluice.errors import StoreTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.core.reconcile.world import Answer, PlanSeen
-    from sluice.engine.archived import Place
-    from sluice.engine.survey import Survey
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.access.survey import Survey
     from sluice.kube.errands import Measures
     from sluice.kube.memory import Blocking
     from sluice.stores.allowance import Kept

@@ -19,7 +19,7 @@ from sluice.core.reconcile.ephemeral_world import (
     Release,
     Unprotect,
 )
-from sluice.engine import claims
+from sluice.engine.claims import claims
 from sluice.errors import ResourceChanged
 from sluice.kube import finalizers
 from sluice.kube.holding import hold

@@ -20,7 +20,7 @@ from sluice.core.reconcile.ephemeral import asks_store
 from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS
 from sluice.core.reconcile.ephemeral_world import EphemeralWorld, OwnerSeen
 from sluice.core.trouble import Trouble
-from sluice.engine import claims
+from sluice.engine.claims import claims
 from sluice.errors import InvalidSpec, SluiceError, StoreNotFound
 from sluice.kube import rivals
 from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE

@@ -18,14 +18,14 @@ from sluice.core.progress import Progress
 from sluice.core.reconcile.world import Planned
 from sluice.core.request import archive_id, archive_request, copy_request, scope_request
 from sluice.core.unplanned import Unplanned
-from sluice.engine.archived import live, shelf
-from sluice.engine.archiving.erase import Erased, erase_archive
-from sluice.engine.archiving.settle import ArchiveWatch, abandon_archive, ask_archive
-from sluice.engine.planning import begun
-from sluice.engine.progress import Watch
-from sluice.engine.scope_settle import abandon_scope, ask_scope
-from sluice.engine.scope_watch import ScopeWatch, UnplannedScopeWatch
-from sluice.engine.settle import abandon, ask
+from sluice.engine.access.source_runs import live, shelf
+from sluice.engine.archive.erase import Erased, erase_archive
+from sluice.engine.archive.query import ArchiveWatch, abandon_archive, ask_archive
+from sluice.engine.copy.planning import begun
+from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.query import abandon, ask
+from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
+from sluice.engine.scope.query import abandon_scope, ask_scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.core.planner import CopyRequest
     from sluice.core.reconcile.world import Answer
     from sluice.core.scope_request import ScopeRequest
-    from sluice.engine.archived import Place
+    from sluice.engine.access.source_runs import Place
     from sluice.kube.objects import Copy
     from sluice.stores.base import Store
 

@@ -20,7 +20,7 @@ from sluice.kube.objects import parse_store
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.engine.archived import Place
+    from sluice.engine.access.source_runs import Place
     from sluice.kube.kinds import Object
     from sluice.kube.stores import Connections
 

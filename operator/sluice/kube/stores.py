@@ -15,7 +15,7 @@ import structlog
 
 from sluice.archive.shelf import Shelf
 from sluice.core.archive.documents import MOST_SHORT
-from sluice.engine.connect import archives, connect
+from sluice.engine.access.connect import archives, connect
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube.keys import Keys, read_keys
 from sluice.kube.kinds import CLAIM
@@ -23,7 +23,7 @@ from sluice.kube.kinds import CLAIM
 if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
-    from sluice.engine.archived import Place
+    from sluice.engine.access.source_runs import Place
     from sluice.kube.client import Api
     from sluice.stores.base import Store, Told
 

@@ -11,13 +11,13 @@ import structlog
 from sluice.core.archive.retention import Retention
 from sluice.core.plan import Plan
 from sluice.core.request import archive_request, store_address
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.report import ArchiveReport
-from sluice.engine.archiving.retain import retain
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.throttle import Pace
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.archive.retention import retain
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.throttle import Pace
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.program import Stores, store_of
 from sluice.pipelines.spark import LazyExecutor, SparkExecutor
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Maker
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.model import StoreAddress
-    from sluice.engine.run import Listener
+    from sluice.engine.rounds.work import Listener
 
 _log = structlog.get_logger()
 

@@ -22,9 +22,9 @@ from sluice.core.archive.retention import Retention
 from sluice.core.plan import expanded
 from sluice.core.trouble import Trouble
 from sluice.core.unplanned import Unplanned
-from sluice.engine.arriving import arrive
-from sluice.engine.executor import is_small, is_small_plan
-from sluice.engine.rounds import is_slow
+from sluice.engine.copy.resume import arrive
+from sluice.engine.rounds.dispatch import is_slow
+from sluice.engine.rounds.executor import is_small, is_small_plan
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines import sparkconf, termination
 from sluice.pipelines.application import Application
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
     from sluice.core.plan import Plan, StreamPlan
-    from sluice.engine.limits import Limits
-    from sluice.engine.report import StreamReport
-    from sluice.engine.scope_report import ScopeReport
+    from sluice.engine.copy.report import StreamReport
+    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.scope.report import ScopeReport
     from sluice.stores.base import Store
 
 _log = structlog.get_logger()

@@ -9,7 +9,7 @@ import structlog
 if TYPE_CHECKING:
     from sluice.core.scope import StreamResult
     from sluice.core.steps import Step
-    from sluice.engine.run import Undertaking
+    from sluice.engine.rounds.work import Undertaking
     from sluice.errors import SluiceError
 
 _log = structlog.get_logger()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Self
 from sluice.core import access
 from sluice.core.plan import Plan, pinned
 from sluice.core.request import copy_request, source_stores, store_address
-from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.archived import choose
-from sluice.engine.connect import archives, connect
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor, is_small_plan
-from sluice.engine.ledger import Ledger
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.reading import release
-from sluice.engine.report import Outcome, StreamReport
-from sluice.engine.throttle import Pace
+from sluice.engine.access.connect import archives, connect
+from sluice.engine.access.source_runs import choose
+from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.read_leases import release
+from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.rounds.executor import InlineExecutor, is_small_plan
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.throttle import Pace
 from sluice.pipelines.spark import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
     from sluice.core.planner import CopyRequest
-    from sluice.engine.archived import Place
-    from sluice.engine.run import Listener
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.rounds.work import Listener
     from sluice.stores.base import Store
 
 

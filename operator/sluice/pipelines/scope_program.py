@@ -11,8 +11,8 @@ from sluice.core import access
 from sluice.core.reconcile.scope_results import planned_results
 from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.request import scope_request, store_address
-from sluice.engine.scope_planning import resolve_scope
-from sluice.engine.scope_settle import abandon_scope
+from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.scope.query import abandon_scope
 from sluice.pipelines.archives import ArchiveJob, archive_job
 from sluice.pipelines.program import Job, limits_of, store_of, stream_job
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
     from sluice.core.reconcile.world import Planned
     from sluice.core.scope_request import ScopeRequest
-    from sluice.engine.limits import Limits
+    from sluice.engine.rounds.limits import Limits
     from sluice.pipelines.program import Stores
 
 

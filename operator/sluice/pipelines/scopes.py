@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from sluice.engine.scope_run import ScopeRunner
+from sluice.engine.scope.runner import ScopeRunner
 from sluice.pipelines.program import Stores
 from sluice.pipelines.spark import LazyExecutor, SparkExecutor
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.plan import Plan
-    from sluice.engine.limits import Limits
-    from sluice.engine.scope_listener import ScopeListener
-    from sluice.engine.scope_report import ScopeReport
+    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.scope.listener import ScopeListener
+    from sluice.engine.scope.report import ScopeReport
 
 
 def run_scope(

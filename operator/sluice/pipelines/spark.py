@@ -12,9 +12,9 @@ from contextlib import nullcontext
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
-from sluice.engine.archiving.slices import ArchiveSlice, CheckSlice
-from sluice.engine.connect import archives, connect
-from sluice.engine.slice_base import run_share
+from sluice.engine.access.connect import archives, connect
+from sluice.engine.archive.slices import ArchiveSlice, CheckSlice
+from sluice.engine.rounds.slices import run_share
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.application import SparkLost, first_line
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.archive.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.model import StoreAddress
-    from sluice.engine.slice_base import Ends, Slice, SliceResult
+    from sluice.engine.rounds.slices import Ends, Slice, SliceResult
     from sluice.stores.base import Store
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.plan import Plan, pinned
 from sluice.core.reconcile.copy_plan import refusal
-from sluice.engine.archiving.planning import begun, resolve_archive
-from sluice.engine.archiving.settle import told_of
-from sluice.engine.planning import resolve
-from sluice.engine.scope_settle import plan_run
+from sluice.engine.archive.planning import begun, resolve_archive
+from sluice.engine.archive.query import told_of
+from sluice.engine.copy.planning import resolve
+from sluice.engine.scope.query import plan_run
 from sluice.errors import InvalidSpec
 from sluice.pipelines.program import Stores
 

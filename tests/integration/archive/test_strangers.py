@@ -12,7 +12,7 @@ from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import Work
 from sluice.core.archive.names import ARCHIVED, LEASES
-from sluice.engine.archiving.erase import erase_archive
+from sluice.engine.archive.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
 from support.engine.archive_runs import REQUEST, archive_once, shelf_of
 from support.engine.sources import put_source

@@ -19,7 +19,7 @@ from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.plan import Plan
 from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.engine.planning import resolve
+from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
 from support.command.sluice_command import workers_of
 from support.witness import foreign_witness as witness

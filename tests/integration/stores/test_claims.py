@@ -21,8 +21,8 @@ from sluice.core.model import (
     StreamConfig,
     StreamName,
 )
-from sluice.engine import claims
-from sluice.engine.stale import drop, stale
+from sluice.engine.claims import claims
+from sluice.engine.claims.stale import drop, stale
 from sluice.errors import ScopeNotEmpty, StreamExists
 from sluice.stores.pravega.store import PravegaStore
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.model import StreamName
-from sluice.engine.log import MOST_LOG
+from sluice.engine.journal.record_log import MOST_LOG
 from sluice.stores.pravega import messages as m
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.wire import NOT_SET, Frame, FrameType, Message, decode_as, encode

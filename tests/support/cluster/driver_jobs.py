@@ -12,7 +12,7 @@ from sluice.config import Settings
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.plan import Plan
 from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.engine.planning import resolve
+from sluice.engine.copy.planning import resolve
 from sluice.kube import manifests
 from sluice.kube.kinds import STREAM_COPY
 from sluice.kube.names import Child

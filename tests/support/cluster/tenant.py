@@ -17,8 +17,8 @@ from localcluster import LocalClusterError
 from localcluster.release import restrict
 from sluice.core import identity
 from sluice.core.model import StreamName
-from sluice.engine.log import GENERATIONS
-from sluice.engine.scope_log import BESIDE
+from sluice.engine.journal.record_log import GENERATIONS
+from sluice.engine.scope.log import BESIDE
 from sluice.stores.pravega import names
 from support.kube.objects import objects_in
 

@@ -18,7 +18,7 @@ from sluice.core.model import (
     StreamName,
 )
 from sluice.core.request import store_address
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from sluice.pipelines.program import Stores
 from support.command.sluice_command import Filed
 from support.store.archiving import archive_stream
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.names import Format
     from sluice.core.plan import OnTruncation
-    from sluice.engine.report import StreamReport
+    from sluice.engine.copy.report import StreamReport
     from sluice.stores.base import Store
 
 _KEYS = 64

@@ -14,8 +14,8 @@ from segment_hash import Connection
 from sluice.api.load import load
 from sluice.core import identity
 from sluice.core.plan import Plan
-from sluice.engine.log import GENERATIONS
-from sluice.engine.scope_log import ScopeLog
+from sluice.engine.journal.record_log import GENERATIONS
+from sluice.engine.scope.log import ScopeLog
 from sluice.pipelines.program import Stores
 from sluice.pipelines.scope_program import ScopeJob, all_jobs
 from sluice.stores.pravega import names

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from s3gateway import Gateway
 from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention
-from sluice.engine.archiving.retain import retain
+from sluice.engine.archive.retention import retain
 from support.command.archive_files import ArchiveFile
 from support.command.restores import SPLIT, Env, Restore, bucket_store
 from support.crash.breakpoint import Breakpoint

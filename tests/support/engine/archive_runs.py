@@ -13,12 +13,12 @@ from sluice.archive.verify import verify_archive
 from sluice.core.archive import events
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.request import ArchiveRequest
-from sluice.engine.archiving import parts
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.report import ArchiveReport
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
+from sluice.engine.archive import parts
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from support.engine.plans import SOURCE
 from support.engine.sources import CHUNK, Heard, ManualClock
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects import Objects
     from sluice.core.archive.manifest import Manifest
-    from sluice.engine.executor import Executor
-    from sluice.engine.run import Clock, Listener
+    from sluice.engine.rounds.executor import Executor
+    from sluice.engine.rounds.work import Clock, Listener
     from sluice.stores.base import Store
 
 PATH = "shop/orders"

@@ -10,9 +10,9 @@ from sluice.core.archive.names import Format
 from sluice.core.model import Retention, RetentionType, StreamConfig
 from sluice.core.plan import Plan, StreamPlan, pinned
 from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.planning import resolve
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.rounds.executor import InlineExecutor
 from support.engine.archives import START, Source, take
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
 from support.engine.sources import ManualClock
@@ -20,7 +20,7 @@ from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
-    from sluice.engine.report import StreamReport
+    from sluice.engine.copy.report import StreamReport
 
 PATH = "team/orders"
 

@@ -10,11 +10,11 @@ from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamState
 from sluice.core.scope_request import ScopeRequest
 from sluice.core.steps import Step
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.scope_planning import resolve_scope
-from sluice.engine.scope_report import ScopeReport
-from sluice.engine.scope_settle import abandon_scope
-from sluice.engine.stream import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.log import ScopeLog
+from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.scope.query import abandon_scope
+from sluice.engine.scope.report import ScopeReport
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, copy_scope
 from support.engine.sources import go, put_source

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sluice.archive.shelf import Shelf
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.reconcile.copy_status import job_name
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.kube.copy_workings import CopyWorkings
 from sluice.kube.errands import ArchiveErrand
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE

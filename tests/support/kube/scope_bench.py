@@ -13,9 +13,9 @@ from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.scope_results import results_name
 from sluice.core.unplanned import Unplanned
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.scope_run import ScopeRunner
-from sluice.engine.scope_settle import plan_run
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.scope.query import plan_run
+from sluice.engine.scope.runner import ScopeRunner
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, SECRET, STREAM_STORE
 from sluice.kube.manifests import plan_of
 from sluice.kube.names import ATTEMPT_LABEL, child_labels, run_name
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from sluice.core.model import StoreAddress
     from sluice.core.plan import Plan
     from sluice.core.reconcile.world import Action, Decision
-    from sluice.engine.archived import Place
-    from sluice.engine.scope_report import ScopeReport
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.scope.report import ScopeReport
     from sluice.kube.copies import Situation
     from sluice.kube.kinds import Object
 

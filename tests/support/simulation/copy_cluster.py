@@ -461,7 +461,7 @@ class Cluster:
     # -- what the engine answers the operator
 
     def ask(self, known: Any, *, again: bool) -> Answer:
-        """As `engine.settle.ask` and its like."""
+        """As `engine.copy.query.ask` and its like."""
         answer: Answer = self.store.ask(known, again=again)
         return answer
 
@@ -472,7 +472,7 @@ class Cluster:
         return self.store.progress(known), None
 
     def abandon(self) -> None:
-        """As `engine.settle.abandon` and its like."""
+        """As `engine.copy.query.abandon` and its like."""
         if self.alone and self.deleted:
             assert self.drivers == [], "nothing is dropped under a driver's feet"
         self.store.abandon()

@@ -64,7 +64,7 @@ class Store:
         return self.recorded is not None or self.staged > 0
 
     def ask(self, known: StreamPlan | None, *, again: bool) -> Answer:
-        """As `sluice.engine.settle.ask`."""
+        """As `sluice.engine.copy.query.ask`."""
         del again  # a stream is whole or is not
         if not (self.source and self.target):
             raise StoreUnavailable("no connection")
@@ -85,7 +85,7 @@ class Store:
         return Planned(plan=planned(self.length))
 
     def progress(self, known: Plan) -> Progress:
-        """As `sluice.engine.progress.Watch`."""
+        """As `sluice.engine.copy.progress.Watch`."""
         return Progress(
             bytes=known.bytes if self.whole else self.staged,
             total=known.bytes,
@@ -93,7 +93,7 @@ class Store:
         )
 
     def abandon(self) -> None:
-        """As `sluice.engine.settle.abandon`."""
+        """As `sluice.engine.copy.query.abandon`."""
         if not self.target:
             raise StoreUnavailable("no connection")
         self.recorded, self.staged = None, 0

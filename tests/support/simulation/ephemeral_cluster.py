@@ -2,7 +2,7 @@
 
 EphemeralStreams `a` and `b` that may claim the same, owners that come and go, Kubernetes' garbage
 collector, and streams with tags and creation times. What a claim does in a store is taken from the
-contract of `sluice.core.claim`; `engine.claims` has its own tests.
+contract of `sluice.core.claim`; `engine.claims.claims` has its own tests.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Cluster:
                 one = self._read(body)
                 assert self.aged(one) or not self.needed(one), "released while it is needed"
 
-    # -- the store, as `engine.claims`
+    # -- the store, as `engine.claims.claims`
 
     def look(self, claim: Claim, _: object = None) -> Holding:
         """What the store says about a claim."""

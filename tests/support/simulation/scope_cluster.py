@@ -99,7 +99,7 @@ class ScopeStore:
         return counts_of(self.results)
 
     def ask(self, known: Plan | None, *, again: bool) -> Planned | ScopeEnded:
-        """As `sluice.engine.scope_settle.ask_scope`."""
+        """As `sluice.engine.scope.query.ask_scope`."""
         if not (self.source and self.target):
             raise StoreUnavailable("no connection")
         log = self.log
@@ -177,7 +177,7 @@ class ScopeStore:
             self.done[name] = plan.bytes
 
     def progress(self, known: Plan) -> Progress:
-        """As `sluice.engine.scope_watch.ScopeWatch`."""
+        """As `sluice.engine.scope.progress.ScopeWatch`."""
         return Progress(
             bytes=min(known.bytes, sum(self.staged.values())),
             total=known.bytes,
@@ -186,7 +186,7 @@ class ScopeStore:
         )
 
     def abandon(self) -> None:
-        """As `sluice.engine.scope_settle.abandon_scope`."""
+        """As `sluice.engine.scope.query.abandon_scope`."""
         if not self.target:
             raise StoreUnavailable("no connection")
         self.log, self.ended, self.stopped = None, {}, False

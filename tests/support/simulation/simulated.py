@@ -61,7 +61,7 @@ class Stores(Protocol):
     """What the stores hold of one copy, for the engine's questions."""
 
     def ask(self, known: Plan | None, *, again: bool) -> Answer:
-        """As `engine.settle.ask` and its like."""
+        """As `engine.copy.query.ask` and its like."""
         ...
 
     def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
@@ -69,7 +69,7 @@ class Stores(Protocol):
         ...
 
     def abandon(self) -> None:
-        """As `engine.settle.abandon` and its like."""
+        """As `engine.copy.query.abandon` and its like."""
         ...
 
 
@@ -124,7 +124,7 @@ _ENGINE: dict[str, Any] = {
 
 
 def _claims(name: str) -> Callable[..., Any]:
-    """A function of `engine.claims`, which its store does itself."""
+    """A function of `engine.claims.claims`, which its store does itself."""
     return lambda claim, store, *what, **how: getattr(store, name)(claim, store, *what, **how)
 
 

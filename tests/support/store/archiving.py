@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
 
 if TYPE_CHECKING:
     from sluice.archive.shelf import Shelf

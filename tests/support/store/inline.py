@@ -10,12 +10,12 @@ from sluice.config import Settings, StoreTimeouts
 from sluice.core import identity
 from sluice.core.model import StoreAddress, StreamName
 from sluice.core.steps import Step, Transfer, Verify
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.ledger import Ledger
-from sluice.engine.limits import Limits
-from sluice.engine.report import StreamReport
-from sluice.engine.stream import StreamCopy
+from sluice.engine.copy.report import StreamReport
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
 from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
 from sluice.stores.base import Store

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.administration.stale import Search, Stale, StaleStreams
 from sluice.core.claim import Claim, Claimant
-from sluice.engine import claims, scopes
+from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreNotFound, StoreUnavailable
 from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
 from support.cases import resources
@@ -41,7 +41,7 @@ class Network:
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
 
 
 @pytest.fixture

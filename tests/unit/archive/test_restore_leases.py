@@ -9,10 +9,10 @@ from sluice.core.archive.lease import GRACE
 from sluice.core.archive.names import LEASES
 from sluice.core.model import ArchivedRun
 from sluice.core.steps import Transfer
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.reading import Readings
-from sluice.engine.report import Outcome
-from sluice.engine.settle import How, end
+from sluice.engine.copy.query import How, end
+from sluice.engine.copy.read_leases import Readings
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import PermissionDenied
 from support.engine.restore_env import BLOCK, PATH, Env
 from support.model import ModelStore

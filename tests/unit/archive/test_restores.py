@@ -9,8 +9,8 @@ import pytest
 from sluice.archive.archive import Archive
 from sluice.core.archive.names import Format
 from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
 from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable
 from support.engine.archives import STREAM
 from support.engine.plans import COPY, SOURCE, TARGET

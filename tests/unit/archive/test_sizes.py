@@ -16,8 +16,8 @@ from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, NoteName, head_name
 from sluice.core.archive.notes import Note, PutNote
 from sluice.core.model import ArchivedRun
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.settle import ArchiveWatch
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.query import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge
 from support.engine.archive_runs import REQUEST, shelf_of
 from support.engine.archives import Source, take

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.core import digest, rounds
-from sluice.engine import slices
+from sluice.engine.copy import slices
 from support.engine.sources import CHUNK
 
 

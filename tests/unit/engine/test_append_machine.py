@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 from sluice.core import identity
 from sluice.core.model import StreamName, TransactionState
 from sluice.core.planner import SourceRequest
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.appends import APPEND, put_target, run_append

@@ -16,14 +16,14 @@ from sluice.core.steps import (
     Seal,
     Verify,
 )
-from sluice.engine import appends
-from sluice.engine.ledger import Ledger
-from sluice.engine.planning import resolve
-from sluice.engine.positions import position_map
-from sluice.engine.progress import Watch
-from sluice.engine.report import Outcome
-from sluice.engine.settle import abandon, ask
-from sluice.engine.verification import Subject, match_copy
+from sluice.engine.append import appends
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.query import abandon, ask
+from sluice.engine.copy.report import Outcome
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.positions.position_map import position_map
+from sluice.engine.verify.compare import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
 from support.engine.appends import APPEND, appended, driven, live_write, put_target
 from support.engine.plans import ADDRESS, SOURCE, TARGET

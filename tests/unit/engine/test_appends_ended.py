@@ -21,9 +21,9 @@ from sluice.core.steps import (
     Tighten,
     Transfer,
 )
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
-from sluice.engine.settle import abandon
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.query import abandon
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
 from support.engine.appends import APPEND, appended, driven, put_target
 from support.engine.plans import TARGET

@@ -8,7 +8,7 @@ from sluice.archive.source import ArchivedStore
 from sluice.config import Settings
 from sluice.core.model import ArchivedRun, StoreAddress
 from sluice.core.plan import Plan
-from sluice.engine.connect import archives, connect
+from sluice.engine.access.connect import archives, connect
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 

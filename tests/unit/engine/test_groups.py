@@ -13,8 +13,8 @@ from sluice.core.groups import (
     GroupState,
 )
 from sluice.core.model import StreamName
-from sluice.engine.groups import look, make
-from sluice.engine.positions import Mapped, position_map, translate
+from sluice.engine.positions.position_map import Mapped, position_map, translate
+from sluice.engine.positions.reader_groups import look, make
 from sluice.errors import InvalidSpec, ReaderGroupBusy, ReaderGroupExists, ReaderGroupNotFound
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source

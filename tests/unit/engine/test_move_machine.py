@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from sluice.core import identity
 from sluice.core.model import KeyRange
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from sluice.errors import SourceNotFound, SourceReplaced
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, events_of, put_scaled_source

@@ -18,12 +18,12 @@ from hypothesis.stateful import (
 from sluice.core import identity
 from sluice.core.model import StreamName
 from sluice.core.planner import SeenSegment, SourceRequest, plan_stream
-from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
+from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.plans import SOURCE, TARGET, whole_plan

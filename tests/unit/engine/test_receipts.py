@@ -8,8 +8,8 @@ import pytest
 
 from sluice.core import identity, journal
 from sluice.core.steps import Certify
-from sluice.engine import receipts
-from sluice.engine.report import Outcome
+from sluice.engine.append import receipts
+from sluice.engine.copy.report import Outcome
 from support.engine.appends import APPEND, appended, driven, put_target, run_append
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import ManualClock, put_source

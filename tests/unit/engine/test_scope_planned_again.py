@@ -9,7 +9,7 @@ from sluice.core.reconcile.scope_results import planned_results
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope import StreamState
 from sluice.core.scope_request import Selector
-from sluice.engine.limits import Limits
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import (
     JournalDamaged,
     PermissionDenied,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.reconcile.world import Planned
-from sluice.engine import pool
-from sluice.engine.scope_planning import resolve_scope
+from sluice.engine.access import parallel
+from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import StoreTimeout, TargetExists
 from sluice.kube.copy_memory import CopyMemory
 from sluice.kube.memory import Blocking
@@ -47,7 +47,7 @@ class Looks:
     """Looks at a ScopeCopy, one after the other."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pool, "AT_ONCE", 1)
+        monkeypatch.setattr(parallel, "AT_ONCE", 1)
         self.world = World()
         put(self.world, *_STREAMS)
         self.memory = CopyMemory()

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core import identity
 from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.engine.scope_settle import ask_scope
+from sluice.engine.scope.query import ask_scope
 from sluice.errors import (
     StoreUnavailable,
 )

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from sluice.core.counting import Counted
-from sluice.engine.slice_base import SliceResult, run_slice
-from sluice.engine.slices import CopySlice, VerifySlice, verify_slices
+from sluice.engine.copy.slices import CopySlice, VerifySlice, verify_slices
+from sluice.engine.rounds.slices import SliceResult, run_slice
 from support.engine.sources import CHUNK, events_of
 from support.model import Fate, ModelSegment, ModelStore, World
 

@@ -16,7 +16,7 @@ from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import HEADS, LEASES, RUNS, DataName, Format
 from sluice.core.archive.notes import Note
 from sluice.core.reconcile.world import Erase, Orphan
-from sluice.engine.archiving.erase import erase_archive
+from sluice.engine.archive.erase import erase_archive
 from sluice.errors import StoreBusy
 from sluice.kube.kinds import STREAM_ARCHIVE, STREAM_STORE
 from support.cases.resources import BUCKET, changed

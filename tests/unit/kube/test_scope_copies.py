@@ -23,8 +23,8 @@ from sluice.core.reconcile.world import (
 from sluice.core.scope import Counts
 from sluice.core.steps import Verify
 from sluice.core.trouble import Trouble
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.stream import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.log import ScopeLog
 from sluice.errors import StoreNotReady
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_STORE
 from sluice.kube.manifests import plan_of

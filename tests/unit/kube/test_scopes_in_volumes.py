@@ -9,8 +9,8 @@ import pytest
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.world import Abandon, Planned, ScopeEnded, WriteResults
 from sluice.core.unplanned import Unplanned
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.stream import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.log import ScopeLog
 from sluice.kube.kinds import JOB
 from sluice.kube.manifests import plan_of
 from support.cases.resources import SCOPE

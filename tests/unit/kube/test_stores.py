@@ -21,7 +21,7 @@ from support.cases.resources import ARCHIVE, COPY, STORE, changed
 from support.kube.api_server import ApiServer
 
 if TYPE_CHECKING:
-    from sluice.engine.archived import Place
+    from sluice.engine.access.source_runs import Place
     from sluice.kube.kinds import Object
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.core.plan import Plan
-    from sluice.engine.archived import Place
+    from sluice.engine.access.source_runs import Place
 
 LIVE = StoreAddress(uri="tcp://model:1")
 VOLUME = StoreAddress(backend="volume", uri="volume://archives")

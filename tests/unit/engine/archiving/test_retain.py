@@ -13,11 +13,11 @@ from sluice.core.archive.lease import Work
 from sluice.core.archive.names import HEADS, LEASES, RUNS, Format
 from sluice.core.archive.retention import Retention
 from sluice.core.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
-from sluice.engine.archiving.copy import ArchiveCopy
-from sluice.engine.archiving.erase import erase_archive
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.retain import retain
-from sluice.engine.executor import InlineExecutor
+from sluice.engine.archive.archive_run import ArchiveCopy
+from sluice.engine.archive.erase import erase_archive
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.retention import retain
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
 from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
 from support.engine.plans import SOURCE

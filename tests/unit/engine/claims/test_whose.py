@@ -7,8 +7,8 @@ import pytest
 from sluice.core.claim import is_ephemeral, scope_tags
 from sluice.core.identity import owner_tags
 from sluice.core.model import StreamConfig
-from sluice.engine import claims
-from sluice.engine.whose import claimed_prefixes
+from sluice.engine.claims import claims
+from sluice.engine.claims.ownership import claimed_prefixes
 from sluice.errors import ScopeNotFound
 from support.engine.claims import BOB, NOW, PREFIX, put
 from support.model import ModelStore, World

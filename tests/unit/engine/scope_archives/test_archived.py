@@ -10,10 +10,10 @@ from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.scope import StreamState, Why
 from sluice.core.scope_request import ArchiveTo, Rename, ScopeRequest, Selector
 from sluice.core.steps import Record, Step, Transfer
-from sluice.engine.limits import Limits
-from sluice.engine.run import Undertaking
-from sluice.engine.scope_listener import SilentScope
-from sluice.engine.scope_watch import ScopeWatch
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.work import Undertaking
+from sluice.engine.scope.listener import SilentScope
+from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
 from support.engine.scope_drivers import damage, put_scope, source_name
 from support.engine.scope_requests import states_of

@@ -8,7 +8,7 @@ import pytest
 from sluice.archive.verify import verify_archive
 from sluice.core.scope import StreamState
 from sluice.core.scope_request import ScopeRequest
-from sluice.engine.limits import Limits
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of

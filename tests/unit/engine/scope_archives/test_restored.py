@@ -8,9 +8,9 @@ from sluice.core.reconcile.world import ScopeEnded
 from sluice.core.scope import StreamState, Why
 from sluice.core.scope_request import Rename, RestoreFrom, ScopeRequest, Selector
 from sluice.core.steps import Step
-from sluice.engine.run import Undertaking
-from sluice.engine.scope_listener import SilentScope
-from sluice.engine.scope_streams import HOLD_AGAIN, ScopeStreams
+from sluice.engine.rounds.work import Undertaking
+from sluice.engine.scope.listener import SilentScope
+from sluice.engine.scope.streams import HOLD_AGAIN, ScopeStreams
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
 from support.engine.scope_drivers import source_name
 from support.engine.scope_requests import states_of

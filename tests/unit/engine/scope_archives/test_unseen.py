@@ -10,9 +10,9 @@ from sluice.core.plan import Plan
 from sluice.core.reconcile.world import Planned, ScopeEnded
 from sluice.core.scope_request import ScopeRequest
 from sluice.core.unplanned import Unplanned
-from sluice.engine.limits import Limits
-from sluice.engine.scope_settle import abandon_scope, ask_scope, plan_run
-from sluice.engine.scope_watch import UnplannedScopeWatch
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.scope.progress import UnplannedScopeWatch
+from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
 from sluice.errors import TargetScopeNotFound
 from sluice.kube.stores import unseen
 from support.engine.plans import ADDRESS

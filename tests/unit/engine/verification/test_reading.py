@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core.pairing import Alignment
 from sluice.core.verification import Result, What
-from sluice.engine.verification import Subject, compare, match_streams
+from sluice.engine.verify.compare import Subject, compare, match_streams
 from sluice.errors import SegmentTruncated, StoreUnavailable
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import events_of

@@ -11,10 +11,10 @@ from sluice.core.model import StreamName
 from sluice.core.plan import Plan
 from sluice.core.planner import Position, Range, SourceRequest
 from sluice.core.verification import Result, What
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.planning import resolve
-from sluice.engine.verification import Subject, compare, match_copy
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.verify.compare import Subject, compare, match_copy
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, events_of, put_scaled_source
 from support.engine.verifying import MOVES, SHAPES, of, only
