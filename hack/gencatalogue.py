@@ -18,7 +18,7 @@ from sluice.core.reconcile import ephemeral_failure as failure
 from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
 from sluice.core.reconcile.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

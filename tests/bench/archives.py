@@ -13,11 +13,12 @@ from bench.model import EVENT_HEADER, BenchError, Run, Source
 from bench.ours import PATIENCE, timed
 from bench.usage import own_cpu_seconds
 from sluice.config import Settings
-from sluice.core.archive.names import EVENTS, Format
+from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.archive.retention import Retention
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.values.archive_layout import EVENTS
+from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.access.connect import archives
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits

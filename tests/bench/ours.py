@@ -13,8 +13,8 @@ from bench import usage
 from bench.lab import SCOPE
 from bench.model import BenchError, Run, Source
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import PART_BYTES, CopyRequest, SourceRequest
+from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
+from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits
 from sluice.pipelines.application import local_spark
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from bench.lab import Lab
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
     from sluice.engine.copy.report import StreamReport
     from sluice.engine.rounds.work import Undertaking
     from sluice.errors import SluiceError

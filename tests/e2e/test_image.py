@@ -57,10 +57,10 @@ from sluice.archive import formats
 from sluice.archive.content import Checked
 from sluice.archive.directory import DirectoryObjects
 from sluice.archive.piece import Piece
-from sluice.core.archive.events import Following
+from sluice.core.events.grouping import Following
 from sluice.core.archive.manifest import ArchivedSegment
 from sluice.core.archive.names import Format
-from sluice.core.model import KeyRange
+from sluice.core.values.model import KeyRange
 
 event = bytes(4) + (5).to_bytes(4, "big") + b"event"
 segment = ArchivedSegment(epoch=0, id=0, keys=KeyRange(low=0, high=1), created=0, start=0, end=0,

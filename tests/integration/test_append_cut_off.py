@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import StreamName
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from localstore.reports import Read
-    from sluice.core.model import KeyRange, StreamConfig
+    from sluice.core.values.model import KeyRange, StreamConfig
 
 pytestmark = pytest.mark.crash
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import StreamName
-from sluice.core.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
+from sluice.core.copy.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
+from sluice.core.values.model import StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.stream_copy import StreamCopy
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.model import KeyRange, StreamConfig
+    from sluice.core.values.model import KeyRange, StreamConfig
 
 KEYS = 64
 EPOCH = 1 << 32

@@ -15,11 +15,11 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClientError
-from sluice.core.claim import Claim, Claimant, Ownership
-from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.reconcile.world import Complete, Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
+from sluice.core.claims.claim import Claim, Claimant, Ownership
+from sluice.core.copy.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.engine.claims import claims
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.plan import Plan, StreamPlan
-    from sluice.core.reconcile.world import Answer
-    from sluice.core.steps import Step
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.steps import Step
+    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.stores.pravega.store import PravegaStore
 
 pytestmark = [pytest.mark.patient, pytest.mark.timeout(600)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
+from sluice.core.values.model import ScaleType, Scaling, StreamConfig, StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.program import Stores
 from sluice.stores.pravega import cuts

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from localstore import Standalone, User
-from sluice.core.claim import Claim, Claimant
+from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims
 from sluice.pipelines.program import Stores
 from support.command.scope_command import ScopeCopy, selectors

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from segment_hash import segment_report
-from sluice.core.steps import Amend, Publish, Transfer
+from sluice.core.copy.steps import Amend, Publish, Transfer
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.program import Stores, plan_job
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
     from sluice.engine.copy.report import StreamReport
 
 EVENT = 108

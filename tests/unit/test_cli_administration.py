@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sluice import cli
 from sluice.administration import drain
 from sluice.commands.uninstall import MOST_COMMANDS
-from sluice.core.claim import Claim, Claimant
+from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims, scope_lifecycle
 from sluice.kube import stores
 from sluice.kube.client import Api

@@ -12,9 +12,10 @@ from sluice import cli
 from sluice.archive.archive import Archive
 from sluice.archive.directory import DirectoryObjects
 from sluice.commands.archives import restore_id
-from sluice.core.archive.names import DATA, HEADS, Format
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import ArchiveChoice
+from sluice.core.archive.names import Format
+from sluice.core.copy.planner import ArchiveChoice
+from sluice.core.values.archive_layout import DATA, HEADS
+from sluice.core.values.model import StoreAddress, StreamName
 from support.engine.archives import Source, take
 
 if TYPE_CHECKING:

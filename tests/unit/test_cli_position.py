@@ -12,8 +12,8 @@ from sluice.api.load import load
 from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.positions import position
 from sluice.config import Settings
-from sluice.core.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
-from sluice.core.model import StreamName
+from sluice.core.values.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
+from sluice.core.values.model import StreamName
 from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec
 from sluice.pipelines.program import jobs

@@ -11,7 +11,7 @@ import pytest
 from sluice import cli
 from sluice.commands import copying, scopes
 from sluice.console import progress
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.pipelines import program
 from support.engine.sources import put_source
 from support.model import ModelStore, World, segment_name

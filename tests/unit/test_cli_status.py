@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice import cli
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
 from sluice.kube import context, results
 from sluice.kube.client import Api

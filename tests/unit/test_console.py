@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice import console
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.errors import DigestMismatch
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from sluice import console
 from sluice.config import Settings
-from sluice.core.model import StreamName
-from sluice.core.scope import LeftOut, ScopePlan, StreamResult, StreamState, Why
-from sluice.core.scope_request import Rename, ScopeRequest
-from sluice.core.trouble import Trouble
+from sluice.core.scope.request import Rename, ScopeRequest
+from sluice.core.scope.scope import LeftOut, ScopePlan, StreamResult, StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import SourceUnsupported, StoreUnavailable
@@ -23,7 +23,8 @@ from support.model import ModelStore, World
 if TYPE_CHECKING:
     import pytest
 
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
 
 NOON = 1_767_268_800_000
 """2026-01-01T12:00:00Z, in milliseconds."""

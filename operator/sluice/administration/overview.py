@@ -9,7 +9,7 @@ from sluice.administration.listing import listed
 from sluice.api.archive_status import StreamArchiveStatus
 from sluice.api.scope_status import ScopeCopyStatus
 from sluice.api.status import StreamCopyStatus
-from sluice.core.plan import origin
+from sluice.core.copy.plan import origin
 from sluice.kube import results
 from sluice.kube.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
 from sluice.kube.names import Child
@@ -18,7 +18,7 @@ from sluice.kube.served import Served
 
 if TYPE_CHECKING:
     from sluice.api.status import CopyingStatus
-    from sluice.core.scope import StreamResult
+    from sluice.core.scope.scope import StreamResult
     from sluice.kube.client import Api
     from sluice.kube.kinds import Kind, Object
 

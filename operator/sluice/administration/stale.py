@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.request import store_address
+from sluice.core.workloads.request import store_address
 from sluice.engine.claims import stale as engine
 from sluice.errors import SluiceError, StoreNotFound
 from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
@@ -14,7 +14,7 @@ from sluice.kube.objects import parse_store
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.claims.stale import Tagged
     from sluice.kube.client import Api
     from sluice.kube.kinds import Object

@@ -1,7 +1,7 @@
 """When something is to happen again: times of cron, and zones of time.
 
 The pattern takes what every cron takes. What it cannot see, such as a range that ends before it
-begins, is refused by whoever computes the next time (`core.schedule`).
+begins, is refused by whoever computes the next time (`core.values.schedule`).
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ import zstandard
 from sluice.core.archive.documents import MOST_BYTES, MOST_SHORT, decode, encode
 from sluice.core.archive.head import Head, RunEntry
 from sluice.core.archive.manifest import Manifest, Parent
-from sluice.core.archive.names import HEADS, RunName, head_name, head_number
-from sluice.core.text import size as shown
-from sluice.core.weight import weight_of_json
+from sluice.core.archive.names import RunName, head_name, head_number
+from sluice.core.values.archive_layout import HEADS
+from sluice.core.values.text import size as shown
+from sluice.core.values.weight import weight_of_json
 from sluice.errors import (
     ArchiveDamaged,
     ArchiveMoved,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.archive.objects import Objects
-    from sluice.core.model import ArchivedRun
+    from sluice.core.values.model import ArchivedRun
 
 
 class Archive:

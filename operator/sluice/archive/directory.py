@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from sluice.archive.objects import Found
-from sluice.core.archive.names import PARTIAL
+from sluice.core.values.archive_layout import PARTIAL
 from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.archive.content import damaged
 from sluice.archive.piece import Written
-from sluice.core.archive.events import Following, Group, Tally, groups
 from sluice.core.archive.names import EventName, Format
-from sluice.core.framing import HEADER
+from sluice.core.events.framing import HEADER
+from sluice.core.events.grouping import Following, Group, Tally, groups
 from sluice.errors import ArchiveDamaged, TooManyEvents
 
 if TYPE_CHECKING:

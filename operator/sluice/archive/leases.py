@@ -11,7 +11,8 @@ from uuid import uuid4
 from sluice.archive.archive import let_go
 from sluice.core.archive.documents import decode, encode
 from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, Work
-from sluice.core.archive.names import LEASES, is_lease
+from sluice.core.archive.names import is_lease
+from sluice.core.values.archive_layout import LEASES
 from sluice.errors import (
     ArchiveDamaged,
     ArchiveUnsupported,

@@ -13,8 +13,8 @@ from uuid import uuid4
 from sluice.core.archive.documents import MOST_NOTES, MOST_SHORT, decode, encode
 from sluice.core.archive.names import NoteName, notes_prefix, read_note
 from sluice.core.archive.notes import Note
-from sluice.core.text import size
-from sluice.core.weight import weight_of_json
+from sluice.core.values.text import size
+from sluice.core.values.weight import weight_of_json
 from sluice.errors import ArchiveDamaged, PlanTooLarge
 from sluice.stores.allowance import Held, held
 

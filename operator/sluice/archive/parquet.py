@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from sluice.archive.content import ContentFile, damaged
 from sluice.archive.piece import OBJECT, Written
-from sluice.core.archive.events import Following, Group, Tally, groups
 from sluice.core.archive.names import Format
-from sluice.core.framing import HEADER
+from sluice.core.events.framing import HEADER
+from sluice.core.events.grouping import Following, Group, Tally, groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import DataName
-from sluice.core.digest import CHUNK
+from sluice.core.events.digest import CHUNK
 from sluice.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sluice.archive.objects import Buffer, Objects
-    from sluice.core.archive.events import Following, Tally
     from sluice.core.archive.names import Format
+    from sluice.core.events.grouping import Following, Tally
 
 OBJECT: Final = 8 * CHUNK
 """Bytes of a segment in an object. Objects end at multiples of it, or with the event there."""

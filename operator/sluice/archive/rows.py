@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.archive import formats
 from sluice.archive.content import Checked, damaged
-from sluice.core.archive.events import Following, Tallier, Tally
 from sluice.core.archive.names import Format
-from sluice.core.digest import chunk_end, chunk_start, chunks
+from sluice.core.events.digest import chunk_end, chunk_start, chunks
+from sluice.core.events.grouping import Following, Tallier, Tally
 from sluice.errors import ArchiveDamaged
 
 if TYPE_CHECKING:

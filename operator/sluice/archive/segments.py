@@ -14,9 +14,9 @@ import zstandard
 
 from sluice.archive.content import damaged
 from sluice.archive.piece import OBJECT, Written
-from sluice.core.archive.events import Following, Tallier, Tally
 from sluice.core.archive.names import Format
-from sluice.core.digest import CHUNK, chunk_end, chunk_of
+from sluice.core.events.digest import CHUNK, chunk_end, chunk_of
+from sluice.core.events.grouping import Following, Tallier, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

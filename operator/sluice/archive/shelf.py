@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from sluice.archive.archive import Archive
 from sluice.archive.source import ArchivedStore
 from sluice.core.archive.documents import MOST_BYTES
-from sluice.core.archive.names import FOLDERS, HEADS, checked_path, is_path, stream_at
+from sluice.core.values.archive_layout import FOLDERS, HEADS, checked_path, is_path, stream_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sluice.archive.objects import Objects
-    from sluice.core.model import ArchivedRun
+    from sluice.core.values.model import ArchivedRun
 
 
 class Shelf:

@@ -18,7 +18,7 @@ from sluice.archive.pieces import pieces_of
 from sluice.archive.reading import read_segment
 from sluice.archive.readonly import ReadOnly
 from sluice.core.archive.documents import MAJOR
-from sluice.core.model import Health, Segment, SegmentInfo
+from sluice.core.values.model import Health, Segment, SegmentInfo
 from sluice.errors import (
     NoSuchSegment,
     ReaderGroupNotFound,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sluice.archive.pieces import Piece
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.manifest import Manifest
-    from sluice.core.groups import GroupConfig, GroupName, GroupState
-    from sluice.core.model import ArchivedRun, StreamConfig, StreamName
+    from sluice.core.values.groups import GroupConfig, GroupName, GroupState
+    from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName
     from sluice.stores.base import Flow
 
 BLOCK: Final = 1 << 20

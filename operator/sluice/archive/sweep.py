@@ -15,19 +15,8 @@ from uuid import uuid4
 
 from sluice.archive.leases import Lease
 from sluice.core.archive.lease import GRACE, LEAST_GRACE, Work
-from sluice.core.archive.names import (
-    DATA,
-    EVENTS,
-    HEADS,
-    PARTIAL,
-    RUNS,
-    WORK,
-    Format,
-    head_name,
-    is_known,
-    read_event,
-    read_run,
-)
+from sluice.core.archive.names import Format, head_name, is_known, read_event, read_run
+from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, PARTIAL, RUNS, WORK
 from sluice.errors import ArchiveNotFound, InvalidSpec
 
 if TYPE_CHECKING:

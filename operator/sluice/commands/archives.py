@@ -29,10 +29,10 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.core import identity
 from sluice.core.archive.retention import Retention
-from sluice.core.model import StreamName
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
 from sluice.engine.archive.retention import retain as run_retention
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from sluice.archive.archive import Archive
     from sluice.archive.verify import Verification
     from sluice.core.archive.head import Head
-    from sluice.core.model import StoreAddress
-    from sluice.core.plan import OnTruncation
+    from sluice.core.copy.plan import OnTruncation
+    from sluice.core.values.model import StoreAddress
 
 _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sluice.commands.shared import print_json
-from sluice.core.groups import GroupName
+from sluice.core.values.groups import GroupName
 from sluice.engine.positions.reader_groups import FIELD, look, make
 from sluice.errors import InvalidSpec
 

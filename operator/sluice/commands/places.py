@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.request import store_address
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:

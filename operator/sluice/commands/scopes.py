@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import console
 from sluice.commands.shared import Ended
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.application import SparkLost
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
     from sluice.pipelines.program import Stores
     from sluice.pipelines.scope_program import ScopeJob
 

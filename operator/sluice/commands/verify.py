@@ -22,9 +22,9 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.core.pairing import Alignment
-from sluice.core.planner import Position, Range
-from sluice.core.verification import ReportFile, Result
+from sluice.core.copy.planner import Position, Range
+from sluice.core.verify.pairing import Alignment
+from sluice.core.verify.verification import ReportFile, Result
 from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.archives import ArchiveJob
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.core.verification import Verification
+    from sluice.core.verify.verification import Verification
     from sluice.engine.verify.compare import Matched
     from sluice.pipelines.program import Job
 

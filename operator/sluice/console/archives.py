@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from sluice.console.page import err, out, size
-from sluice.core.text import lost_behind
+from sluice.core.values.text import lost_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 
 from sluice.console.page import duration, err, show_trouble, size
-from sluice.core.text import lost_behind
+from sluice.core.values.text import lost_behind
 from sluice.engine.copy.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.copy.report import StreamReport
 
 

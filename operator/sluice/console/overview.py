@@ -13,14 +13,14 @@ from sluice.api.archive_status import StreamArchiveStatus
 from sluice.api.scope_status import ScopeCopyStatus
 from sluice.api.status import ConditionType
 from sluice.console.page import duration, out, size
-from sluice.core.scope import StreamState
+from sluice.core.scope.scope import StreamState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sluice.administration.overview import Reported
     from sluice.api.status import Condition, CopyingStatus
-    from sluice.core.scope import StreamResult
+    from sluice.core.scope.scope import StreamResult
 
 _ORDER: Final = (
     StreamState.FAILED,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
     from sluice.errors import SluiceError
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.scopeplaces import ScopeTarget
 from sluice.api.streamarchive import Destination
-from sluice.core import access
-from sluice.core.progress import Meter
 from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy import questions
 from sluice.core.reconcile.copy_seen import asks_again, recorded
 from sluice.core.reconcile.copy_status import plan_name, positions_name
-from sluice.core.reconcile.world import (
-    Complete,
-    Planned,
-    PlanSeen,
-    Question,
-    Reading,
-    StoreSeen,
-    World,
-)
-from sluice.core.request import source_stores
-from sluice.core.trouble import Trouble
-from sluice.core.weight import weight_of_json
+from sluice.core.reconcile.world import PlanSeen, Question, Reading, StoreSeen, World
+from sluice.core.scope.progress import Meter
+from sluice.core.values.trouble import Trouble
+from sluice.core.values.weight import weight_of_json
+from sluice.core.workloads import access
+from sluice.core.workloads.answers import Complete, Planned
+from sluice.core.workloads.request import source_stores
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
@@ -52,8 +45,8 @@ if TYPE_CHECKING:
 
     from sluice.api.streamstore import Operation
     from sluice.core.archive.recorded import Recorded
-    from sluice.core.model import StoreAddress
     from sluice.core.reconcile.copy_seen import CopySeen
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
     from sluice.kube.client import Api
     from sluice.kube.errands import Errand

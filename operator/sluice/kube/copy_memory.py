@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice.core.progress import Meter
+from sluice.core.scope.progress import Meter
 from sluice.engine.access.survey import going_on
 from sluice.errors import StoreTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.core.reconcile.world import Answer, PlanSeen
+    from sluice.core.reconcile.world import PlanSeen
+    from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.access.survey import Survey
     from sluice.kube.errands import Measures

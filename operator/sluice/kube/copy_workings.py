@@ -11,7 +11,7 @@ from sluice.core.reconcile import archive
 from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy import after_failure, reconcile
 from sluice.core.reconcile.world import RemoveFinalizer
-from sluice.core.scope import StreamState
+from sluice.core.scope.scope import StreamState
 from sluice.kube.objects import STAGING_FINALIZER, STATUSES
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sluice.api.status import CopyingStatus
     from sluice.core.reconcile.world import Action, Decision
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
     from sluice.kube.copies import CopyObserver, Situation
     from sluice.kube.kinds import Kind, Object
     from sluice.kube.performer import Performer

@@ -13,7 +13,7 @@ from sluice.kube.objects import STREAMS_FINALIZER
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.ephemeral_world import EphemeralAction, EphemeralDecision
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
     from sluice.kube.ephemeral_actions import EphemeralPerformer
     from sluice.kube.ephemerals import EphemeralObserver, EphemeralSituation
     from sluice.kube.kinds import Object

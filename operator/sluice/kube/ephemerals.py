@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sluice.core import access
-from sluice.core.claim import Claim, Claimant, Ownership
-from sluice.core.model import (
+from sluice.core.claims.claim import Claim, Claimant, Ownership
+from sluice.core.reconcile.ephemeral import asks_store
+from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS
+from sluice.core.reconcile.ephemeral_world import EphemeralWorld, OwnerSeen
+from sluice.core.values.model import (
     Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StreamConfig,
 )
-from sluice.core.reconcile.ephemeral import asks_store
-from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS
-from sluice.core.reconcile.ephemeral_world import EphemeralWorld, OwnerSeen
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import access
 from sluice.engine.claims import claims
 from sluice.errors import InvalidSpec, SluiceError, StoreNotFound
 from sluice.kube import rivals
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from sluice.api.ephemeralstream import EphemeralStream, EphemeralStreamSpec, Owner
     from sluice.api.streamstore import StreamStore
-    from sluice.core.claim import Holding
-    from sluice.core.model import StoreAddress
+    from sluice.core.claims.claim import Holding
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen
+    from sluice.core.values.model import StoreAddress
     from sluice.kube.client import Api
     from sluice.kube.kinds import Object
     from sluice.kube.mirror import Mirror

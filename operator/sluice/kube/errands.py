@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from sluice.api.scopecopy import ScopeCopy
 from sluice.api.streamarchive import StreamArchive
 from sluice.archive.shelf import Shelf
-from sluice.core import identity
-from sluice.core.model import VOLUME
-from sluice.core.plan import Plan
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Planned
-from sluice.core.request import archive_id, archive_request, copy_request, scope_request
-from sluice.core.unplanned import Unplanned
+from sluice.core.scope.progress import Progress
+from sluice.core.values import identity
+from sluice.core.values.model import VOLUME
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.request import archive_id, archive_request, copy_request, scope_request
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.access.source_runs import live, shelf
 from sluice.engine.archive.erase import Erased, erase_archive
 from sluice.engine.archive.query import ArchiveWatch, abandon_archive, ask_archive
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from sluice.core.archive.recorded import Recorded
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.model import StoreAddress
-    from sluice.core.planner import CopyRequest
-    from sluice.core.reconcile.world import Answer
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.kube.objects import Copy
     from sluice.stores.base import Store

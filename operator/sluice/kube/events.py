@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from sluice.core import text
 from sluice.core.catalogue import is_warning
+from sluice.core.values import text
 from sluice.errors import ApiUnavailable
 from sluice.kube.client import FIELD_MANAGER
 from sluice.kube.kinds import EVENT

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.world import JobPhase, JobSeen
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     DriverEvicted,
     DriverLost,

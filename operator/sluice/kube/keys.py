@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from sluice.archive.s3 import S3Keys
-from sluice.core.request import CONFIG_MAPS
+from sluice.core.workloads.request import CONFIG_MAPS
 from sluice.errors import SecretNotFound
 from sluice.kube.kinds import CONFIG_MAP, SECRET
 from sluice.stores.credentials import Credentials
@@ -17,7 +17,7 @@ from sluice.stores.credentials import Credentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.kube.client import Api
     from sluice.kube.kinds import Object
 

@@ -16,12 +16,11 @@ from pydantic import ValidationError
 from sluice.api.common import GROUP
 from sluice.api.scopecopy import ScopeCopySpec
 from sluice.api.streamarchive import ArchiveLimits, StreamArchiveSpec
-from sluice.core import text
-from sluice.core.plan import compressed, expanded
-from sluice.core.positions import PositionMap
-from sluice.core.reconcile.copy_plan import MOST_PLAN_JSON
 from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
-from sluice.core.unplanned import read_plan
+from sluice.core.values import text
+from sluice.core.values.positions import PositionMap
+from sluice.core.workloads.plan import MOST_PLAN_JSON, compressed, expanded
+from sluice.core.workloads.unplanned import read_plan
 from sluice.kube.names import (
     ATTEMPT_LABEL,
     RUNTIME_ANNOTATION,
@@ -33,7 +32,7 @@ from sluice.kube.names import (
 from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE, Given, driver_pod, executor_template
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.objects import CopySpec

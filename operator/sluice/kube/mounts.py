@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.request import CONFIG_MAPS
+from sluice.core.workloads.request import CONFIG_MAPS
 from sluice.kube.keys import SECRET_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.core.model import StoreAddress
-    from sluice.core.plan import Plan
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.kinds import Object
 
 CREDENTIALS_DIR: Final = "/var/run/sluice/credentials"

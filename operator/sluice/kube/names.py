@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.common import GROUP
-from sluice.core import text
 from sluice.core.reconcile.copy_status import job_name
+from sluice.core.values import text
 
 if TYPE_CHECKING:
     from sluice.kube.kinds import Kind, Object

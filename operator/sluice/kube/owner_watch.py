@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from sluice.core.finished import finished
+from sluice.core.claims.finished import finished
 from sluice.core.reconcile.ephemeral_world import OwnerSeen
 from sluice.core.reconcile.verdict import Backoff
 from sluice.errors import ApiUnavailable

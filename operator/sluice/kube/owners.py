@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.reconcile.ephemeral_world import OwnerSeen
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import OwnerForbidden, OwnerKindNotFound, SpecError
 from sluice.kube.client import Refused
 from sluice.kube.owner_kinds import OwnerKinds

@@ -39,8 +39,8 @@ from sluice.kube.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.pods import JobRequest
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.world import Action
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.client import Api
     from sluice.kube.copies import CopyObserver, Situation
     from sluice.kube.events import Recorder

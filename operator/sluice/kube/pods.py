@@ -16,7 +16,7 @@ from sluice.kube.names import child_labels, controls_name, run_name
 
 if TYPE_CHECKING:
     from sluice.api.running import ResourcesSpec
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.kinds import Object
     from sluice.kube.names import Child
     from sluice.kube.objects import CopySpec

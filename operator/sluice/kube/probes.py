@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.archive.shelf import Shelf
-from sluice.core.model import Health
 from sluice.core.reconcile.store import AWAY, interval
-from sluice.core.request import store_address
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.request import store_address
 from sluice.errors import SluiceError
 from sluice.kube.memory import Blocking
 from sluice.kube.objects import parse_store

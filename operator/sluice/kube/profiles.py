@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.api.quantities import written_bytes, written_cpu
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 
 if TYPE_CHECKING:

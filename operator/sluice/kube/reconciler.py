@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import structlog
 
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.kube import finalizers
 from sluice.kube.objects import is_deleting, wants_orphan

@@ -18,7 +18,7 @@ from sluice.core.reconcile.scope_results import (
     results_name,
     shards,
 )
-from sluice.core.scope import StreamResult
+from sluice.core.scope.scope import StreamResult
 from sluice.kube.kinds import CONFIG_MAP
 
 if TYPE_CHECKING:

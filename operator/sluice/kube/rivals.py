@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.core.reconcile.ephemeral_world import Rival
-from sluice.core.request import store_address
+from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 from sluice.kube.kinds import (
     COPIES,
@@ -25,7 +25,7 @@ from sluice.kube.objects import (
 from sluice.kube.users import sources_of
 
 if TYPE_CHECKING:
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.kube.kinds import Kind, Object
     from sluice.kube.mirror import Mirror
 

@@ -10,7 +10,7 @@ import structlog
 from sluice.api.status import ConditionType
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
     from sluice.api.status import ResourceStatus

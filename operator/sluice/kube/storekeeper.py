@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sluice.api.status import StreamStoreStatus
-from sluice.core.model import Health
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
+from sluice.core.values.model import Health
 from sluice.errors import InvalidSpec
 from sluice.kube import finalizers
 from sluice.kube.kinds import SECRET, STREAM_STORE

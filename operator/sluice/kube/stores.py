@@ -22,7 +22,7 @@ from sluice.kube.kinds import CLAIM
 
 if TYPE_CHECKING:
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
     from sluice.kube.client import Api
     from sluice.stores.base import Store, Told

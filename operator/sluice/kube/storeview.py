@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core.model import Health
 from sluice.core.reconcile.world import StoreSeen
-from sluice.core.request import store_address
+from sluice.core.values.model import Health
+from sluice.core.workloads.request import store_address
 from sluice.kube.kinds import STREAM_STORE
 from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, parse_store
 

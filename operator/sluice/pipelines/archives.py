@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.core.archive.retention import Retention
-from sluice.core.plan import Plan
-from sluice.core.request import archive_request, store_address
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.request import archive_request, store_address
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.archive.retention import retain
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.manifest import Maker
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.rounds.work import Listener
 
 _log = structlog.get_logger()

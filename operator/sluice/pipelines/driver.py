@@ -17,11 +17,11 @@ import structlog
 from pydantic import ValidationError
 
 from sluice.archive.piece import OBJECT
-from sluice.core import unplanned
 from sluice.core.archive.retention import Retention
-from sluice.core.plan import expanded
-from sluice.core.trouble import Trouble
-from sluice.core.unplanned import Unplanned
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import unplanned
+from sluice.core.workloads.plan import expanded
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.resume import arrive
 from sluice.engine.rounds.dispatch import is_slow
 from sluice.engine.rounds.executor import is_small, is_small_plan
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.copy.report import StreamReport
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.scope.report import ScopeReport

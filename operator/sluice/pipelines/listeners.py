@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 if TYPE_CHECKING:
-    from sluice.core.scope import StreamResult
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
+    from sluice.core.scope.scope import StreamResult
     from sluice.engine.rounds.work import Undertaking
     from sluice.errors import SluiceError
 

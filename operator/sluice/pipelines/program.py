@@ -6,9 +6,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from sluice.core import access
-from sluice.core.plan import Plan, pinned
-from sluice.core.request import copy_request, source_stores, store_address
+from sluice.core.copy.plan import pinned
+from sluice.core.workloads import access
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.request import copy_request, source_stores, store_address
 from sluice.engine.access.connect import archives, connect
 from sluice.engine.access.source_runs import choose
 from sluice.engine.copy.abort import abort, finish_abort, sweep
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from sluice.api.streamstore import StreamStore
     from sluice.archive.shelf import Shelf
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
-    from sluice.core.planner import CopyRequest
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.work import Listener
     from sluice.stores.base import Store

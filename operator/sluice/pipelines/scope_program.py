@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from sluice.api.scopecopy import ScopeCopy
 from sluice.api.streamarchive import StreamArchive
-from sluice.core import access
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.request import scope_request, store_address
+from sluice.core.workloads import access
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.request import scope_request, store_address
+from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.query import abandon_scope
 from sluice.pipelines.archives import ArchiveJob, archive_job
@@ -19,9 +19,9 @@ from sluice.pipelines.program import Job, limits_of, store_of, stream_job
 if TYPE_CHECKING:
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
-    from sluice.core.reconcile.world import Planned
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.answers import Planned
     from sluice.engine.rounds.limits import Limits
     from sluice.pipelines.program import Stores
 

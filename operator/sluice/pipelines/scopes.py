@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.config import Settings
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.scope.listener import ScopeListener
     from sluice.engine.scope.report import ScopeReport

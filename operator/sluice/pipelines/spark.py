@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sluice.archive.shelf import Shelf
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.engine.rounds.slices import Ends, Slice, SliceResult
     from sluice.stores.base import Store
 

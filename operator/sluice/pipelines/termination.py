@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.core.archive.recorded import Recorded
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 _log = structlog.get_logger()
 

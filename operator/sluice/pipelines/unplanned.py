@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.plan import Plan, pinned
-from sluice.core.reconcile.copy_plan import refusal
+from sluice.core.copy.plan import pinned
+from sluice.core.workloads.plan import Plan, refusal
 from sluice.engine.archive.planning import begun, resolve_archive
 from sluice.engine.archive.query import told_of
 from sluice.engine.copy.planning import resolve
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.recorded import Recorded
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.unplanned import Unplanned
+    from sluice.core.workloads.unplanned import Unplanned
 
 _MOST_GAPS: Final = 10
 """That a termination message has room for."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.archive.names import DATA, LEASES, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import DATA, LEASES
 from sluice.stores.pravega import cuts
 from support.command.restores import SPLIT, Env
 from support.command.sluice_command import Finished, finish

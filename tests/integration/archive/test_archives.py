@@ -7,7 +7,8 @@ from sluice.archive.objects import Objects
 from sluice.archive.reading import read_segment
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
-from sluice.core.archive.names import DATA, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import DATA
 from support.engine.archives import Source, take
 
 # The first one to need the gateway compiles it.

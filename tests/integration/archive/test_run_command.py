@@ -11,7 +11,7 @@ import pytest
 from sluice.archive.archive import Archive
 from sluice.archive.directory import DirectoryObjects
 from sluice.core.archive.names import Format
-from sluice.core.model import StoreAddress, StreamName
+from sluice.core.values.model import StoreAddress, StreamName
 from sluice.pipelines.program import Stores
 from support.command.archive_files import ArchiveFile, call
 from support.engine.archive_runs import held_by, last_run

@@ -12,8 +12,8 @@ from sluice.archive import piece, segments
 from sluice.archive.directory import DirectoryObjects
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.core.digest import CHUNK
-from sluice.core.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
+from sluice.core.events.digest import CHUNK
+from sluice.core.values.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.engine.archive import parts
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.executor import InlineExecutor

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import RestoreFrom, ScopeRequest, Selector
-from sluice.core.unplanned import Unplanned
+from sluice.core.scope.request import RestoreFrom, ScopeRequest, Selector
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.kube.errands import ScopeErrand
 from sluice.kube.stores import unseen
 from sluice.pipelines.driver import DriverOptions, drive

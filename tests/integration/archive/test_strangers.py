@@ -11,7 +11,7 @@ from sluice.archive.leases import Lease
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import ARCHIVED, LEASES
+from sluice.core.values.archive_layout import ARCHIVED, LEASES
 from sluice.engine.archive.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
 from support.engine.archive_runs import REQUEST, archive_once, shelf_of

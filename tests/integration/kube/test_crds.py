@@ -17,7 +17,7 @@ from sluice.api.load import load
 from sluice.api.schema import KINDS, Kind, structural
 from sluice.api.status import Condition, Progress, StreamCopyStatus, StreamStoreStatus
 from sluice.api.structural import fields
-from sluice.core.text import rate
+from sluice.core.values.text import rate
 from sluice.errors import InvalidSpec, SluiceError
 from support.cases.largest import largest
 from support.cases.resources import COPY, STORE, changed, text

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.values.model import StoreAddress
 from sluice.errors import InfrastructureError
 from sluice.pipelines import java, sparkconf
 from sluice.pipelines.application import Application, SparkLost, local_spark

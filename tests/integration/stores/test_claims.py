@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClient
-from sluice.core.claim import SCOPE_MARKER, Claim, Claimant, Holding, Ownership
-from sluice.core.model import (
+from sluice.core.claims.claim import SCOPE_MARKER, Claim, Claimant, Holding, Ownership
+from sluice.core.values.model import (
     KeyRange,
     Retention,
     RetentionType,

@@ -10,9 +10,10 @@ from sluice.core.archive.recorded import Recorded, RunFacts
 from sluice.core.reconcile.archive import after_failure, reconcile_archive
 from sluice.core.reconcile.archive_seen import ArchiveSeen, times
 from sluice.core.reconcile.copy import questions
-from sluice.core.reconcile.world import AddFinalizer, JobPhase, Planned, RemoveFinalizer
-from sluice.core.request import archive_id
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.world import AddFinalizer, JobPhase, RemoveFinalizer
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.request import archive_id
 from sluice.kube.objects import copy_seen, parse_archive
 from support.cases import resources
 from support.cases.recorder import BYTES, DIGEST, EVENTS, CopyingRecorder

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.core.claim import Holding, Ownership
+from sluice.core.claims.claim import Holding, Ownership
 from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_world import (
     EphemeralWorld,
@@ -15,7 +15,7 @@ from sluice.core.reconcile.ephemeral_world import (
     Refer,
     Unprotect,
 )
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.kube.objects import STREAMS_FINALIZER, ephemeral_seen, parse_ephemeral
 from support.cases import resources
 from support.cases.recorder import READY, Recorder

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
 from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.core.claim import Holding, Ownership
+from sluice.core.claims.claim import Holding, Ownership
 from sluice.core.reconcile.ephemeral_world import OwnerSeen, Rival
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.kube.status import of_invalid
 from support.cases.ephemeral_recorder import APP, HELPER, LOAD, EphemeralRecorder
 from support.cases.recorder import READY

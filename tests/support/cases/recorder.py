@@ -14,17 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.api.scopecopy import ScopeCopy
 from sluice.api.status import StreamStoreStatus
-from sluice.core.model import Health, StreamName
-from sluice.core.progress import Pace, Progress
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.store import StoreWorld, reconcile_store
 from sluice.core.reconcile.world import (
     AddFinalizer,
-    Complete,
     JobPhase,
     JobSeen,
-    Planned,
     PlanSeen,
     Question,
     Reading,
@@ -33,8 +29,11 @@ from sluice.core.reconcile.world import (
     World,
     WritePositions,
 )
-from sluice.core.request import copy_request, scope_request
-from sluice.core.trouble import Trouble
+from sluice.core.scope.progress import Pace, Progress
+from sluice.core.values.model import Health, StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Complete, Planned
+from sluice.core.workloads.request import copy_request, scope_request
 from sluice.kube.objects import (
     IN_USE_FINALIZER,
     REQUESTED_AT,
@@ -48,9 +47,9 @@ from support.engine.plans import ADDRESS, segment_plan, stream_plan, whole_plan
 from support.reconcile.copies import MAPPED
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import Decision
+    from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
 
 NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)

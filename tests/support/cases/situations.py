@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
 from sluice.api.status import StreamCopyStatus
-from sluice.core.model import Health
-from sluice.core.reconcile.world import Gap, JobPhase, Planned
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.world import JobPhase
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Gap, Planned
 from sluice.kube.status import of_invalid
 from support.cases.archive_situations import ARCHIVES
 from support.cases.ephemeral_situations import EPHEMERALS

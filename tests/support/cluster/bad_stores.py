@@ -9,7 +9,7 @@ import threading
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.engine.journal.record_log import MOST_LOG
 from sluice.stores.pravega import messages as m
 from sluice.stores.pravega.proto import controller_pb2 as pb

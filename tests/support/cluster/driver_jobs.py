@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.api.streamcopy import StreamCopySpec
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.planning import resolve
 from sluice.kube import manifests
 from sluice.kube.kinds import STREAM_COPY

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from segment_hash import segment_report
 from sluice.api.load import load
-from sluice.core.model import (
+from sluice.core.values.model import (
     Retention,
     RetentionType,
     ScaleType,
@@ -17,7 +17,7 @@ from sluice.core.model import (
     StreamConfig,
     StreamName,
 )
-from sluice.core.request import store_address
+from sluice.core.workloads.request import store_address
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.program import Stores
 from support.command.sluice_command import Filed
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.names import Format
-    from sluice.core.plan import OnTruncation
+    from sluice.core.copy.plan import OnTruncation
     from sluice.engine.copy.report import StreamReport
     from sluice.stores.base import Store
 

@@ -12,8 +12,8 @@ import yaml
 
 from segment_hash import Connection
 from sluice.api.load import load
-from sluice.core import identity
-from sluice.core.plan import Plan
+from sluice.core.values import identity
+from sluice.core.workloads.plan import Plan
 from sluice.engine.journal.record_log import GENERATIONS
 from sluice.engine.scope.log import ScopeLog
 from sluice.pipelines.program import Stores

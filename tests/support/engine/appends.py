@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sluice.core.model import Scaling, StreamConfig
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.steps import Step
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.copy.steps import Step
+from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner

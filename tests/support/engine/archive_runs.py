@@ -10,9 +10,9 @@ from sluice.archive.archive import Archive
 from sluice.archive.reading import read_segment
 from sluice.archive.shelf import Shelf
 from sluice.archive.verify import verify_archive
-from sluice.core.archive import events
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.request import ArchiveRequest
+from sluice.core.events import grouping
 from sluice.engine.archive import parts
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.report import ArchiveReport
@@ -43,7 +43,7 @@ LIMITS = Limits(slice_bytes=64)
 
 def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let objects be of a few chunks, which are of 16 bytes."""
-    for module in (segments, events):
+    for module in (segments, grouping):
         monkeypatch.setattr(module, "CHUNK", CHUNK)
     for module in (piece, segments, parquet, parts):
         monkeypatch.setattr(module, "OBJECT", 4 * CHUNK)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from sluice.archive import formats
 from sluice.archive.content import Checked
 from sluice.archive.piece import Piece
-from sluice.core.archive.events import Following
 from sluice.core.archive.manifest import ArchivedSegment
-from sluice.core.model import KeyRange
+from sluice.core.events.grouping import Following
+from sluice.core.values.model import KeyRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from sluice.archive.archive import Archive
 from sluice.archive.shelf import Shelf
 from sluice.core.archive.names import Format
-from sluice.core.model import Retention, RetentionType, StreamConfig
-from sluice.core.plan import Plan, StreamPlan, pinned
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.copy.plan import StreamPlan, pinned
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.values.model import Retention, RetentionType, StreamConfig
+from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.scope import ScopePlan, StreamResult, StreamState
-from sluice.core.steps import Step
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.copy.steps import Step
+from sluice.core.scope.scope import ScopePlan, StreamResult, StreamState
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.rounds.executor import Executor, InlineExecutor

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import ArchiveTo, RestoreFrom, ScopeRequest
+from sluice.core.scope.request import ArchiveTo, RestoreFrom, ScopeRequest
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.listener import SilentScope
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sluice.archive.archive import Archive
     from sluice.archive.objects import Buffer, Found, Objects
     from sluice.core.archive.manifest import Manifest
-    from sluice.core.plan import Plan
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.work import Undertaking
     from sluice.engine.scope.listener import ScopeListener

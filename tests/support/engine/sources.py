@@ -4,10 +4,10 @@ import hashlib
 import struct
 from collections.abc import Sequence
 
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
-from sluice.core.plan import StreamPlan
-from sluice.core.planner import CopyRequest, Range, SourceRequest
-from sluice.core.steps import Done, Step, Transfer, Verify
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.copy.planner import CopyRequest, Range, SourceRequest
+from sluice.core.copy.steps import Done, Step, Transfer, Verify
+from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.runner import CopyRunner

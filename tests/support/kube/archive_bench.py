@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress, StreamName
 from sluice.core.reconcile.copy_status import job_name
+from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.kube.copy_workings import CopyWorkings
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.world import Decision
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.copies import Situation
     from sluice.kube.kinds import Object
     from sluice.stores.base import Store

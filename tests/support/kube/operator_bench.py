@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from sluice.core.model import Health
+from sluice.core.values.model import Health
 from sluice.kube.copies import CopyObserver
 from sluice.kube.mirror import Mirror
 from sluice.kube.performer import Performer

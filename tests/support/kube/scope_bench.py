@@ -12,7 +12,7 @@ from sluice.archive.shelf import Shelf
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.scope_results import results_name
-from sluice.core.unplanned import Unplanned
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.scope.query import plan_run
 from sluice.engine.scope.runner import ScopeRunner
@@ -28,9 +28,9 @@ from support.reconcile.copies import UID
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from sluice.core.model import StoreAddress
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.world import Action, Decision
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.report import ScopeReport
     from sluice.kube.copies import Situation

@@ -11,11 +11,12 @@ from sluice.core.archive.manifest import RecordedCut
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import ArchivePlan, SegmentRun
 from sluice.core.archive.recorded import Recorded, RunFacts
-from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.plan import Plan
 from sluice.core.reconcile.archive import reconcile_archive
 from sluice.core.reconcile.archive_seen import ArchiveSeen, times
-from sluice.core.reconcile.world import JobPhase, Planned, PlanSeen, World
+from sluice.core.reconcile.world import JobPhase, PlanSeen, World
+from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
 from support.cases import resources
 from support.reconcile import copies
 from support.reconcile.copies import COPY_ID, NOW, UID, job, world

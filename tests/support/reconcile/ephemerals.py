@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.api.ephemeral_status import EphemeralStreamStatus
 from sluice.api.ephemeralstream import EphemeralStreamSpec
 from sluice.api.status import ConditionType
-from sluice.core.claim import Holding, Ownership
+from sluice.core.claims.claim import Holding, Ownership
 from sluice.core.reconcile.ephemeral import reconcile_ephemeral
 from sluice.core.reconcile.ephemeral_world import (
     EphemeralSeen,
@@ -17,7 +17,7 @@ from sluice.core.reconcile.ephemeral_world import (
     Protect,
     Unprotect,
 )
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from support.cases import resources
 from support.reconcile import copies
 from support.reconcile.copies import NOW

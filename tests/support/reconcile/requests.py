@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from sluice.api.scopecopy import ScopeCopySpec
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan
-from sluice.core.scope import ScopePlan
+from sluice.core.scope.scope import ScopePlan
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.plan import Plan
 from sluice.kube import manifests, names
 from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
 from sluice.kube.names import Child

@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.common import GROUP
-from sluice.core.model import StoreAddress
 from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     Category,
     CopyAborted,
@@ -50,10 +50,10 @@ from support.simulation.simulated import CLOCK, Place
 
 if TYPE_CHECKING:
     from sluice.api.status import CopyingStatus
-    from sluice.core.plan import Plan
-    from sluice.core.positions import PositionMap
-    from sluice.core.progress import Progress
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.scope.progress import Progress
+    from sluice.core.values.positions import PositionMap
+    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.kinds import Kind, Object
 
 _FIRST: Final = 2

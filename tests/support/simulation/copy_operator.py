@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.model import Health
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
 from sluice.kube.copies import CopyObserver
 from sluice.kube.copy_workings import CopyWorkings
@@ -28,8 +28,8 @@ from support.simulation.simulated import Calls, Place, Stepped, SteppedApi
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.core.model import StoreAddress
     from sluice.core.reconcile.conditions import Saying
+    from sluice.core.values.model import StoreAddress
     from sluice.kube.events import Recorder
     from sluice.kube.kinds import Object
     from sluice.kube.probes import Probes

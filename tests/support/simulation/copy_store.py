@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.model import StoreAddress
-from sluice.core.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Answer, Complete, Planned
+from sluice.core.scope.progress import Progress
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.workloads.answers import Answer, Complete, Planned
 from sluice.errors import StoreUnavailable, TargetExists, TargetReplaced
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
 
 FROM: Final = StoreAddress(uri="tcp://from:9090")
 TO: Final = StoreAddress(uri="tcp://to:9090")

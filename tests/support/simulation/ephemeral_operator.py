@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.model import Health
 from sluice.core.reconcile.ephemeral_world import OwnerSeen, Refer
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
 from sluice.kube.ephemeral_actions import EphemeralPerformer
 from sluice.kube.ephemeral_workings import EphemeralWorkings

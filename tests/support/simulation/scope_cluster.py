@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.progress import Progress
-from sluice.core.reconcile.scope_results import counts_of, planned_results
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamResult, StreamState
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import StreamResult, StreamState, counts_of
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import (
     CopyAborted,
     DigestMismatch,
@@ -31,8 +31,8 @@ from support.simulation.copy_store import located
 from support.simulation.simulated import at_once
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.scope import Counts
+    from sluice.core.scope.scope import Counts
+    from sluice.core.workloads.plan import Plan
     from support.simulation.copy_cluster import Driver
 
 SOURCES = {"a": 1200, "b": 500, "c": 0}

@@ -23,9 +23,9 @@ from support.reconcile.copies import NOW
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator
 
-    from sluice.core.plan import Plan
-    from sluice.core.progress import Progress
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.scope.progress import Progress
+    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.kube.client import Api
     from support.kube.api_server import ApiServer
 

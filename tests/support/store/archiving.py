@@ -12,8 +12,8 @@ from sluice.engine.rounds.executor import InlineExecutor
 
 if TYPE_CHECKING:
     from sluice.archive.shelf import Shelf
-    from sluice.core.model import StreamName
-    from sluice.core.plan import OnTruncation
+    from sluice.core.copy.plan import OnTruncation
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
 EVENTS: Final = {Format.SEGMENTS: 3000, Format.PARQUET: 3000, Format.EVENT_OBJECTS: 300}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
 FIRST, STEP, LOOKS = 70.0, 15.0, 20

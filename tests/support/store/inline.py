@@ -7,9 +7,9 @@ from localstore import Standalone
 from segment_hash import Connection, segment_report
 from sluice.api.load import load
 from sluice.config import Settings, StoreTimeouts
-from sluice.core import identity
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.steps import Step, Transfer, Verify
+from sluice.core.copy.steps import Step, Transfer, Verify
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.copy.stream_copy import StreamCopy

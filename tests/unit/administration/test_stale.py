@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.administration.stale import Search, Stale, StaleStreams
-from sluice.core.claim import Claim, Claimant
+from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreNotFound, StoreUnavailable
 from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
@@ -17,7 +17,7 @@ from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.kube.stores import Connections
 
 UIDS = [f"0b1d9c8e-0000-4000-8000-00000000000{n}" for n in range(4)]

@@ -16,7 +16,8 @@ from sluice.archive.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
 from sluice.core.archive.documents import MOST_SHORT
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import LEASES, NoteName
+from sluice.core.archive.names import NoteName
+from sluice.core.values.archive_layout import LEASES
 from sluice.errors import ArchiveDamaged, StoreRejected
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from sluice.archive.leases import Lease
 from sluice.archive.objects import Found
 from sluice.archive.sweep import sweep
 from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, Work
-from sluice.core.archive.names import LEASES, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import LEASES
 from sluice.errors import StoreBusy, StoreUnavailable
 from support.engine.sweeps import Clock, crashed, three_runs
 from support.model import Fate

@@ -11,7 +11,8 @@ from sluice.archive.directory import DirectoryObjects
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.documents import encode
 from sluice.core.archive.head import Head
-from sluice.core.archive.names import HEADS, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import HEADS
 from sluice.errors import ArchiveMoved, ArchiveNotFound, InvalidSpec
 from support.engine.archives import Source, grown_archive, held, take
 from support.model import Fate

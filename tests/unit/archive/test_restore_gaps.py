@@ -7,7 +7,7 @@ import pytest
 from sluice.archive.archive import place
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import gone
-from sluice.core.reconcile.world import Complete, Gap
+from sluice.core.workloads.answers import Complete, Gap
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
 from sluice.errors import SourceTruncated

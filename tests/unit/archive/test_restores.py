@@ -8,7 +8,7 @@ import pytest
 
 from sluice.archive.archive import Archive
 from sluice.core.archive.names import Format
-from sluice.core.planner import CopyRequest, SourceRequest
+from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
 from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable

@@ -15,7 +15,7 @@ from sluice.archive.shelf import Shelf
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, NoteName, head_name
 from sluice.core.archive.notes import Note, PutNote
-from sluice.core.model import ArchivedRun
+from sluice.core.values.model import ArchivedRun
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge

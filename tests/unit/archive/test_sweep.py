@@ -9,7 +9,8 @@ from sluice.archive.objects import Found
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import GRACE, Work
-from sluice.core.archive.names import EVENTS, HEADS, LEASES, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import EVENTS, HEADS, LEASES
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec
 from support.engine.archives import Source, take
 from support.engine.sweeps import Clock, crashed, three_runs

@@ -12,8 +12,9 @@ from sluice.archive.reading import read_segment
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.documents import encode
 from sluice.core.archive.head import Head
-from sluice.core.archive.names import DATA, EVENTS, HEADS, RUNS, Format
-from sluice.core.digest import CHUNK
+from sluice.core.archive.names import Format
+from sluice.core.events.digest import CHUNK
+from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, RUNS
 from sluice.errors import ArchiveDamaged, ArchiveNotFound
 from support.engine.archives import Source, grown_archive, held, take
 from support.model.memory_objects import MemoryObjects

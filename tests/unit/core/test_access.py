@@ -8,7 +8,7 @@ import pytest
 
 from sluice.api.ephemeralstream import EphemeralStreamSpec
 from sluice.api.streamstore import Access, Operation
-from sluice.core import access
+from sluice.core.workloads import access
 from sluice.errors import AccessDenied
 
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from sluice.api.status import Failure
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import Category, SluiceError, SourceNotFound, StoreUnavailable
 
 

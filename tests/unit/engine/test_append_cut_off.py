@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import TransactionState
+from sluice.core.values.model import TransactionState
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused

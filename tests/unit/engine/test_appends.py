@@ -2,13 +2,10 @@
 
 import pytest
 
-from sluice.core.appending import next_step
-from sluice.core.journal import Journal
-from sluice.core.model import ScaleType, Scaling, StreamName, TransactionState
-from sluice.core.planner import SourceRequest
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Complete, Planned
-from sluice.core.steps import (
+from sluice.core.copy.journal import Journal
+from sluice.core.copy.next_append_step import next_step
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.copy.steps import (
     Certify,
     Decide,
     Join,
@@ -16,6 +13,9 @@ from sluice.core.steps import (
     Seal,
     Verify,
 )
+from sluice.core.scope.progress import Progress
+from sluice.core.values.model import ScaleType, Scaling, StreamName, TransactionState
+from sluice.core.workloads.answers import Complete, Planned
 from sluice.engine.append import appends
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.progress import Watch

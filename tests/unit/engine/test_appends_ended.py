@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import journal, rolling
-from sluice.core.model import TransactionState
-from sluice.core.steps import (
+from sluice.core.copy import append_progress, journal
+from sluice.core.copy.steps import (
     Certify,
     Commit,
     Decide,
@@ -21,6 +20,7 @@ from sluice.core.steps import (
     Tighten,
     Transfer,
 )
+from sluice.core.values.model import TransactionState
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.query import abandon
 from sluice.engine.copy.report import Outcome
@@ -122,7 +122,7 @@ class _HeldUp(ModelStore):
 
     def append_at(self, name: str, offset: int, data: bytes) -> bool:
         done = super().append_at(name, offset, data)
-        if journal.frame(rolling.aborted_record()) in data:
+        if journal.frame(append_progress.aborted_record()) in data:
             self._meanwhile()
         return done
 

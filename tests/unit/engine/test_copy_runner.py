@@ -2,9 +2,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice.core.model import StreamName
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.steps import Done, Publish, Step, Transfer, Verify
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.copy.steps import Done, Publish, Step, Transfer, Verify
+from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.slices import CopySlice
 from sluice.engine.copy.stream_copy import StreamCopy

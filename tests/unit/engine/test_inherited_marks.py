@@ -2,10 +2,10 @@
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.claim import Claim, Claimant, Ownership, is_ephemeral
-from sluice.core.model import Retention, RetentionType, ScaleType, Scaling, StreamConfig
-from sluice.core.plan import StreamPlan
+from sluice.core.claims.claim import Claim, Claimant, Ownership, is_ephemeral
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.values import identity
+from sluice.core.values.model import Retention, RetentionType, ScaleType, Scaling, StreamConfig
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.claims import claims, ownership, scope_lifecycle

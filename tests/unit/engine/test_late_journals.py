@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.steps import Certify, Open
+from sluice.core.copy.steps import Certify, Open
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.planning import resolve
 from sluice.engine.journal.ledger import Ledger

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from sluice.core import identity, journal
-from sluice.core.model import SegmentInfo
-from sluice.core.trouble import Trouble
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.core.values.model import SegmentInfo
+from sluice.core.values.trouble import Trouble
 from sluice.engine.append import receipts
 from sluice.engine.journal import record_log
 from sluice.engine.journal.ledger import Ledger

@@ -1,8 +1,8 @@
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import StreamConfig, StreamName
-from sluice.core.planner import SourceRequest
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.values import identity
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.copy.bounds import COUNT_TRIES
 from sluice.engine.copy.planning import Resolved, make_plan, resolve
 from sluice.engine.journal.ledger import Ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.model import KeyRange, Scaling, StreamConfig
+from sluice.core.values.model import KeyRange, Scaling, StreamConfig
 from sluice.engine.copy.report import Outcome
 from sluice.engine.positions.position_map import Mapped, position_map, translate
 from sluice.errors import InvalidSpec, StreamNotFound

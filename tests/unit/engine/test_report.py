@@ -1,6 +1,6 @@
-from sluice.core.progress import Progress
-from sluice.core.steps import Step
-from sluice.core.trouble import Trouble
+from sluice.core.copy.steps import Step
+from sluice.core.scope.progress import Progress
+from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopy

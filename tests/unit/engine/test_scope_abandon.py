@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.steps import Done, Publish, Verify
+from sluice.core.copy.steps import Done, Publish, Verify
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.access import parallel
 from sluice.engine.copy import query
 from sluice.engine.scope.query import abandon_scope
@@ -36,7 +36,7 @@ from support.engine.scope_requests import (
 from support.model import Fate, World
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
 
 
 @pytest.fixture

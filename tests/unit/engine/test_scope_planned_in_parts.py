@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.world import Planned
+from sluice.core.workloads.answers import Planned
 from sluice.engine.access import parallel
 from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import StoreTimeout, TargetExists
@@ -19,8 +19,8 @@ from support.engine.scope_requests import REQUEST, put, put_others
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.values.model import StreamName
+    from sluice.core.workloads.answers import Answer
     from sluice.stores.base import Stream
 
 _STREAMS = [f"s{number:02}" for number in range(40)]

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import identity, planner
-from sluice.core.claim import MARKER, SCOPE_MARKER, Claimant
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import LeftOut, Why
-from sluice.core.scope_request import Rename, Selector
+from sluice.core.claims.claim import MARKER, SCOPE_MARKER, Claimant
+from sluice.core.copy import planner
+from sluice.core.scope.request import Rename, Selector
+from sluice.core.scope.scope import LeftOut, Why
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.copy.planning import resolve
 from sluice.engine.scope import copy_planner
 from sluice.engine.scope import planner as scope_planner_module
@@ -49,8 +50,8 @@ from support.model import Fate, ModelStore, World, segment_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.core.scope import ScopePlan
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.scope import ScopePlan
     from sluice.errors import SluiceError
     from sluice.stores.base import Stream
 

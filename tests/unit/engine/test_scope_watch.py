@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.progress import Progress
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.scope import Counts, StreamState
-from sluice.core.steps import Configure, Verify
+from sluice.core.copy.steps import Configure, Verify
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import Counts, StreamState
+from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.scope import progress
 from sluice.engine.scope.progress import ScopeWatch
@@ -19,7 +19,7 @@ from support.engine.sources import go
 from support.model import Fate, ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
 
 EACH = 13
 """Bytes of a stream."""

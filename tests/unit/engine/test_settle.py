@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
-from sluice.core.planner import SourceRequest
-from sluice.core.reconcile.world import Complete, Planned
-from sluice.core.steps import Configure, Done, Seal
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.copy.steps import Configure, Done, Seal
+from sluice.core.values import identity
+from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.workloads.answers import Complete, Planned
 from sluice.engine.copy import query
 from sluice.engine.copy.query import abandon, ask
 from sluice.errors import (
@@ -36,8 +36,8 @@ from support.engine.sources import (
 from support.model import EVENT_COUNT, Fate, ModelSegment, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.answers import Answer
 
 SHAPES = ([40, 40], [9])
 BYTES, EVENTS = 8 * 3 + 89, 3

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from sluice.core.counting import Counted
+from sluice.core.events.counting import Counted
 from sluice.engine.copy.slices import CopySlice, VerifySlice, verify_slices
 from sluice.engine.rounds.slices import SliceResult, run_slice
 from support.engine.sources import CHUNK, events_of

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.claim import Claim, Claimant
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.claims import claims, scope_lifecycle
 from sluice.engine.claims.stale import Tagged, drop, stale, tagged
 from support.model import ModelStore, World

@@ -2,7 +2,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.errors import StoreUnavailable
 from support.engine.plans import TARGET

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.journal import amend_record, digest_record, events_record, fold, plan_record
-from sluice.core.steps import Amend, Publish, Transfer
+from sluice.core.copy.journal import amend_record, digest_record, events_record, fold, plan_record
+from sluice.core.copy.steps import Amend, Publish, Transfer
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.query import ask
 from sluice.engine.positions.position_map import position_map

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.archive.recorded import Recorded, RunFacts
 from sluice.core.reconcile.copy_status import job_name
-from sluice.core.reconcile.world import Erase, Planned, RemoveFinalizer
-from sluice.core.unplanned import Unplanned
+from sluice.core.reconcile.world import Erase, RemoveFinalizer
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.kube.kinds import JOB, STREAM_ARCHIVE
 from sluice.kube.mounts import VOLUMES_DIR
 from support.kube.archive_bench import ArchiveBench

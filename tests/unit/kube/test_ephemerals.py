@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from sluice.core.claim import Holding, Ownership
+from sluice.core.claims.claim import Holding, Ownership
 from sluice.kube.client import Api
 from sluice.kube.ephemerals import EphemeralObserver
 from sluice.kube.mirror import Mirror

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.api.quantities import Bytes
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan, SourceStream
-from sluice.core.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.copy.plan import SourceStream
 from sluice.core.reconcile.copy_status import job_name
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.workloads.plan import Plan
 from sluice.kube import manifests
 from sluice.kube.kinds import STREAM_COPY
 from sluice.kube.names import Child

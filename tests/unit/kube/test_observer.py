@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.core.model import Health
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Complete, JobPhase, StoreSeen
-from sluice.core.request import copy_request
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.world import JobPhase, StoreSeen
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Complete
+from sluice.core.workloads.request import copy_request
 from sluice.errors import StoreNotReady, StoreUnavailable
 from sluice.kube.copies import CopyObserver
 from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 
-from sluice.core.model import Health
+from sluice.core.values.model import Health
 from sluice.errors import StoreUnavailable
 from sluice.kube import probes
 from sluice.kube.probes import Probes

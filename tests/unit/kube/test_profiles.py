@@ -13,7 +13,7 @@ from sluice.kube.settings import OperatorSettings
 from support.cases.resources import COPY, SCOPE, changed
 
 if TYPE_CHECKING:
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 
 def trouble(resource: dict[str, Any] = COPY, **runtime: Any) -> Trouble | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.reconcile.scope_results import MOST_IN_SHARD, results_hash, results_name
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
 from sluice.kube import results
 from sluice.kube.client import Refused

@@ -9,8 +9,9 @@ import pytest
 
 from sluice.archive.verify import verify_archive
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Abandon, Orphan, ScopeEnded, StartJob
-from sluice.core.scope import Counts
+from sluice.core.reconcile.world import Abandon, Orphan, StartJob
+from sluice.core.scope.scope import Counts
+from sluice.core.workloads.answers import ScopeEnded
 from sluice.kube.kinds import JOB, STREAM_STORE
 from support.cases.resources import BUCKET, SCOPE, changed
 from support.kube.scope_bench import ScopeBench

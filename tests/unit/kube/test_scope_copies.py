@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.api.status import ConditionType
+from sluice.core.copy.steps import Verify
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import (
-    Abandon,
-    DropPlan,
-    Orphan,
-    Planned,
-    ScopeEnded,
-    StartJob,
-    WriteResults,
-)
-from sluice.core.scope import Counts
-from sluice.core.steps import Verify
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.world import Abandon, DropPlan, Orphan, StartJob, WriteResults
+from sluice.core.scope.scope import Counts
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.scope.log import ScopeLog
 from sluice.errors import StoreNotReady

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.archive.shelf import Shelf
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.values.model import StoreAddress
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube import stores
 from sluice.kube.keys import Keys, login_of, read_keys

@@ -13,8 +13,8 @@ from sluice.api.ephemeralstream import EphemeralStream
 from sluice.api.load import Resources, load
 from sluice.api.schema import KINDS
 from sluice.api.streamstore import StreamStore
-from sluice.core import access
-from sluice.core.request import copy_request
+from sluice.core.workloads import access
+from sluice.core.workloads.request import copy_request
 from sluice.kube.settings import Profile
 from sluice.pipelines.program import store_of
 from support.kube.chart import ROOT, refusal, render

@@ -15,8 +15,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
-from sluice.core import identity
-from sluice.core.model import StreamName
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.rounds.executor import InlineExecutor

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
-from sluice.core.plan import Plan, compressed
+from sluice.core.workloads.plan import Plan, compressed
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import InvalidSpec, WaitingForExecutors

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from sluice.archive.source import ArchivedStore
 from sluice.config import Settings
-from sluice.core.model import ArchivedRun, StoreAddress
+from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.engine.copy.slices import VerifySlice
 from sluice.pipelines import spark
 

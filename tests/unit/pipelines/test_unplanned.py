@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from sluice.archive.shelf import Shelf
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamConfig, StreamName
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.core.reconcile import copy_plan
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import RestoreFrom, ScopeRequest
-from sluice.core.unplanned import Unplanned, read_plan
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.scope.request import RestoreFrom, ScopeRequest
+from sluice.core.values.model import StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads import plan as plan_module
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.unplanned import Unplanned, read_plan
 from sluice.errors import ArchiveNotFound, InvalidSpec, PlanTooLarge
 from sluice.kube.errands import ScopeErrand, StreamErrand
 from sluice.kube.stores import unseen
@@ -32,7 +32,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
 
 LIVE = StoreAddress(uri="tcp://model:1")
@@ -196,7 +196,7 @@ def test_a_scope_that_cannot_be_planned_is_refused_by_its_driver(
     """Before anything is begun: also where the operator could not write the plan down later."""
     with pytest.raises(ArchiveNotFound, match="there are no archives in the folder 'other'"):
         folder.planned(scoped(folder, FOLDER.model_copy(update={"source": "other"})))
-    monkeypatch.setattr(copy_plan, "MOST_PLAN_BYTES", 100)
+    monkeypatch.setattr(plan_module, "MOST_PLAN_BYTES", 100)
     with pytest.raises(PlanTooLarge, match="the plan for 1 streams takes"):
         folder.planned(scoped(folder))
 

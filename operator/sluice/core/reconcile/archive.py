@@ -17,7 +17,7 @@ from sluice.core.reconcile.world import AddFinalizer, HoldStores, StoreSeen
 if TYPE_CHECKING:
     from sluice.core.reconcile.archive_seen import ArchiveSeen
     from sluice.core.reconcile.world import Decision, World
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 
 def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.api.status import ConditionType
-from sluice.core import schedule, text
 from sluice.core.reconcile.copy_seen import CopySeen
+from sluice.core.values import schedule, text
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sluice.api.archive_status import ArchiveSummary, RunStatus
 from sluice.api.status import ConditionType, GapStatus, Progress
-from sluice.core import text
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import CopyStatus
+from sluice.core.values import text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.api.status import CopyingStatus
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.archive_seen import ArchiveSeen
     from sluice.core.reconcile.conditions import Tri
     from sluice.core.reconcile.world import Action, Reading, World
+    from sluice.core.workloads.plan import Plan
 
 _LASTING = (ConditionType.READY, ConditionType.SUCCEEDED, ConditionType.VERIFIED)
 """What is said of the last run, also while nothing is to be done."""

@@ -28,20 +28,18 @@ from sluice.core.reconcile.status_of import status_of
 from sluice.core.reconcile.world import (
     Abandon,
     AddFinalizer,
-    Complete,
     Decision,
     DeleteJob,
     HoldStores,
     JobPhase,
-    Planned,
     Question,
     RemoveFinalizer,
-    ScopeEnded,
     StartJob,
     StoreSeen,
     WriteControls,
 )
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.errors import (
     UNDECIDED,
     AccessDenied,

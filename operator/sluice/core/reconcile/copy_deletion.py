@@ -23,7 +23,7 @@ from sluice.core.reconcile.world import (
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import World
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 POLL_SECONDS: Final = 1.0
 """Between two looks at pods that have to go."""

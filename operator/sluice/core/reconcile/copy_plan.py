@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from sluice.core import text
-from sluice.core.plan import compressed, pinned
-from sluice.core.reconcile.scope_results import planned_results, results_hash
-from sluice.core.reconcile.world import DropPlan, Planned, WritePlan, WriteResults
-from sluice.core.trouble import Trouble
-from sluice.core.unplanned import Unplanned
-from sluice.errors import PlanTooLarge
+from sluice.core.copy.plan import pinned
+from sluice.core.reconcile.scope_results import results_hash
+from sluice.core.reconcile.world import DropPlan, WritePlan, WriteResults
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import refusal
+from sluice.core.workloads.scope_log import planned_results
+from sluice.core.workloads.unplanned import Unplanned
 
 if TYPE_CHECKING:
     from sluice.core.archive.manifest import Parent
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_status import CopyStatus
     from sluice.core.reconcile.world import Action, World
-
-MOST_PLAN_BYTES: Final = 960 << 10
-"""The longest plan: a ConfigMap takes 1 MiB, and executors' template lies beside it.
-
-That of one stream is written as JSON, that of a scope compressed.
-"""
-
-MOST_PLAN_JSON: Final = 16 << 20
-"""The longest JSON of a scope's plan: the operator reads it whole, and 1 MiB takes it up to 25."""
+    from sluice.core.workloads.plan import Plan
 
 
 def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]]:
@@ -96,31 +88,3 @@ def too_large(planned: Planned) -> Trouble | None:
     """Why a plan cannot be written down."""
     error = refusal(planned.plan)
     return None if error is None else Trouble.of(error)
-
-
-def refusal(plan: Plan) -> PlanTooLarge | None:
-    """The error that a plan cannot be written down; None where it can."""
-    most, reader = MOST_PLAN_BYTES, "a ConfigMap holds"
-    size = len(plan.model_dump_json().encode())
-    if plan.scope is None:
-        field = "spec.source.stream"
-        segments = sum(len(one.segments) for one in (plan.archive, *plan.streams) if one)
-        what, remedy = f"{segments} segments", None
-    else:
-        field = "spec.streams"
-        if size > MOST_PLAN_JSON:
-            most, reader = MOST_PLAN_JSON, "the operator reads"
-        else:
-            size = len(compressed(plan))
-        what = f"{len(plan.items)} streams"
-        remedy = (
-            "Select fewer streams for each copy, or copy them with `sluice run`, which needs no "
-            "ConfigMap; nothing was made."
-        )
-    if size <= most:
-        return None
-    return PlanTooLarge(
-        f"the plan for {what} takes {text.size(size)}, and {reader} {text.size(most)} of it",
-        field=field,
-        remedy=remedy,
-    )

@@ -13,23 +13,24 @@ from sluice.api.status import (
     ObjectRef,
     Progress,
 )
-from sluice.core import text
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_seen import recorded
 from sluice.core.reconcile.verdict import gave_up, in_a_row, judge
-from sluice.core.trouble import sentence
+from sluice.core.values import text
+from sluice.core.values.trouble import sentence
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.api.status import CopyingStatus
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.conditions import Tri
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.verdict import Verdict
-    from sluice.core.reconcile.world import Action, JobSeen, Planned, Reading, World
-    from sluice.core.trouble import Trouble
+    from sluice.core.reconcile.world import Action, JobSeen, Reading, World
+    from sluice.core.values.trouble import Trouble
+    from sluice.core.workloads.answers import Planned
+    from sluice.core.workloads.plan import Plan
 
 
 READ_AGAIN: Final = timedelta(seconds=30)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         EphemeralSeen,
         EphemeralWorld,
     )
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 REFER_SECONDS: Final = 0.5
 """Between setting a reference to an owner and looking whether it stands."""

@@ -25,7 +25,7 @@ from sluice.core.reconcile.ephemeral_world import (
 if TYPE_CHECKING:
     from sluice.api.ephemeral_status import EphemeralStreamStatus
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 RETRY_SECONDS: Final = (1.0, 60.0)
 """First and longest wait before the streams are tried to be let go again."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.ephemeral_world import EphemeralDecision
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
 
 if TYPE_CHECKING:

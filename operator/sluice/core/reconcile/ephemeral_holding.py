@@ -1,6 +1,6 @@
 """An EphemeralStream that is needed: what the store says of its streams, and what follows.
 
-Whose a stream is stands in the store, see `core.claim`.
+Whose a stream is stands in the store, see `core.claims.claim`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status import ConditionType
-from sluice.core.claim import Ownership
+from sluice.core.claims.claim import Ownership
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.ephemeral_failure import (
     NOT_ASKED,
@@ -27,13 +27,13 @@ from sluice.core.reconcile.ephemeral_world import (
     Protect,
     Release,
 )
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreNotFound, StoreNotReady
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.core.claim import Holding
+    from sluice.core.claims.claim import Holding
     from sluice.core.reconcile.ephemeral_status import EphemeralStatus
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld, Rival
     from sluice.errors import SluiceError

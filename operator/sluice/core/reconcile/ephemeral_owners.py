@@ -16,7 +16,7 @@ from sluice.api.ephemeral_status import OwnerStatus
 if TYPE_CHECKING:
     from sluice.api.ephemeralstream import Owner
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen, EphemeralWorld, OwnerSeen
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 State = Literal["Absent", "Present", "Finished", "Gone", "Unknown", "Removed"]
 

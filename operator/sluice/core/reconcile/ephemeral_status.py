@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sluice.api.ephemeral_status import EphemeralStreamStatus
     from sluice.api.ephemeralstream import EphemeralStreamSpec
-    from sluice.core.claim import Holding
+    from sluice.core.claims.claim import Holding
     from sluice.core.reconcile.conditions import Tri
     from sluice.core.reconcile.ephemeral_owners import Owners
     from sluice.core.reconcile.ephemeral_world import EphemeralSeen

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     from sluice.api.ephemeral_status import EphemeralStreamStatus
     from sluice.api.ephemeralstream import EphemeralStreamSpec
-    from sluice.core.claim import Holding
+    from sluice.core.claims.claim import Holding
     from sluice.core.reconcile.world import StoreSeen
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

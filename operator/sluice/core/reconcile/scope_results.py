@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import text
-from sluice.core.scope import Counts, StreamResult, StreamState
+from sluice.core.values import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.core.plan import Plan
+    from sluice.core.scope.scope import StreamResult
 
 MOST_IN_SHARD: Final = 500
 """The most streams in one ConfigMap."""
@@ -49,29 +48,3 @@ def shards(results: Sequence[StreamResult]) -> tuple[tuple[StreamResult, ...], .
         shard.append(result)
         size += length
     return (*found, tuple(shard))
-
-
-def planned_results(plan: Plan) -> tuple[StreamResult, ...]:
-    """What is known of each stream before any is copied: in the plan's order, then the settled."""
-    planned = tuple(
-        StreamResult(
-            stream=stream.name,
-            target=stream.target_name,
-            state=StreamState.PLANNED,
-            bytes=stream.bytes,
-            events=stream.events,
-        )
-        for stream in plan.items
-    )
-    return planned if plan.scope is None else (*planned, *plan.scope.settled)
-
-
-def counts_of(results: Iterable[StreamResult]) -> Counts:
-    """The streams by their state."""
-    states = [result.state for result in results]
-    return Counts(
-        total=len(states),
-        copied=states.count(StreamState.COPIED),
-        failed=states.count(StreamState.FAILED),
-        stopped=states.count(StreamState.STOPPED),
-    )

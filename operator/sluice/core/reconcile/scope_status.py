@@ -14,21 +14,17 @@ from sluice.api.scope_status import (
     StreamCounts,
 )
 from sluice.api.status import Failure, ObjectRef, Progress
-from sluice.core import text
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import CopyStatus
-from sluice.core.reconcile.scope_results import (
-    counts_of,
-    planned_results,
-    results_hash,
-    results_name,
-    shards,
-)
-from sluice.core.reconcile.world import ScopeEnded, WriteResults
-from sluice.core.scope import StreamState
-from sluice.core.trouble import Trouble
-from sluice.core.unplanned import Unplanned
+from sluice.core.reconcile.scope_results import results_hash, results_name, shards
+from sluice.core.reconcile.world import WriteResults
+from sluice.core.scope.scope import StreamState, counts_of
+from sluice.core.values import text
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.errors import Category
 
 if TYPE_CHECKING:
@@ -36,10 +32,10 @@ if TYPE_CHECKING:
 
     from sluice.api.scopecopy import ScopeCopySpec
     from sluice.api.status import CopyingStatus
-    from sluice.core.plan import Plan
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.world import Action, Reading, World
-    from sluice.core.scope import Counts, ScopePlan, StreamResult
+    from sluice.core.scope.scope import Counts, ScopePlan, StreamResult
+    from sluice.core.workloads.plan import Plan
 
 NAMED: Final = 5
 """Streams that a message names; the status names more."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.status import GapStatus, ObjectRef, Progress, Verification
-from sluice.core import text
-from sluice.core.plan import origin
+from sluice.core.copy.plan import origin
 from sluice.core.reconcile import conditions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import CopyStatus, positions_name
-from sluice.core.reconcile.world import Complete, WritePositions
+from sluice.core.reconcile.world import WritePositions
+from sluice.core.values import text
+from sluice.core.workloads.answers import Complete
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
     from sluice.api.status import CopyingStatus
     from sluice.api.streamcopy import StreamCopySpec
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Action, Gap, Reading, World
+    from sluice.core.reconcile.world import Action, Reading, World
+    from sluice.core.workloads.answers import Gap
+    from sluice.core.workloads.plan import Plan
 
 
 class StreamStatus(CopyStatus):

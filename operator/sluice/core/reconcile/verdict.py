@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.errors import Category
 
 if TYPE_CHECKING:
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 
 class Backoff(NamedTuple):

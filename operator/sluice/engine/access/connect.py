@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects import Objects
     from sluice.archive.s3 import S3Keys
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Store, Told
     from sluice.stores.credentials import Credentials
 

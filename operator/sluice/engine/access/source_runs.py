@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sluice.archive.archive import find_run
 from sluice.archive.shelf import Shelf
 from sluice.archive.source import ArchivedStore
-from sluice.core.model import ArchivedRun
+from sluice.core.values.model import ArchivedRun
 from sluice.errors import (
     ArchiveDamaged,
     ArchiveNotFound,
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.manifest import Gap, Lost
-    from sluice.core.plan import OnTruncation, StreamPlan
-    from sluice.core.planner import ArchiveChoice, CopyRequest, SeenSegment, SourceRequest
+    from sluice.core.copy.plan import OnTruncation, StreamPlan
+    from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SeenSegment, SourceRequest
     from sluice.stores.base import Store
 
     Place = Store | Shelf

@@ -1,4 +1,4 @@
-"""Appending to a stream that is there: what is seen of it, and the steps of `core.appending`.
+"""Appending to a stream that is there: what is seen of it, and its steps.
 
 Transactions are the store's, and have a lease: whoever looks while some are open keeps them.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from sluice.core import identity, rolling
-from sluice.core.appending import is_reshaped
-from sluice.core.copying import staged
-from sluice.core.model import TransactionState
-from sluice.core.observed import Observed, SeenRoll, SeenSegment, SeenTarget
-from sluice.core.steps import (
+from sluice.core.copy import append_progress
+from sluice.core.copy.next_append_step import is_reshaped
+from sluice.core.copy.next_step import staged
+from sluice.core.copy.observed import Observed, SeenRoll, SeenSegment, SeenTarget
+from sluice.core.copy.steps import (
     AppendStep,
     Certify,
     Commit,
@@ -33,6 +32,8 @@ from sluice.core.steps import (
     Take,
     Tighten,
 )
+from sluice.core.values import identity
+from sluice.core.values.model import TransactionState
 from sluice.engine.append import receipts, scaling_lock
 from sluice.engine.append.placement import (
     clear,
@@ -64,10 +65,10 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.plan import StreamPlan
-    from sluice.core.rolling import Roll
-    from sluice.core.steps import Step
+    from sluice.core.copy.append_progress import Roll
+    from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.steps import Step
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store, Stream
 
@@ -261,7 +262,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
 def remember(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
     """Write down which key ranges the target has."""
     stream, roll = target_of(plan, store), roll_of(ledger)
-    ledger.write([rolling.layout_record(roll.attempt, (one.keys for one in stream.tail))])
+    ledger.write([append_progress.layout_record(roll.attempt, (one.keys for one in stream.tail))])
 
 
 def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> None:
@@ -277,7 +278,7 @@ def restart(plan: StreamPlan, ledger: Ledger, store: Store, *, keep: bool) -> No
     else:
         drop(plan, roll, store)
         bound = list(foreseen(plan, target_of(plan, store), store))
-    ledger.write([rolling.attempt_record(roll.attempt + 1, bound, keep=keep)])
+    ledger.write([append_progress.attempt_record(roll.attempt + 1, bound, keep=keep)])
     clear(plan, ledger, store, former=True)
 
 
@@ -295,12 +296,12 @@ def join(plan: StreamPlan, ledger: Ledger, store: Store, index: int, events: int
 
 def decide(ledger: Ledger) -> None:
     """Write down that the transactions are to be committed."""
-    ledger.write([rolling.decision_record(roll_of(ledger).attempt)])
+    ledger.write([append_progress.decision_record(roll_of(ledger).attempt)])
 
 
 def note(ledger: Ledger, generations: Sequence[int]) -> None:
     """Write down that generations are committed."""
-    ledger.write([rolling.committed_record(generations)])
+    ledger.write([append_progress.committed_record(generations)])
 
 
 def certify(plan: StreamPlan, store: Store, *, digest: str, events: int) -> None:
@@ -347,7 +348,7 @@ def abort(plan: StreamPlan, ledger: Ledger, store: Store) -> bool:
         scaling_lock.give(plan.copy_id, plan.target, store)
         forget(plan, ledger, store)
         return False
-    ledger.write([rolling.aborted_record()])
+    ledger.write([append_progress.aborted_record()])
     roll = roll_of(ledger)
     begun = bool(roll.committed) and stream is not None and not stream.sealed
     if begun:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core import identity, journal
-from sluice.core.appending import has_ranges, layout_of
+from sluice.core.copy import journal
+from sluice.core.copy.next_append_step import has_ranges, layout_of
+from sluice.core.values import identity
 from sluice.engine.append.transactions import roll_of, target_of, transaction_segment
 from sluice.engine.staging.clearing import clear_names
 from sluice.errors import StoreUnavailable
@@ -18,9 +19,9 @@ from sluice.errors import StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.model import KeyRange
-    from sluice.core.plan import Part, StreamPlan
+    from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import Part, StreamPlan
+    from sluice.core.values.model import KeyRange
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store, Stream
 

@@ -11,8 +11,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import identity, journal
-from sluice.core.text import size
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.core.values.text import size
 from sluice.engine.access.stream_age import made_at
 from sluice.errors import JournalDamaged, NoSuchSegment, StoreBusy
 from sluice.stores.base import joined
@@ -20,7 +21,7 @@ from sluice.stores.base import joined
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.core.model import SegmentInfo, StreamName
+    from sluice.core.values.model import SegmentInfo, StreamName
     from sluice.stores.base import Store
 
 MOST = 16

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import identity, journal
+from sluice.core.copy import journal
+from sluice.core.values import identity
 from sluice.engine.journal.ledger import Ledger
 from sluice.errors import JournalDamaged, NoSuchSegment
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
 _NOBODY: Final = "0" * 32

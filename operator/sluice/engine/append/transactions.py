@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import identity, marks, rolling
-from sluice.core.appending import has_layout, layout_of
-from sluice.core.model import ScaleType
-from sluice.core.rolling import Opened
+from sluice.core.copy import append_progress
+from sluice.core.copy.append_progress import Opened
+from sluice.core.copy.next_append_step import has_layout, layout_of
+from sluice.core.values import identity, marks
+from sluice.core.values.model import ScaleType
 from sluice.errors import (
     NoSuchSegment,
     SegmentSealed,
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from sluice.core.model import KeyRange, StreamName
-    from sluice.core.plan import StreamPlan
-    from sluice.core.rolling import Roll
+    from sluice.core.copy.append_progress import Roll
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import KeyRange, StreamName
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store, Stream
 
@@ -152,7 +153,7 @@ def open_(plan: StreamPlan, ledger: Ledger, store: Store, generation: int) -> No
     mine = Opened(opened.key, tuple(segment.id for segment in opened.segments))
     if has_layout(opened.segments, layout_of(plan, generation)):
         try:
-            ledger.write([rolling.transaction_record(roll.attempt, generation, mine)])
+            ledger.write([append_progress.transaction_record(roll.attempt, generation, mine)])
         finally:
             loaded = ledger.loaded
             used = None if loaded is None else loaded.roll.transactions.get(generation)

@@ -18,9 +18,9 @@ from sluice.core.archive.archiving import SeenArchive, next_step, recorded
 from sluice.core.archive.lease import Work
 from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
 from sluice.core.archive.standing import Standing
-from sluice.core.digest import ChunkDigester, chunks
-from sluice.core.observed import SeenSource
-from sluice.core.steps import Amend, ArchiveStep, Forget, Record, Replan, Transfer, Verify
+from sluice.core.copy.observed import SeenSource
+from sluice.core.copy.steps import Amend, ArchiveStep, Forget, Record, Replan, Transfer, Verify
+from sluice.core.events.digest import ChunkDigester, chunks
 from sluice.engine.archive.parts import parts, share
 from sluice.engine.archive.planning import noted_plan, replanned
 from sluice.engine.archive.report import ArchiveReport
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import StoredObject
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.standing import Row
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.errors import SluiceError

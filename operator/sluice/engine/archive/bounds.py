@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core import marks
 from sluice.core.archive.manifest import CutOffset, RecordedCut
 from sluice.core.archive.plan import SegmentRun
-from sluice.core.model import Segment
+from sluice.core.values import marks
+from sluice.core.values.model import Segment
 from sluice.errors import SourceNotFound, SourceReplaced, StreamNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
-    from sluice.core.model import SegmentInfo, StreamConfig, StreamName
+    from sluice.core.values.model import SegmentInfo, StreamConfig, StreamName
     from sluice.stores.base import Store
 
 TRIES: Final = 5

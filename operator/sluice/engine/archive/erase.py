@@ -16,18 +16,9 @@ from typing import TYPE_CHECKING, Final
 from sluice.archive.leases import Lease, forget_all
 from sluice.archive.notes import Notes
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import (
-    DATA,
-    EVENTS,
-    HEADS,
-    LEASES,
-    RUNS,
-    WORK,
-    is_known,
-    read_note,
-    read_run,
-)
-from sluice.core.model import ArchivedRun
+from sluice.core.archive.names import is_known, read_note, read_run
+from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, LEASES, RUNS, WORK
+from sluice.core.values.model import ArchivedRun
 from sluice.engine.archive.planning import PATH_FIELD, noted_plan
 from sluice.errors import ArchiveDamaged, ArchiveUnsupported, PlanTooLarge, StoreBusy
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.request import run_id
-from sluice.core.steps import Done, Drain, Leave
+from sluice.core.copy.steps import Done, Drain, Leave
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.planning import begun, make_archive_plan, request_of
 from sluice.engine.archive.report import ArchiveReport
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sluice.archive.archive import Archive
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import Manifest
-    from sluice.core.steps import Step, Transfer, Verify
+    from sluice.core.copy.steps import Step, Transfer, Verify
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.errors import SluiceError

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sluice.archive.archive import place
 from sluice.archive.notes import Notes
 from sluice.core.archive.archiving import refuse_loss
-from sluice.core.archive.names import ARCHIVED, is_known
+from sluice.core.archive.names import is_known
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.archive.request import ArchiveRequest
+from sluice.core.values.archive_layout import ARCHIVED
 from sluice.engine.archive.bounds import take_bounds
 from sluice.errors import InvalidSpec, TargetExists, TooManyEvents
 

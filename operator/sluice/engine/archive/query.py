@@ -10,9 +10,9 @@ from sluice.archive.leases import forget
 from sluice.archive.notes import Notes
 from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
-from sluice.core.plan import Plan
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Planned
+from sluice.core.scope.progress import Progress
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
 from sluice.engine.archive.planning import PATH_FIELD, resolve_archive
 from sluice.errors import ArchiveNotFound
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Store
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.archive.names import Format
-from sluice.core.model import Frozen
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Frozen
+from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.report import Outcome
 
 if TYPE_CHECKING:

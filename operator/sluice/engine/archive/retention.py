@@ -9,8 +9,8 @@ from uuid import uuid4
 from sluice.archive.leases import Lease
 from sluice.archive.sweep import Swept, sweep
 from sluice.core.archive.lease import GRACE, Work
-from sluice.core.archive.names import RUNS, WORK
 from sluice.core.archive.retention import let_go
+from sluice.core.values.archive_layout import RUNS, WORK
 from sluice.errors import ArchiveNotFound
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 from sluice.archive import formats
 from sluice.archive.content import Checked, damaged
 from sluice.archive.piece import Piece
-from sluice.core.archive.events import Following, Tallier, Tally
 from sluice.core.archive.names import Format
 from sluice.core.archive.notes import Guess
-from sluice.core.counting import first_event
-from sluice.core.digest import CHUNK, ChunkDigester, chunk_end
-from sluice.core.framing import HEADER
+from sluice.core.events.counting import first_event
+from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end
+from sluice.core.events.framing import HEADER
+from sluice.core.events.grouping import Following, Tallier, Tally
 from sluice.engine.access.source_runs import shelf
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated

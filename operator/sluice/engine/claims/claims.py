@@ -20,10 +20,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import claim as marks
-from sluice.core.claim import Holding, Ownership
-from sluice.core.identity import without_ours
-from sluice.core.model import ScaleType, StreamConfig, StreamName
+from sluice.core.claims import claim as marks
+from sluice.core.claims.claim import Holding, Ownership
+from sluice.core.values.identity import without_ours
+from sluice.core.values.model import ScaleType, StreamConfig, StreamName
 from sluice.engine.access.stream_age import made_at
 from sluice.engine.claims import ownership, scope_lifecycle
 from sluice.errors import (
@@ -41,7 +41,7 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.core.claim import Claim
+    from sluice.core.claims.claim import Claim
     from sluice.stores.base import Store, Stream
 
 RELEASE_SECONDS: Final = 60.0

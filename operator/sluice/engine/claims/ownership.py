@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from sluice.core.claim import (
+from sluice.core.claims.claim import (
     MARKER,
     SCOPE_MARKER,
     Ownership,
@@ -17,8 +17,8 @@ from sluice.core.claim import (
     prefix_of,
     resource_of,
 )
-from sluice.core.identity import OURS
-from sluice.core.model import StreamName
+from sluice.core.values.identity import OURS
+from sluice.core.values.model import StreamName
 from sluice.engine.access.parallel import batches
 from sluice.engine.access.stream_age import made_at
 from sluice.errors import ScopeNotFound
@@ -28,7 +28,7 @@ from sluice.stores.deadline import carried
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sluice.core.claim import Claim
+    from sluice.core.claims.claim import Claim
     from sluice.stores.base import Store, Stream
 
 AT_ONCE: Final = 8

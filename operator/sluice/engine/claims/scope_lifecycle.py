@@ -23,8 +23,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.claim import SCOPE_MARKER, scope_tags
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.claims.claim import SCOPE_MARKER, scope_tags
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.errors import ScopeNotEmpty, ScopeNotFound, StoreTimeout, StreamNotFound
 from sluice.stores import deadline
 

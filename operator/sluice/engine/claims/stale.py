@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core import claim as marks
-from sluice.core.claim import Claim, Claimant
-from sluice.core.model import StreamName
+from sluice.core.claims import claim as marks
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.core.values.model import StreamName
 from sluice.engine.claims import claims, ownership
 from sluice.errors import ScopeNotFound
 

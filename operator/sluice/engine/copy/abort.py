@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core import identity
-from sluice.core.planner import MAX_PARTS
+from sluice.core.copy.planner import MAX_PARTS
+from sluice.core.values import identity
 from sluice.engine.append import appends, transactions
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.staging.clearing import clear_names
@@ -27,9 +27,9 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.model import StreamName
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Store, Stream
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core.planner import SeenSegment
-from sluice.core.ranges import between
+from sluice.core.copy.planner import SeenSegment
+from sluice.core.values.ranges import between
 from sluice.errors import InvalidSpec, SourceReplaced, StreamNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.model import Segment, SegmentInfo, StreamName
-    from sluice.core.planner import CopyRequest, Position, SourceRequest
-    from sluice.core.ranges import Stretch
+    from sluice.core.copy.planner import CopyRequest, Position, SourceRequest
+    from sluice.core.values.model import Segment, SegmentInfo, StreamName
+    from sluice.core.values.ranges import Stretch
     from sluice.stores.base import Store, Stream
 
 HEAD_TRIES: Final = 5

@@ -9,16 +9,16 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core import identity
-from sluice.core.reconcile.world import Complete, Gap
+from sluice.core.values import identity
+from sluice.core.workloads.answers import Complete, Gap
 from sluice.errors import StreamNotFound, TargetReplaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.model import Segment, StreamName
-    from sluice.core.plan import StreamPlan
-    from sluice.core.planner import CopyRequest
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.values.model import Segment, StreamName
     from sluice.engine.append.receipts import Receipt
     from sluice.stores.base import Store, Stream
 

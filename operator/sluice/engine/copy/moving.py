@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from sluice.core import identity, journal
-from sluice.core.model import break_in
-from sluice.core.plan import SegmentPlan
+from sluice.core.copy import journal
+from sluice.core.copy.plan import SegmentPlan
+from sluice.core.values import identity
+from sluice.core.values.model import break_in
 from sluice.errors import (
     SourceKept,
     SourceNotFound,
@@ -23,9 +24,9 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.model import KeyRange, SegmentInfo
-    from sluice.core.observed import SeenTarget
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.observed import SeenTarget
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import KeyRange, SegmentInfo
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store
 

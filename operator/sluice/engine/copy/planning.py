@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core import identity
-from sluice.core.planner import plan_stream
+from sluice.core.copy.planner import plan_stream
+from sluice.core.values import identity
 from sluice.engine.access.source_runs import choose, with_what_is_lost
 from sluice.engine.append import receipts
 from sluice.engine.copy.bounds import take_bounds
@@ -22,9 +22,9 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.model import StreamName
-    from sluice.core.plan import StreamPlan
-    from sluice.core.planner import CopyRequest
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.values.model import StreamName
     from sluice.engine.access.source_runs import Place
     from sluice.engine.append.receipts import Receipt
     from sluice.stores.base import Store

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core import identity
-from sluice.core.copying import staged
-from sluice.core.progress import Progress
+from sluice.core.copy.next_step import staged
+from sluice.core.scope.progress import Progress
+from sluice.core.values import identity
 from sluice.engine.append import appends
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.staging.observe import observe_segments
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
     from sluice.stores.base import Store
 
 

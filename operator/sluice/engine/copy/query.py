@@ -11,11 +11,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.archive.shelf import Shelf
-from sluice.core import identity
-from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan, pinned
-from sluice.core.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.reconcile.world import UNVERIFIED, Planned
+from sluice.core.copy.plan import pinned
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.workloads.answers import UNVERIFIED, Planned
+from sluice.core.workloads.plan import Plan
 from sluice.engine.access.source_runs import named
 from sluice.engine.append import appends
 from sluice.engine.copy.abort import abort, finish_abort, sweep
@@ -30,9 +31,9 @@ from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, Stream
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.plan import StreamPlan
-    from sluice.core.planner import CopyRequest
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.stores.base import Store

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sluice.archive.leases import forget, hold
 from sluice.archive.shelf import Shelf
 from sluice.archive.source import ArchivedStore
-from sluice.core import identity
-from sluice.core.digest import CHUNK
+from sluice.core.events.digest import CHUNK
+from sluice.core.values import identity
 from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.errors import ArchiveDamaged, PermissionDenied, SluiceError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from sluice.archive.leases import Lease
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.slices import SliceResult
     from sluice.stores.base import Store

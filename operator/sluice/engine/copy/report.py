@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sluice.core.model import Frozen, StreamName
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Frozen, StreamName
+from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
-    from sluice.core.planner import CopyRequest
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
     from sluice.errors import SluiceError
 
 
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 class SegmentReport(Frozen):
-    """One segment's copy. Offsets are the source's, `digest` is over its chunks' (core.digest).
+    """One segment's copy. Offsets are the source's, `digest` is over its chunks'.
 
     `events` is None and `digest` is `unverified` where what a driver counted and hashed was lost
     with its journal after it had published. `lost` bytes before `start` were to be copied as well,

@@ -9,7 +9,7 @@ from sluice.engine.copy.planning import check_plan
 from sluice.engine.journal.ledger import Ledger
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
     from sluice.stores.base import Store
 
 

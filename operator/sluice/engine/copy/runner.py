@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice.core.plan import StreamPlan
+from sluice.core.copy.plan import StreamPlan
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.rounds.limits import Limits
@@ -14,7 +14,7 @@ from sluice.engine.rounds.runner import Runner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.work import Clock, Listener
     from sluice.stores.base import Store

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from sluice.core import journal
+from sluice.core.copy import journal
 from sluice.engine.copy.abort import abort, has_staging
 from sluice.errors import CopyAborted
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sluice.core.counting import Counted, StretchCounter
-from sluice.core.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
+from sluice.core.events.counting import Counted, StretchCounter
+from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end, chunk_of, chunk_start, chunks
 from sluice.engine.access.source_runs import live
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import (

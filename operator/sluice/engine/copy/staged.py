@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core import identity, journal
-from sluice.core.copying import seams
+from sluice.core.copy import journal
+from sluice.core.copy.next_step import seams
+from sluice.core.values import identity
 from sluice.engine.append import placement
 from sluice.errors import NoSuchSegment, StoreUnavailable
 from sluice.stores.base import Condition
@@ -13,7 +14,7 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.plan import Part, StreamPlan
+    from sluice.core.copy.plan import Part, StreamPlan
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store
 

@@ -1,4 +1,4 @@
-"""One stream's copy: carries out the steps that `core.copying` decides.
+"""One stream's copy: carries out the steps that `core.copy.next_step` decides.
 
 Steps that move bytes become slices for tasks; all others are short calls, made here.
 """
@@ -9,12 +9,9 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from sluice.core import appending, identity, journal
-from sluice.core.copying import next_step
-from sluice.core.digest import chunks, combine
-from sluice.core.reconcile.world import UNVERIFIED
-from sluice.core.rounds import slice_end
-from sluice.core.steps import (
+from sluice.core.copy import journal, next_append_step
+from sluice.core.copy.next_step import next_step
+from sluice.core.copy.steps import (
     Amend,
     Bind,
     Certify,
@@ -35,6 +32,10 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
+from sluice.core.events.digest import chunks, combine
+from sluice.core.values import identity
+from sluice.core.values.rounds import slice_end
+from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access.source_runs import run_stores
 from sluice.engine.append import appends
 from sluice.engine.copy import moving, targets
@@ -54,9 +55,9 @@ from sluice.errors import StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.observed import Observed
-    from sluice.core.plan import Part, StreamPlan
-    from sluice.core.steps import Step
+    from sluice.core.copy.observed import Observed
+    from sluice.core.copy.plan import Part, StreamPlan
+    from sluice.core.copy.steps import Step
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
@@ -120,7 +121,7 @@ class StreamCopy:
         if self.seen.sources is not None:
             self._readings.renew()
         if self.plan.append:
-            return appending.next_step(self.plan, self.seen)
+            return next_append_step.next_step(self.plan, self.seen)
         self.plan = self.seen.plan or self.plan
         if self.plan.move and not self._keep:
             left = moving.is_left(self.plan, self.seen.target, self._source)

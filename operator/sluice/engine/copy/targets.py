@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core import identity, marks
-from sluice.core.copying import has_shape
-from sluice.core.model import (
+from sluice.core.copy.next_step import has_shape
+from sluice.core.values import identity, marks
+from sluice.core.values.model import (
     ROUNDING,
     KeyRange,
     Retention,
@@ -24,7 +24,7 @@ from sluice.errors import StoreBusy, StoreRejected, TargetReplaced
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store, Stream
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.core.counting import Recount, Stretch, Total, add_up
+from sluice.core.events.counting import Recount, Stretch, Total, add_up
 from sluice.engine.copy.slices import VerifyResult, VerifySlice, verify_slices
 
 if TYPE_CHECKING:

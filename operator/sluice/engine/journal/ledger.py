@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core import identity, journal
-from sluice.core.weight import weight_of_json
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.core.values.weight import weight_of_json
 from sluice.engine.journal.record_log import MAX_RECORD, Log
 from sluice.errors import PlanTooLarge
 from sluice.stores.allowance import Held
@@ -14,9 +15,9 @@ from sluice.stores.allowance import Held
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.model import StreamName
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
 

@@ -10,9 +10,9 @@ import hashlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core import journal
-from sluice.core.text import size
-from sluice.core.weight import weight_of_json
+from sluice.core.copy import journal
+from sluice.core.values.text import size
+from sluice.core.values.weight import weight_of_json
 from sluice.errors import (
     CopyAborted,
     JournalDamaged,
@@ -26,7 +26,7 @@ from sluice.stores.allowance import held
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sluice.core.model import SegmentInfo, StreamName
+    from sluice.core.values.model import SegmentInfo, StreamName
     from sluice.stores.base import Store
 
 GENERATIONS = 16

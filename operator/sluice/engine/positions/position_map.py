@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core import identity
-from sluice.core.model import break_in
+from sluice.core.values import identity
+from sluice.core.values.model import break_in
 from sluice.engine.append import receipts
 from sluice.errors import InvalidSpec, StreamNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.core.model import KeyRange, StreamName
+    from sluice.core.values.model import KeyRange, StreamName
     from sluice.stores.base import Store
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.groups import AT_END, DEFAULT_SETTINGS, GroupSettings, finished
-from sluice.core.identity import group_identity
-from sluice.core.model import break_in
+from sluice.core.values.groups import AT_END, DEFAULT_SETTINGS, GroupSettings, finished
+from sluice.core.values.identity import group_identity
+from sluice.core.values.model import break_in
 from sluice.engine.positions.position_map import translate
 from sluice.errors import InvalidSpec, ReaderGroupBusy, ReaderGroupNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.core.groups import GroupConfig, GroupName
-    from sluice.core.model import StreamName
+    from sluice.core.values.groups import GroupConfig, GroupName
+    from sluice.core.values.model import StreamName
     from sluice.engine.positions.position_map import Mapped
     from sluice.stores.base import Store
 

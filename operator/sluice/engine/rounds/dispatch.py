@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.bucket import Account
-from sluice.core.digest import CHUNK
-from sluice.core.rounds import share_out, take
+from sluice.core.events.digest import CHUNK
+from sluice.core.values.bucket import Account
+from sluice.core.values.rounds import share_out, take
 from sluice.engine.rounds.executor import is_small
 
 if TYPE_CHECKING:

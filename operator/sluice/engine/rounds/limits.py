@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.core.rounds import SLICE_BYTES, SLICE_SECONDS
+from sluice.core.values.rounds import SLICE_BYTES, SLICE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

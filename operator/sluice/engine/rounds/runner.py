@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Generic
 
-from sluice.core.digest import CHUNK
+from sluice.core.events.digest import CHUNK
 from sluice.engine.rounds.dispatch import Rounds
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import P, R, Silent, StreamRun

@@ -17,7 +17,7 @@ from sluice.errors import InvalidEventNumber, SluiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sluice.core.model import ArchivedRun
+    from sluice.core.values.model import ArchivedRun
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Pace
     from sluice.stores.base import Store

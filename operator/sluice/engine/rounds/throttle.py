@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.bucket import Bucket, block
+from sluice.core.values.bucket import Bucket, block
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
-from sluice.core.retry import Patience
-from sluice.core.steps import Done, Transfer, Verify
+from sluice.core.copy.steps import Done, Transfer, Verify
+from sluice.core.values.retry import Patience
 from sluice.errors import (
     UNDECIDED,
     Category,
@@ -22,7 +22,7 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult

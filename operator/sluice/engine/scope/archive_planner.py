@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.archive.notes import Notes
-from sluice.core.model import StreamName
-from sluice.core.scope import StreamResult, StreamState
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.model import StreamName
 from sluice.engine.access import parallel
 from sluice.engine.archive.moving import last_of
 from sluice.engine.archive.planning import make_archive_plan, noted_plan
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.scope_request import ScopeRequest
-    from sluice.core.selection import Chosen
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.selection import Chosen
     from sluice.stores.base import Store
 
 FOLDER_FIELD: Final = "spec.target.archive.path"

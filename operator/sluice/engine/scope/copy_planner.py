@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core import identity
-from sluice.core.identity import TAG_MANAGED
-from sluice.core.model import StreamName
-from sluice.core.planner import part_size, plan_stream
-from sluice.core.reconcile.world import UNVERIFIED
-from sluice.core.scope import StreamResult, StreamState
+from sluice.core.copy.planner import part_size, plan_stream
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values import identity
+from sluice.core.values.identity import TAG_MANAGED
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access import parallel
 from sluice.engine.copy.bounds import bounds_of, bounds_together
 from sluice.engine.copy.completion import whole
@@ -29,11 +29,11 @@ from sluice.errors import ScopeNotFound, SluiceError, TargetExists
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.model import StreamConfig
-    from sluice.core.planner import SeenSegment
-    from sluice.core.reconcile.world import Complete
-    from sluice.core.scope_request import ScopeRequest
-    from sluice.core.selection import Chosen
+    from sluice.core.copy.planner import SeenSegment
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.selection import Chosen
+    from sluice.core.values.model import StreamConfig
+    from sluice.core.workloads.answers import Complete
     from sluice.stores.base import Store, Stream
 
 _TOGETHER: Final = 64

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from sluice.engine.rounds.work import Listener, Silent
 
 if TYPE_CHECKING:
-    from sluice.core.scope import StreamResult
+    from sluice.core.scope.scope import StreamResult
 
 
 class ScopeListener(Listener, Protocol):

@@ -6,11 +6,13 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core import identity, journal, scope_log
-from sluice.core.claim import MARKER
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan, unpacked
-from sluice.core.weight import weight_of_json
+from sluice.core.claims.claim import MARKER
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.values.weight import weight_of_json
+from sluice.core.workloads import scope_log
+from sluice.core.workloads.plan import Plan, unpacked
 from sluice.engine.journal.record_log import MAX_RECORD, Log, Trail
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge
 from sluice.stores.allowance import Held
@@ -18,8 +20,8 @@ from sluice.stores.allowance import Held
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from sluice.core.scope import StreamResult
-    from sluice.core.scope_log import ScopeState
+    from sluice.core.scope.scope import StreamResult
+    from sluice.core.workloads.scope_log import ScopeState
     from sluice.stores.base import Store
 
 BESIDE: Final = f"{MARKER}copies"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.scope import StreamState
+from sluice.core.scope.scope import StreamState
 from sluice.engine.access.source_runs import live
 from sluice.engine.claims import scope_lifecycle
 from sluice.errors import ScopeNotEmpty, ScopeNotFound
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
 
 _FEW: Final = 5

@@ -17,7 +17,7 @@ from sluice.core.archive.scope_note import (
     scope_note_name,
     scope_notes_prefix,
 )
-from sluice.core.weight import weight_of_json
+from sluice.core.values.weight import weight_of_json
 from sluice.engine.journal.record_log import Trail
 from sluice.engine.scope.log import ScopeLog, ScopeRecords
 from sluice.errors import (

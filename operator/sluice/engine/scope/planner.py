@@ -10,13 +10,14 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core import identity, selection
 from sluice.core.archive.plan import ArchivePlan
-from sluice.core.claim import is_ephemeral
-from sluice.core.model import StreamName
-from sluice.core.plan import StreamPlan
-from sluice.core.scope import MOST_STREAMS, StreamResult, StreamState, Why
-from sluice.core.trouble import Trouble
+from sluice.core.claims.claim import is_ephemeral
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope import selection
+from sluice.core.scope.scope import MOST_STREAMS, StreamResult, StreamState, Why
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
 from sluice.engine.access import parallel
 from sluice.engine.claims import ownership
 from sluice.errors import (
@@ -31,8 +32,8 @@ from sluice.stores.base import Stream
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from sluice.core.scope_request import ScopeRequest
-    from sluice.core.selection import Choice, Chosen
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.selection import Choice, Chosen
     from sluice.stores.base import Store
 
 Item = StreamPlan | ArchivePlan

@@ -12,13 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.archive.shelf import Shelf
-from sluice.core import selection
 from sluice.core.archive.plan import ArchivePlan
-from sluice.core.plan import Plan, StreamPlan
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import MOST_NAMES, ScopePlan, StreamState, Why
-from sluice.core.scope_log import run_of
-from sluice.core.unplanned import Unplanned
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope import selection
+from sluice.core.scope.scope import MOST_NAMES, ScopePlan, StreamState, Why
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.scope_log import run_of
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.access.source_runs import live, wrong_kind
 from sluice.engine.copy.planning import refuse_unverified_move
 from sluice.engine.scope import moving
@@ -31,10 +32,10 @@ from sluice.errors import InvalidSpec, ScopeNotFound, SourceNotFound, TargetScop
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.model import StoreAddress
-    from sluice.core.scope import LeftOut
-    from sluice.core.scope_log import ScopeState
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.scope import LeftOut
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.scope_log import ScopeState
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.planner import ScopePlanner
 

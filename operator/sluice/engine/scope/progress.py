@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.plan import StreamPlan
-from sluice.core.progress import Progress
-from sluice.core.scope import StreamState
-from sluice.core.scope_log import ScopeState, run_of
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads.scope_log import ScopeState, run_of
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live, shelf
 from sluice.engine.archive.query import ArchiveWatch
@@ -16,9 +16,9 @@ from sluice.engine.journal.ledger import Ledger
 from sluice.engine.scope.object_log import log_of
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.scope_request import ScopeRequest
-    from sluice.core.unplanned import Unplanned
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.unplanned import Unplanned
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.planner import Item
 

@@ -8,15 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sluice.archive.shelf import Shelf
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.core.plan import StreamPlan
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.scope_log import ScopeState
-from sluice.core.selection import Chosen
-from sluice.core.unplanned import Unplanned
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.scope.selection import Chosen
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.scope_log import ScopeState, planned_results
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live
 from sluice.engine.append import receipts
@@ -44,9 +43,9 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import Complete
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.workloads.answers import Complete
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.planner import Item
     from sluice.engine.scope.planning import Site

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
     from sluice.engine.rounds.work import Clock, CopyRun, Listener, Undertaking
     from sluice.errors import SluiceError
 

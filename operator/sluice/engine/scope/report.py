@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.plan import ArchivePlan
-from sluice.core.model import Frozen
-from sluice.core.plan import Plan, StreamPlan
-from sluice.core.reconcile.scope_results import counts_of
-from sluice.core.reconcile.world import UNVERIFIED
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.scope import StreamResult, StreamState, counts_of
+from sluice.core.values.model import Frozen
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import UNVERIFIED
+from sluice.core.workloads.plan import Plan
 from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import AuthenticationFailed, StoreRejected
 
 if TYPE_CHECKING:
-    from sluice.core.scope import Counts
+    from sluice.core.scope.scope import Counts
     from sluice.engine.copy.report import StreamReport
 
 _NO_RESULTS: Final = frozenset({AuthenticationFailed.__name__, StoreRejected.__name__})

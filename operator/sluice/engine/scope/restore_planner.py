@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.archive.archive import find_run
-from sluice.core import selection
 from sluice.core.archive.head import RunEntry
-from sluice.core.archive.names import below
-from sluice.core.planner import part_size
-from sluice.core.scope import StreamResult, Why
+from sluice.core.copy.planner import part_size
+from sluice.core.scope import selection
+from sluice.core.scope.scope import StreamResult, Why
+from sluice.core.values.archive_layout import below
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import open_run, pin
 from sluice.engine.copy.planning import make_plan
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from sluice.archive.shelf import Shelf
-    from sluice.core.plan import StreamPlan
-    from sluice.core.scope_request import RestoreFrom, ScopeRequest
-    from sluice.core.selection import Choice
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.scope.request import RestoreFrom, ScopeRequest
+    from sluice.core.scope.selection import Choice
     from sluice.engine.scope.planner import Fresh
     from sluice.stores.base import Store
 

@@ -12,10 +12,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sluice.core.retry import Patience
-from sluice.core.scope import StreamState
-from sluice.core.scope_log import ScopeState
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.retry import Patience
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.scope_log import ScopeState
 from sluice.engine.rounds.dispatch import Rounds
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.throttle import Pace
@@ -31,8 +31,8 @@ from sluice.errors import CopyAborted, NoSuchSegment, SluiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.plan import Plan
-    from sluice.core.scope import StreamResult
+    from sluice.core.scope.scope import StreamResult
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.slices import Slice, SliceResult

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice.archive.piece import OBJECT
 from sluice.archive.shelf import Shelf
 from sluice.archive.source import ArchivedStore
-from sluice.core.digest import CHUNK
-from sluice.core.plan import StreamPlan
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.events.digest import CHUNK
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live, run_stores, shelf
 from sluice.engine.archive.archive_run import ArchiveCopy
@@ -24,7 +24,7 @@ from sluice.errors import SluiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Pace
     from sluice.engine.rounds.work import Clock, Undertaking

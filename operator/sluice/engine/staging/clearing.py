@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core import identity
+from sluice.core.values import identity
 from sluice.errors import NoSuchSegment, SegmentSealed
 from sluice.stores.base import Condition
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core import identity
-from sluice.core.copying import generation_of, is_behind
-from sluice.core.model import ScaleType
-from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copy.next_step import generation_of, is_behind
+from sluice.core.copy.observed import Observed, SeenSegment, SeenSource, SeenTarget
+from sluice.core.values import identity
+from sluice.core.values.model import ScaleType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.journal import Journal
-    from sluice.core.model import StreamName
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import StreamName
     from sluice.engine.journal.ledger import Ledger
     from sluice.stores.base import Store
 

@@ -13,12 +13,20 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core import identity
-from sluice.core.comparison import Comparison, in_step
-from sluice.core.pairing import Alignment, Extent, Link, Pair, Pairing, pair_by_copy, pair_by_keys
-from sluice.core.plan import origin
-from sluice.core.planner import Range, SourceRequest
-from sluice.core.verification import StreamSide, conclude
+from sluice.core.copy.plan import origin
+from sluice.core.copy.planner import Range, SourceRequest
+from sluice.core.values import identity
+from sluice.core.verify.comparison import Comparison, in_step
+from sluice.core.verify.pairing import (
+    Alignment,
+    Extent,
+    Link,
+    Pair,
+    Pairing,
+    pair_by_copy,
+    pair_by_keys,
+)
+from sluice.core.verify.verification import StreamSide, conclude
 from sluice.engine.copy.bounds import bounds_of
 from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec, NoSuchSegment, SegmentTruncated
@@ -26,9 +34,9 @@ from sluice.errors import InvalidSpec, NoSuchSegment, SegmentTruncated
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    from sluice.core.model import SegmentInfo, StreamName
-    from sluice.core.planner import Position
-    from sluice.core.verification import Verification
+    from sluice.core.copy.planner import Position
+    from sluice.core.values.model import SegmentInfo, StreamName
+    from sluice.core.verify.verification import Verification
     from sluice.stores.base import Store
 
 TRIES: Final = 5

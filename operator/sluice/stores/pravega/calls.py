@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 
-from sluice.core.model import KeyRange, Segment
+from sluice.core.values.model import KeyRange, Segment
 from sluice.errors import (
     AuthenticationFailed,
     BackendError,
@@ -35,7 +35,7 @@ from sluice.stores.pravega.proto.controller_pb2_grpc import ControllerServiceStu
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.names import Endpoint

@@ -25,7 +25,7 @@ from sluice.stores.pravega.transactions import Transactions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+    from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
     from sluice.stores.pravega.names import Access
 
 

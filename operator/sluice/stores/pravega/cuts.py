@@ -13,7 +13,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.errors import InvalidSpec
 from sluice.stores.pravega import names
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sluice.config import StoreTimeouts
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller

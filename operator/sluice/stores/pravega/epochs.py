@@ -19,7 +19,7 @@ from sluice.stores.pravega.bounds import MOST_EPOCHS, MOST_MADE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
+    from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
     from sluice.stores.pravega.controller import Controller
 
 _AT_ONCE: Final = 32

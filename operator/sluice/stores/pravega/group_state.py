@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.framing import HEADER
-from sluice.core.groups import GroupState
-from sluice.core.model import StreamName
+from sluice.core.events.framing import HEADER
+from sluice.core.values.groups import GroupState
+from sluice.core.values.model import StreamName
 from sluice.stores.pravega import names
 from sluice.stores.pravega import serialized as to
 from sluice.stores.pravega.serialized import Input, damaged
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
-    from sluice.core.groups import GroupName, GroupSettings
+    from sluice.core.values.groups import GroupName, GroupSettings
     from sluice.stores.pravega.names import Owner
 
 _PREFIX: Final = "_RG"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from sluice.core.groups import GroupConfig, GroupSettings
-from sluice.core.model import StreamName
+from sluice.core.values.groups import GroupConfig, GroupSettings
+from sluice.core.values.model import StreamName
 from sluice.errors import InvalidSpec, ProtocolError
 from sluice.stores.pravega.calls import info, no_scope, settle
 from sluice.stores.pravega.proto import controller_pb2 as pb
@@ -14,7 +14,7 @@ from sluice.stores.pravega.proto import controller_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sluice.core.groups import GroupName
+    from sluice.core.values.groups import GroupName
     from sluice.stores.pravega.controller import Controller
 
 Cuts = dict[StreamName, dict[int, int]]

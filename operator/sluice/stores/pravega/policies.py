@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice.core.model import (
+from sluice.core.values.model import (
     Retention,
     RetentionType,
     ScaleType,

@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.model import SegmentInfo
+from sluice.core.values.model import SegmentInfo
 from sluice.errors import (
     ConditionFailed,
     NoSuchSegment,

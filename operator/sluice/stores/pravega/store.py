@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sluice.core.identity import TAG_MANAGED, same_maker
-from sluice.core.model import Health, StreamName
+from sluice.core.values.identity import TAG_MANAGED, same_maker
+from sluice.core.values.model import Health, StreamName
 from sluice.errors import (
     ProtocolError,
     ReaderGroupExists,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.config import StoreTimeouts
-    from sluice.core.groups import GroupConfig, GroupName, GroupSettings, GroupState
-    from sluice.core.model import KeyRange, Segment, StreamConfig, TransactionState
+    from sluice.core.values.groups import GroupConfig, GroupName, GroupSettings, GroupState
+    from sluice.core.values.model import KeyRange, Segment, StreamConfig, TransactionState
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller import Controller

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.model import TransactionState
+from sluice.core.values.model import TransactionState
 from sluice.stores.pravega.calls import Calls, info, no_stream, segments, settle
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.transactions import Transaction
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
 
 _STATES: Final = {
     pb.TxnState.OPEN: TransactionState.OPEN,

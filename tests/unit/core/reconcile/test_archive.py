@@ -15,7 +15,6 @@ from sluice.core.reconcile.world import (
     DropPlan,
     HoldStores,
     JobPhase,
-    Planned,
     Question,
     RemoveFinalizer,
     StartJob,
@@ -23,6 +22,7 @@ from sluice.core.reconcile.world import (
     WriteControls,
     WritePlan,
 )
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     ArchiveDamaged,
     DriverLost,

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import Complete, JobPhase, Question, WritePositions
+from sluice.core.reconcile.world import JobPhase, Question, WritePositions
+from sluice.core.workloads.answers import Complete
 from sluice.errors import (
     AuthenticationFailed,
     QuotaExceeded,

@@ -4,7 +4,8 @@ import pytest
 
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
 from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.world import Decision, JobPhase, Planned, Question, StartJob
+from sluice.core.reconcile.world import Decision, JobPhase, Question, StartJob
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     CutInsideEvent,
     DigestMismatch,

@@ -4,7 +4,8 @@ import pytest
 
 from sluice.api.status import StreamCopyStatus
 from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.world import Gap, JobPhase
+from sluice.core.reconcile.world import JobPhase
+from sluice.core.workloads.answers import Gap
 from support.reconcile.copies import (
     DONE,
     WHOLE,

@@ -10,13 +10,13 @@ from sluice.core.reconcile.world import (
     DeleteJob,
     DropPlan,
     JobPhase,
-    Planned,
     PlanSeen,
     Question,
     StartJob,
     World,
     WritePlan,
 )
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     AccessDenied,
     ApiUnavailable,

@@ -2,18 +2,18 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.progress import Pace
 from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
 from sluice.core.reconcile.world import (
     AddFinalizer,
     DeleteJob,
     HoldStores,
     JobPhase,
-    Planned,
     Question,
     StartJob,
     WriteControls,
 )
+from sluice.core.scope.progress import Pace
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     ApiUnavailable,
     ImagePullFailed,

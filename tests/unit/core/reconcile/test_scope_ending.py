@@ -6,14 +6,9 @@ import pytest
 
 from sluice.api.status import ConditionType
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import (
-    Abandon,
-    Question,
-    RemoveFinalizer,
-    ScopeEnded,
-    WriteResults,
-)
-from sluice.core.scope import LeftOut, Why
+from sluice.core.reconcile.world import Abandon, Question, RemoveFinalizer, WriteResults
+from sluice.core.scope.scope import LeftOut, Why
+from sluice.core.workloads.answers import ScopeEnded
 from sluice.errors import (
     ApiUnavailable,
     DigestMismatch,

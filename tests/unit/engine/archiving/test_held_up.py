@@ -9,9 +9,9 @@ from sluice.archive.leases import Lease
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import LEASES, WORK
 from sluice.core.archive.retention import Retention
-from sluice.core.steps import Forget, Record, Step, Transfer, Verify
+from sluice.core.copy.steps import Forget, Record, Step, Transfer, Verify
+from sluice.core.values.archive_layout import LEASES, WORK
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.erase import Erased, erase_archive
 from sluice.engine.archive.planning import resolve_archive

@@ -10,9 +10,10 @@ from sluice.archive.leases import Lease, holding
 from sluice.archive.sweep import sweep
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import HEADS, LEASES, RUNS, Format
+from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention
-from sluice.core.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
+from sluice.core.copy.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
+from sluice.core.values.archive_layout import HEADS, LEASES, RUNS
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.erase import erase_archive
 from sluice.engine.archive.planning import resolve_archive

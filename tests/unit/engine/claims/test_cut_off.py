@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from sluice.core.claim import Claim
+from sluice.core.claims.claim import Claim
 from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreUnavailable
 from support.engine.claims import NAME, NOW, ONE, OWN, PREFIX, fresh, put

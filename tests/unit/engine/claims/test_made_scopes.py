@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.claim import SCOPE_MARKER
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.claims.claim import SCOPE_MARKER
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreUnavailable
 from support.engine.claims import BOB, NOW, ONE, OWN

@@ -6,9 +6,9 @@ from itertools import count
 
 import pytest
 
-from sluice.core.claim import IN_DOUBT, Holding, Ownership, has_list
-from sluice.core.identity import owner_tags
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.claims.claim import IN_DOUBT, Holding, Ownership, has_list
+from sluice.core.values.identity import owner_tags
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.claims import claims, ownership
 from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamExists
 from support.engine.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put

@@ -4,12 +4,12 @@ import pytest
 
 from sluice.archive.verify import verify_archive
 from sluice.core.archive.names import Format
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import StreamState, Why
-from sluice.core.scope_request import ArchiveTo, Rename, ScopeRequest, Selector
-from sluice.core.steps import Record, Step, Transfer
+from sluice.core.copy.steps import Record, Step, Transfer
+from sluice.core.scope.request import ArchiveTo, Rename, ScopeRequest, Selector
+from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.plan import Plan
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import Undertaking
 from sluice.engine.scope.listener import SilentScope

@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from sluice.archive.verify import verify_archive
-from sluice.core.scope import StreamState
-from sluice.core.scope_request import ScopeRequest
+from sluice.core.scope.request import ScopeRequest
+from sluice.core.scope.scope import StreamState
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
 from support.engine.scope_drivers import SharedStore, put_scope

@@ -5,11 +5,11 @@ from contextlib import suppress
 import pytest
 
 from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import ScopeRequest
-from sluice.core.unplanned import Unplanned
+from sluice.core.scope.request import ScopeRequest
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.progress import UnplannedScopeWatch
 from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run

@@ -1,7 +1,7 @@
 import pytest
 
-from sluice.core.model import StreamConfig
-from sluice.core.plan import Plan
+from sluice.core.values.model import StreamConfig
+from sluice.core.workloads.plan import Plan
 from sluice.engine.scope import log as log_module
 from sluice.engine.scope.log import ScopeLog
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge, StoreUnavailable

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.core.scope import StreamResult, StreamState
+from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.copy_planner import failed
 from sluice.engine.scope.query import abandon_scope

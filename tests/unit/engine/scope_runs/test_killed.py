@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.steps import Leave
+from sluice.core.copy.steps import Leave
+from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.query import abandon_scope

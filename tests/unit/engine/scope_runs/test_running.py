@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from sluice.core.scope import StreamState
+from sluice.core.scope.scope import StreamState
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import InfrastructureError
 from support.engine.scope_drivers import (

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.digest import combine
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import Position, Range, SourceRequest
-from sluice.core.verification import Result, What
+from sluice.core.copy.planner import Position, Range, SourceRequest
+from sluice.core.events.digest import combine
+from sluice.core.values.model import StreamName
+from sluice.core.verify.verification import Result, What
+from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
@@ -21,8 +21,8 @@ from support.engine.verifying import MOVES, SHAPES, of, only
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.planner import CopyRequest
-    from sluice.core.verification import Verification
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.verify.verification import Verification
 
 SECOND = StreamName(scope="in", stream="second")
 THIRD = StreamName(scope="attic", stream="s")

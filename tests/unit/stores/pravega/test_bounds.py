@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.errors import ProtocolError
 from sluice.stores.allowance import Allowance
 from sluice.stores.pravega import bounds, epochs

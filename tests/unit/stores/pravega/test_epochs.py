@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sluice.core.model import KeyRange
+from sluice.core.values.model import KeyRange
 from sluice.stores.pravega.epochs import following
 
 EPOCH = 1 << 32

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.groups import GroupSettings, GroupState
-from sluice.core.model import StreamName
+from sluice.core.values.groups import GroupSettings, GroupState
+from sluice.core.values.model import StreamName
 from sluice.errors import ProtocolError
 from sluice.stores.pravega import group_state, names
 from sluice.stores.pravega import serialized as to

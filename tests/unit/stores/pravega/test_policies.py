@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.model import (
+from sluice.core.values.model import (
     Retention,
     RetentionType,
     ScaleType,

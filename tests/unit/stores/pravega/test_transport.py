@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from sluice.config import StoreTimeouts
-from sluice.core.model import SegmentInfo
+from sluice.core.values.model import SegmentInfo
 from sluice.errors import (
     InvalidEventNumber,
     ProtocolError,
