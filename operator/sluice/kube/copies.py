@@ -13,7 +13,8 @@ from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy import questions
 from sluice.core.reconcile.copy_seen import asks_again, recorded
 from sluice.core.reconcile.copy_status import plan_name, positions_name
-from sluice.core.reconcile.world import PlanSeen, Question, Reading, StoreSeen, World
+from sluice.core.reconcile.store_seen import StoreSeen
+from sluice.core.reconcile.world import PlanSeen, Question, Reading, World
 from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.api.status import ConditionType, Progress
 from sluice.core.reconcile import archive
+from sluice.core.reconcile.actions import RemoveFinalizer
 from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy import after_failure, reconcile
-from sluice.core.reconcile.world import RemoveFinalizer
 from sluice.core.scope.scope import StreamState
 from sluice.kube.objects import STAGING_FINALIZER, STATUSES
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sluice.api.status import CopyingStatus
-    from sluice.core.reconcile.world import Action, Decision
+    from sluice.core.reconcile.actions import Action, Decision
     from sluice.core.values.trouble import Trouble
     from sluice.kube.copies import CopyObserver, Situation
     from sluice.kube.kinds import Kind, Object

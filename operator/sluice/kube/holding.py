@@ -10,7 +10,7 @@ from sluice.kube.kinds import SECRET, STREAM_STORE
 from sluice.kube.objects import IN_USE_FINALIZER
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import StoreSeen
+    from sluice.core.reconcile.store_seen import StoreSeen
     from sluice.kube.client import Api
 
 

@@ -12,9 +12,7 @@ import structlog
 
 from sluice.api.scopecopy import ScopeCopy
 from sluice.api.streamarchive import StreamArchive
-from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.copy_status import plan_name
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.actions import (
     Abandon,
     AddFinalizer,
     DeleteJob,
@@ -24,12 +22,14 @@ from sluice.core.reconcile.world import (
     Orphan,
     RemoveFinalizer,
     StartJob,
-    StoreSeen,
     WriteControls,
     WritePlan,
     WritePositions,
     WriteResults,
 )
+from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.copy_status import plan_name
+from sluice.core.reconcile.store_seen import StoreSeen
 from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
 from sluice.kube import finalizers, manifests, names, results
 from sluice.kube.client import Refused
@@ -39,7 +39,7 @@ from sluice.kube.objects import STAGING_FINALIZER, goal_of, origins_of
 from sluice.kube.pods import JobRequest
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import Action
+    from sluice.core.reconcile.actions import Action
     from sluice.core.workloads.plan import Plan
     from sluice.kube.client import Api
     from sluice.kube.copies import CopyObserver, Situation

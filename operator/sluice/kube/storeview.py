@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core.reconcile.world import StoreSeen
+from sluice.core.reconcile.store_seen import StoreSeen
 from sluice.core.values.model import Health
 from sluice.core.workloads.request import store_address
 from sluice.kube.kinds import STREAM_STORE

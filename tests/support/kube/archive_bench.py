@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.actions import Decision
     from sluice.core.workloads.plan import Plan
     from sluice.kube.copies import Situation
     from sluice.kube.kinds import Object

@@ -28,7 +28,7 @@ from support.reconcile.copies import UID
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from sluice.core.reconcile.world import Action, Decision
+    from sluice.core.reconcile.actions import Action, Decision
     from sluice.core.values.model import StoreAddress
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place

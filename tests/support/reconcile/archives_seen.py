@@ -24,7 +24,7 @@ from support.reconcile.copies import COPY_ID, NOW, UID, job, world
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.actions import Decision
 
 EVERY_HOUR = {"cron": "0 * * * *"}
 

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.api.status import Attempt, ConditionType, StreamCopyStatus
 from sluice.api.streamcopy import StreamCopySpec
+from sluice.core.reconcile.actions import Abandon, AddFinalizer, RemoveFinalizer
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_seen import CopySeen
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import (
-    Abandon,
-    AddFinalizer,
-    JobPhase,
-    JobSeen,
-    PlanSeen,
-    Reading,
-    RemoveFinalizer,
-    StoreSeen,
-    World,
-)
+from sluice.core.reconcile.store_seen import StoreSeen
+from sluice.core.reconcile.world import JobPhase, JobSeen, PlanSeen, Reading, World
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.values.model import StoreAddress
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
@@ -31,7 +23,7 @@ from support.cases import resources
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.actions import Decision
     from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
 

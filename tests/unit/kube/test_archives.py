@@ -9,9 +9,9 @@ import pytest
 
 from sluice.archive.archive import Archive
 from sluice.core.archive.recorded import Recorded
+from sluice.core.reconcile.actions import StartJob
 from sluice.core.reconcile.archive_seen import ArchiveSeen
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import StartJob
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned
 from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE

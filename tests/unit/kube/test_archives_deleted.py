@@ -15,7 +15,7 @@ from sluice.core.archive.lease import Work
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import DataName, Format
 from sluice.core.archive.notes import Note
-from sluice.core.reconcile.world import Erase, Orphan
+from sluice.core.reconcile.actions import Erase, Orphan
 from sluice.core.values.archive_layout import HEADS, LEASES, RUNS
 from sluice.engine.archive.erase import erase_archive
 from sluice.errors import StoreBusy

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.archive.recorded import Recorded, RunFacts
+from sluice.core.reconcile.actions import Erase, RemoveFinalizer
 from sluice.core.reconcile.copy_status import job_name
-from sluice.core.reconcile.world import Erase, RemoveFinalizer
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.kube.kinds import JOB, STREAM_ARCHIVE

@@ -11,7 +11,8 @@ import pytest
 
 from sluice.core.reconcile.copy import reconcile
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import JobPhase, StoreSeen
+from sluice.core.reconcile.store_seen import StoreSeen
+from sluice.core.reconcile.world import JobPhase
 from sluice.core.values.model import Health
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete

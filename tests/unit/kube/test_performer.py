@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.core.reconcile.world import DeleteJob, WritePositions
+from sluice.core.reconcile.actions import DeleteJob, WritePositions
 from sluice.kube import manifests
 from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_COPY
 from sluice.kube.names import Child, child_labels, run_name
@@ -17,7 +17,7 @@ from support.kube.api_server import ApiServer
 from support.reconcile.copies import MAPPED, UID, copy
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import Action
+    from sluice.core.reconcile.actions import Action
     from sluice.kube.copies import Situation
 
 UNUSED = cast("Any", None)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.archive.verify import verify_archive
+from sluice.core.reconcile.actions import Abandon, Orphan, StartJob
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Abandon, Orphan, StartJob
 from sluice.core.scope.scope import Counts
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.kube.kinds import JOB, STREAM_STORE

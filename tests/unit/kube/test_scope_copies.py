@@ -10,9 +10,9 @@ import pytest
 
 from sluice.api.status import ConditionType
 from sluice.core.copy.steps import Verify
+from sluice.core.reconcile.actions import Abandon, DropPlan, Orphan, StartJob, WriteResults
 from sluice.core.reconcile.copy_status import job_name, plan_name
 from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import Abandon, DropPlan, Orphan, StartJob, WriteResults
 from sluice.core.scope.scope import Counts
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded

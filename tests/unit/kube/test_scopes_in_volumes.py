@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.core.reconcile.actions import Abandon, WriteResults
 from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Abandon, WriteResults
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.stream_copy import StreamCopy

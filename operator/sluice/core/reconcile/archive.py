@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from sluice.api.archive_status import StreamArchiveStatus
 from sluice.core.reconcile import copy
+from sluice.core.reconcile.actions import AddFinalizer, HoldStores
 from sluice.core.reconcile.archive_status import ArchiveStatus
-from sluice.core.reconcile.world import AddFinalizer, HoldStores, StoreSeen
+from sluice.core.reconcile.store_seen import StoreSeen
 
 if TYPE_CHECKING:
+    from sluice.core.reconcile.actions import Decision
     from sluice.core.reconcile.archive_seen import ArchiveSeen
-    from sluice.core.reconcile.world import Decision, World
+    from sluice.core.reconcile.world import World
     from sluice.core.values.trouble import Trouble
 
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.api.status import CopyingStatus
+    from sluice.core.reconcile.actions import Action
     from sluice.core.reconcile.archive_seen import ArchiveSeen
     from sluice.core.reconcile.conditions import Tri
-    from sluice.core.reconcile.world import Action, Reading, World
+    from sluice.core.reconcile.world import Reading, World
     from sluice.core.workloads.plan import Plan
 
 _LASTING = (ConditionType.READY, ConditionType.SUCCEEDED, ConditionType.VERIFIED)

@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.status import ConditionType
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile import copy_deletion
+from sluice.core.reconcile.actions import (
+    Abandon,
+    AddFinalizer,
+    Decision,
+    DeleteJob,
+    HoldStores,
+    RemoveFinalizer,
+    StartJob,
+    WriteControls,
+)
 from sluice.core.reconcile.copy_plan import plan_to_write, too_large
 from sluice.core.reconcile.copy_seen import (
     late_jobs,
@@ -25,19 +35,8 @@ from sluice.core.reconcile.copy_seen import (
 )
 from sluice.core.reconcile.copy_status import job_name
 from sluice.core.reconcile.status_of import status_of
-from sluice.core.reconcile.world import (
-    Abandon,
-    AddFinalizer,
-    Decision,
-    DeleteJob,
-    HoldStores,
-    JobPhase,
-    Question,
-    RemoveFinalizer,
-    StartJob,
-    StoreSeen,
-    WriteControls,
-)
+from sluice.core.reconcile.store_seen import StoreSeen
+from sluice.core.reconcile.world import JobPhase, Question
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
 from sluice.errors import (
@@ -53,9 +52,10 @@ from sluice.errors import (
 )
 
 if TYPE_CHECKING:
+    from sluice.core.reconcile.actions import Action
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.copy_status import CopyStatus
-    from sluice.core.reconcile.world import Action, JobSeen, World
+    from sluice.core.reconcile.world import JobSeen, World
 
 POLL_SECONDS: Final = 2.0
 """Between two looks at a running copy's progress."""

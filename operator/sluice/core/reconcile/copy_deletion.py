@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.status_of import status_of
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.actions import (
     Abandon,
     Decision,
     DeleteJob,
@@ -19,6 +17,8 @@ from sluice.core.reconcile.world import (
     Orphan,
     RemoveFinalizer,
 )
+from sluice.core.reconcile.conditions import Saying
+from sluice.core.reconcile.status_of import status_of
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.copy_seen import CopySeen

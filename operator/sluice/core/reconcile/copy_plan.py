@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.plan import pinned
+from sluice.core.reconcile.actions import DropPlan, WritePlan, WriteResults
 from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import DropPlan, WritePlan, WriteResults
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import refusal
@@ -15,8 +15,9 @@ from sluice.core.workloads.unplanned import Unplanned
 
 if TYPE_CHECKING:
     from sluice.core.archive.manifest import Parent
+    from sluice.core.reconcile.actions import Action
     from sluice.core.reconcile.copy_status import CopyStatus
-    from sluice.core.reconcile.world import Action, World
+    from sluice.core.reconcile.world import World
     from sluice.core.workloads.plan import Plan
 
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.api.status import CopyingStatus
+    from sluice.core.reconcile.actions import Action
     from sluice.core.reconcile.conditions import Tri
     from sluice.core.reconcile.copy_seen import CopySeen
     from sluice.core.reconcile.verdict import Verdict
-    from sluice.core.reconcile.world import Action, JobSeen, Reading, World
+    from sluice.core.reconcile.world import JobSeen, Reading, World
     from sluice.core.values.trouble import Trouble
     from sluice.core.workloads.answers import Planned
     from sluice.core.workloads.plan import Plan

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sluice.api.ephemeral_status import EphemeralStreamStatus
     from sluice.api.ephemeralstream import EphemeralStreamSpec
     from sluice.core.claims.claim import Holding
-    from sluice.core.reconcile.world import StoreSeen
+    from sluice.core.reconcile.store_seen import StoreSeen
     from sluice.core.values.trouble import Trouble
 
 

@@ -15,10 +15,10 @@ from sluice.api.scope_status import (
 )
 from sluice.api.status import Failure, ObjectRef, Progress
 from sluice.core.reconcile import conditions
+from sluice.core.reconcile.actions import WriteResults
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import CopyStatus
 from sluice.core.reconcile.scope_results import results_hash, results_name, shards
-from sluice.core.reconcile.world import WriteResults
 from sluice.core.scope.scope import StreamState, counts_of
 from sluice.core.values import text
 from sluice.core.values.trouble import Trouble
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from sluice.api.scopecopy import ScopeCopySpec
     from sluice.api.status import CopyingStatus
+    from sluice.core.reconcile.actions import Action
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Action, Reading, World
+    from sluice.core.reconcile.world import Reading, World
     from sluice.core.scope.scope import Counts, ScopePlan, StreamResult
     from sluice.core.workloads.plan import Plan
 

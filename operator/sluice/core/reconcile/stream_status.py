@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from sluice.api.status import GapStatus, ObjectRef, Progress, Verification
 from sluice.core.copy.plan import origin
 from sluice.core.reconcile import conditions
+from sluice.core.reconcile.actions import WritePositions
 from sluice.core.reconcile.conditions import Saying
 from sluice.core.reconcile.copy_status import CopyStatus, positions_name
-from sluice.core.reconcile.world import WritePositions
 from sluice.core.values import text
 from sluice.core.workloads.answers import Complete
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from sluice.api.status import CopyingStatus
     from sluice.api.streamcopy import StreamCopySpec
     from sluice.core.copy.plan import StreamPlan
+    from sluice.core.reconcile.actions import Action
     from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Action, Reading, World
+    from sluice.core.reconcile.world import Reading, World
     from sluice.core.workloads.answers import Gap
     from sluice.core.workloads.plan import Plan
 

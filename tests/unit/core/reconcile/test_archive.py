@@ -6,22 +6,20 @@ from datetime import datetime, timedelta
 import pytest
 
 from sluice.core.archive.recorded import LostBytes
-from sluice.core.reconcile.archive import after_failure, reconcile_archive
-from sluice.core.reconcile.copy import questions
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.actions import (
     Abandon,
     AddFinalizer,
     DeleteJob,
     DropPlan,
     HoldStores,
-    JobPhase,
-    Question,
     RemoveFinalizer,
     StartJob,
-    World,
     WriteControls,
     WritePlan,
 )
+from sluice.core.reconcile.archive import after_failure, reconcile_archive
+from sluice.core.reconcile.copy import questions
+from sluice.core.reconcile.world import JobPhase, Question, World
 from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     ArchiveDamaged,

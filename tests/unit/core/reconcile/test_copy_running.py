@@ -2,16 +2,15 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.actions import (
     AddFinalizer,
     DeleteJob,
     HoldStores,
-    JobPhase,
-    Question,
     StartJob,
     WriteControls,
 )
+from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
+from sluice.core.reconcile.world import JobPhase, Question
 from sluice.core.scope.progress import Pace
 from sluice.core.workloads.answers import Planned
 from sluice.errors import (

@@ -3,20 +3,18 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.status import StreamCopyStatus
-from sluice.core.reconcile.copy import questions, reconcile
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.actions import (
     AddFinalizer,
     DeleteJob,
     DropPlan,
     HoldStores,
-    JobPhase,
-    Question,
     StartJob,
-    World,
     WriteControls,
     WritePlan,
 )
+from sluice.core.reconcile.copy import questions, reconcile
+from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.core.reconcile.world import JobPhase, Question, World
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import MOST_PLAN_BYTES, Plan

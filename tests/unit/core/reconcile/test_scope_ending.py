@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sluice.api.status import ConditionType
+from sluice.core.reconcile.actions import Abandon, RemoveFinalizer, WriteResults
 from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import Abandon, Question, RemoveFinalizer, WriteResults
+from sluice.core.reconcile.world import Question
 from sluice.core.scope.scope import LeftOut, Why
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.errors import (

@@ -6,20 +6,18 @@ from random import Random
 import pytest
 
 from sluice.api.scope_status import LeftOutCount
-from sluice.core.reconcile.copy import questions, reconcile
-from sluice.core.reconcile.scope_results import results_hash, results_name
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.actions import (
     AddFinalizer,
     DropPlan,
     HoldStores,
-    PlanSeen,
-    Question,
     StartJob,
-    World,
     WriteControls,
     WritePlan,
     WriteResults,
 )
+from sluice.core.reconcile.copy import questions, reconcile
+from sluice.core.reconcile.scope_results import results_hash, results_name
+from sluice.core.reconcile.world import PlanSeen, Question, World
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads import plan as plan_module
 from sluice.core.workloads.answers import Planned
