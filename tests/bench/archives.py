@@ -22,13 +22,13 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.access.connect import archives
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.archives import ArchiveJob, plan_archive_job, run_archive
-from sluice.pipelines.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.programs.archives import ArchiveJob, plan_archive_job, run_archive
+from sluice.pipelines.programs.program import Job, Stores, plan_job, run_plan
 
 if TYPE_CHECKING:
     from bench.lab import Lab
     from bench.ours import Spark, Stopwatch
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.manifest import Manifest
 
 WARM_UP: Final = Source.of_orders(48e6, segments=4)

@@ -17,8 +17,8 @@ from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.application import local_spark
-from sluice.pipelines.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.programs.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.spark.application import local_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.program import Stores
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, begin, job_of, run_inline
 from support.store.live import assert_nothing_failed

@@ -24,7 +24,7 @@ from sluice.engine.claims import claims
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
 from sluice.engine.scope.query import ask_scope
-from sluice.pipelines.program import Stores, plan_job
+from sluice.pipelines.programs.program import Stores, plan_job
 from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import Copy
 from support.crash import cut_driver

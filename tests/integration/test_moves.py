@@ -10,7 +10,7 @@ from localstore import ForeignClient, ForeignClientError, Standalone
 from sluice.core.copy.steps import Configure, Drain, Forget, Leave, Publish, Transfer
 from sluice.engine.copy.query import abandon, ask
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.program import Stores
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, drive, job_of, leftovers, run_inline, staging_of
 

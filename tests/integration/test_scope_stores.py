@@ -12,7 +12,7 @@ import pytest
 from localstore import Standalone, User
 from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims
-from sluice.pipelines.program import Stores
+from sluice.pipelines.programs.program import Stores
 from support.command.scope_command import ScopeCopy, selectors
 from support.store.inline import SETTINGS
 from support.store.scopes import STREAMS, assert_equal, fill, seen

@@ -10,7 +10,7 @@ from segment_hash import segment_report
 from sluice.core.copy.steps import Amend, Publish, Transfer
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.program import Stores, plan_job
+from sluice.pipelines.programs.program import Stores, plan_job
 from support.command.sluice_command import Copy
 from support.store.inline import (
     SETTINGS,

@@ -14,11 +14,11 @@ from sluice.administration import drain
 from sluice.commands.uninstall import MOST_COMMANDS
 from sluice.core.claims.claim import Claim, Claimant
 from sluice.engine.claims import claims, scope_lifecycle
-from sluice.kube import stores
-from sluice.kube.client import Api
-from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
-from sluice.kube.objects import STREAMS_FINALIZER
-from sluice.kube.users import KINDS
+from sluice.kube.api.client import Api
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
+from sluice.kube.api.objects import STREAMS_FINALIZER
+from sluice.kube.stores import connections
+from sluice.kube.stores.dependents import KINDS
 from support.cases import resources
 from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
@@ -56,7 +56,7 @@ def world(server: FinalizingServer, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     who = Claimant(cluster="here", namespace="team", name="old", uid=UID, created=1000)
     claims.make(Claim(claimant=who, scope="in", stream="left"), ModelStore(made), 2000)
-    monkeypatch.setattr(stores, "connect", lambda *_, **__: ModelStore(made))
+    monkeypatch.setattr(connections, "connect", lambda *_, **__: ModelStore(made))
     return made
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice import cli
-from sluice.archive.archive import Archive
-from sluice.archive.directory import DirectoryObjects
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.archive import Archive
 from sluice.commands.archives import restore_id
 from sluice.core.archive.names import Format
 from sluice.core.copy.planner import ArchiveChoice

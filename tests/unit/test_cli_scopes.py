@@ -12,7 +12,7 @@ from sluice import cli
 from sluice.commands import copying, scopes
 from sluice.console import progress
 from sluice.core.values.model import StreamName
-from sluice.pipelines import program
+from sluice.pipelines.programs import program
 from support.engine.sources import put_source
 from support.model import ModelStore, World, segment_name
 

@@ -12,10 +12,11 @@ from sluice import cli
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
-from sluice.kube import context, results
-from sluice.kube.client import Api
-from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
-from sluice.kube.names import Child
+from sluice.kube.api import context
+from sluice.kube.api.client import Api
+from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import results
 from support.cases import resources
 from support.kube.finalizing import FinalizingServer
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
     Sluice = Callable[..., tuple[int, str, str]]
 

@@ -18,7 +18,7 @@ from sluice.api.load import load
 from sluice.config import Settings
 from sluice.core.values.model import StreamName
 from sluice.core.verify.verification import ReportFile
-from sluice.pipelines import program
+from sluice.pipelines.programs import program
 from support.engine.sources import copy_all, planned, put_source
 from support.model import EVENT_COUNT, ModelSegment, ModelStore, World, segment_name
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.api.common import GROUP
-from sluice.api.schema import KINDS
+from sluice.api.fields.common import GROUP
+from sluice.api.schema.schema import KINDS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -13,10 +13,10 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from sluice import console
-from sluice.api.instant import Instant
-from sluice.api.streamarchive import Retention as KeptRuns
-from sluice.archive.archive import find_run
-from sluice.archive.verify import verify_archive
+from sluice.api.fields.instant import Instant
+from sluice.api.kinds.streamarchive import Retention as KeptRuns
+from sluice.archive.runs.archive import find_run
+from sluice.archive.runs.verify import verify_archive
 from sluice.commands.copying import TASKS, read, run_job, start_spark
 from sluice.commands.places import address_of, archive_place, stream_of
 from sluice.commands.shared import (
@@ -36,15 +36,15 @@ from sluice.core.values.model import StreamName
 from sluice.engine.archive.retention import retain as run_retention
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
-from sluice.pipelines.program import Job, Stores
+from sluice.pipelines.programs.program import Job, Stores
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
     from sluice.api.load import Resources
-    from sluice.archive.archive import Archive
-    from sluice.archive.verify import Verification
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.verify import Verification
     from sluice.core.archive.head import Head
     from sluice.core.copy.plan import OnTruncation
     from sluice.core.values.model import StoreAddress

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sluice.engine.positions.position_map import Mapped
-    from sluice.pipelines.program import Job, Stores
+    from sluice.pipelines.programs.program import Job, Stores
 
 
 class Wish(NamedTuple):

@@ -11,8 +11,8 @@ from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from sluice.api.load import Resources
-    from sluice.archive.archive import Archive
-    from sluice.pipelines.program import Stores
+    from sluice.archive.runs.archive import Archive
+    from sluice.pipelines.programs.program import Stores
 
 
 class ArchivePlace(NamedTuple):

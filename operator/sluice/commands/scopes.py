@@ -14,9 +14,9 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import InfrastructureError, SluiceError
-from sluice.pipelines.application import SparkLost
-from sluice.pipelines.scope_program import abandon_scope_job, plan_scope_job
-from sluice.pipelines.scopes import run_scope
+from sluice.pipelines.programs.scope_program import abandon_scope_job, plan_scope_job
+from sluice.pipelines.programs.scopes import run_scope
+from sluice.pipelines.spark.application import SparkLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.copy.plan import StreamPlan
-    from sluice.pipelines.program import Stores
-    from sluice.pipelines.scope_program import ScopeJob
+    from sluice.pipelines.programs.program import Stores
+    from sluice.pipelines.programs.scope_program import ScopeJob
 
 MOST_SHOWN: Final = 20
 """Streams that a run shows of its plan: the biggest ones."""

@@ -27,9 +27,9 @@ from sluice.core.verify.pairing import Alignment
 from sluice.core.verify.verification import ReportFile, Result
 from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines.archives import ArchiveJob
-from sluice.pipelines.program import Stores, with_runs
-from sluice.pipelines.scope_program import ScopeJob, all_jobs, jobs_of_streams
+from sluice.pipelines.programs.archives import ArchiveJob
+from sluice.pipelines.programs.program import Stores, with_runs
+from sluice.pipelines.programs.scope_program import ScopeJob, all_jobs, jobs_of_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.verify.verification import Verification
     from sluice.engine.verify.compare import Matched
-    from sluice.pipelines.program import Job
+    from sluice.pipelines.programs.program import Job
 
 
 class _Ask(NamedTuple):

@@ -13,7 +13,7 @@ from sluice.core.values.text import lost_behind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.archive.verify import Verification
+    from sluice.archive.runs.verify import Verification
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from sluice.core.scope.scope import StreamState
-from sluice.kube.manifests import plan_of
+from sluice.kube.jobs.manifests import plan_of
 from support.kube.kstatus import kstatus
 from support.store.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
 

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import InvalidEventNumber, NoSuchSegment, SegmentTruncated, StoreRejected
-from sluice.stores.pravega.segments import PravegaSegments
+from sluice.stores.pravega.segments.segments import PravegaSegments
 from sluice.stores.pravega.store import PravegaStore
 from support.store.blocks import MIB, content, write
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice.core.reconcile.actions import RemoveFinalizer, WriteResults
-from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import JobPhase, Reading
+from sluice.core.reconcile.copies.actions import RemoveFinalizer, WriteResults
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.world import JobPhase, Reading
 from sluice.core.scope.progress import Progress
 from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
 from sluice.core.values.model import StreamName

@@ -19,7 +19,7 @@ from sluice.core.values.model import (
 )
 from sluice.core.workloads.request import store_address
 from sluice.engine.copy.report import Outcome
-from sluice.pipelines.program import Stores
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Filed
 from support.store.archiving import archive_stream
 from support.store.inline import SETTINGS, run_copies
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
-    from sluice.archive.archive import Archive
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.names import Format

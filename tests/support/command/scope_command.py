@@ -16,8 +16,8 @@ from sluice.core.values import identity
 from sluice.core.workloads.plan import Plan
 from sluice.engine.journal.record_log import GENERATIONS
 from sluice.engine.scope.log import ScopeLog
-from sluice.pipelines.program import Stores
-from sluice.pipelines.scope_program import ScopeJob, all_jobs
+from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.scope_program import ScopeJob, all_jobs
 from sluice.stores.pravega import names
 from support.command.sluice_command import Filed
 from support.store.inline import SETTINGS

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from support.cluster.tenant import Object, Tenant
     from support.command.sluice_command import Filed
     from support.crash.archive_crash_table import ArchiveCell

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice.archive import parquet, piece, segments
-from sluice.archive.archive import Archive
-from sluice.archive.reading import read_segment
-from sluice.archive.shelf import Shelf
-from sluice.archive.verify import verify_archive
+from sluice.archive.formats import parquet, piece, segments
+from sluice.archive.formats.reading import read_segment
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.events import grouping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import Manifest
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.work import Clock, Listener

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice.archive import formats
-from sluice.archive.archive import Archive, place
-from sluice.archive.piece import Piece
+from sluice.archive.formats import formats
+from sluice.archive.formats.piece import Piece
+from sluice.archive.runs.archive import Archive, place
 from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import (
     ArchivedSegment,

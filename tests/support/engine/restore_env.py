@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.archive.archive import Archive
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.names import Format
 from sluice.core.copy.plan import StreamPlan, pinned
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.scope.request import ArchiveTo, RestoreFrom, ScopeRequest
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
@@ -23,8 +23,8 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sluice.archive.archive import Archive
-    from sluice.archive.objects import Buffer, Found, Objects
+    from sluice.archive.objects.objects import Buffer, Found, Objects
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.manifest import Manifest
     from sluice.core.copy.steps import Step
     from sluice.core.workloads.plan import Plan

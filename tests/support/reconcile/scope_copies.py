@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.api.scopecopy import ScopeCopySpec
-from sluice.core.reconcile.actions import WriteResults
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import JobPhase, Reading
+from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.core.reconcile.copies.actions import WriteResults
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.seen import CopySeen
+from sluice.core.reconcile.copies.world import JobPhase, Reading
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
 from sluice.core.values.model import StreamName
@@ -24,8 +24,8 @@ from support.reconcile.copies import COPY_ID, NOW, UID, after, job, plan_seen, w
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
-    from sluice.core.reconcile.actions import Decision
-    from sluice.core.reconcile.world import World
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.reconcile.copies.world import World
     from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
 

@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.api.common import GROUP
-from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
+from sluice.api.fields.common import GROUP
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name, positions_name
 from sluice.core.values.model import StoreAddress
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
@@ -29,19 +29,19 @@ from sluice.errors import (
     StoreUnavailable,
     TargetExists,
 )
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import plan_of, positions_of
-from sluice.kube.names import child_labels, is_child, run_name
-from sluice.kube.objects import (
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import child_labels, is_child, run_name
+from sluice.kube.api.objects import (
     FORCE_ORPHAN,
     REQUESTED_AT,
     STAGING_FINALIZER,
     STATUSES,
     has_finalizer,
 )
-from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE
-from sluice.kube.settings import OperatorSettings, Profile
-from sluice.pipelines import termination
+from sluice.kube.jobs.manifests import plan_of, positions_of
+from sluice.kube.jobs.pods import PLAN_FILE, SCOPE_PLAN_FILE
+from sluice.kube.loop.settings import OperatorSettings, Profile
+from sluice.pipelines.driver import termination
 from support.cases import resources
 from support.kube.api_server import ApiServer
 from support.reconcile import copies
@@ -49,12 +49,12 @@ from support.simulation.copy_store import FROM, TO, Store, planned
 from support.simulation.simulated import CLOCK, Place
 
 if TYPE_CHECKING:
-    from sluice.api.status import CopyingStatus
+    from sluice.api.status.common import CopyingStatus
     from sluice.core.scope.progress import Progress
     from sluice.core.values.positions import PositionMap
     from sluice.core.workloads.answers import Answer
     from sluice.core.workloads.plan import Plan
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 _FIRST: Final = 2
 """Of the two sorts of forged plans."""

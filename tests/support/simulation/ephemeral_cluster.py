@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from sluice.core.claims.claim import Holding, Ownership
 from sluice.errors import StoreUnavailable, StreamExists
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.objects import FORCE_ORPHAN, ephemeral_seen, parse_ephemeral
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.objects import FORCE_ORPHAN, ephemeral_seen, parse_ephemeral
 from support.cases import resources
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import NOW
 from support.simulation.simulated import CLOCK
 
 if TYPE_CHECKING:
-    from sluice.api.ephemeralstream import EphemeralStreamSpec
+    from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
     from sluice.core.claims.claim import Claim
-    from sluice.core.reconcile.ephemeral_world import EphemeralSeen
-    from sluice.kube.kinds import Object
+    from sluice.core.reconcile.ephemeral.world import EphemeralSeen
+    from sluice.kube.api.kinds import Object
 
 
 PREFIX = "app-"

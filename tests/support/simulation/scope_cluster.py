@@ -21,9 +21,9 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
-from sluice.kube import results
-from sluice.kube.kinds import SCOPE_COPY
-from sluice.kube.names import Child
+from sluice.kube.api.kinds import SCOPE_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import results
 from support.cases import resources
 from support.reconcile import copies, scope_copies
 from support.simulation.copy_cluster import Cluster

@@ -11,7 +11,7 @@ from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
 
 if TYPE_CHECKING:
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.shelf import Shelf
     from sluice.core.copy.plan import OnTruncation
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from localstore.standalone_config import CHECKPOINT_COMMITS
 from sluice.stores.base import Condition
-from sluice.stores.pravega.wire import NOT_SET
+from sluice.stores.pravega.wire.wire import NOT_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ from sluice.engine.journal.ledger import Ledger
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
-from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.pipelines.programs.program import Job, Stores, finish_abort_job, jobs, plan_job
 from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command.sluice_command import Copy

@@ -12,11 +12,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.archive import formats
-from sluice.archive.content import Checked, Remote
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.eventobjects import event_names
-from sluice.archive.piece import OBJECT, Piece
+from sluice.archive.formats import formats
+from sluice.archive.formats.content import Checked, Remote
+from sluice.archive.formats.eventobjects import event_names
+from sluice.archive.formats.piece import OBJECT, Piece
+from sluice.archive.objects.directory import DirectoryObjects
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, read_data, read_event
 from sluice.core.events import grouping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.archive.archive import place
+from sluice.archive.runs.archive import place
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import gone
 from sluice.core.workloads.answers import Complete, Gap

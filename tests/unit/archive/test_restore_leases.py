@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.archive.sweep import sweep
+from sluice.archive.runs.sweep import sweep
 from sluice.core.archive.lease import GRACE
 from sluice.core.copy.steps import Transfer
 from sluice.core.values.archive_layout import LEASES

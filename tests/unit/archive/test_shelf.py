@@ -1,7 +1,7 @@
 import pytest
 
-from sluice.archive.shelf import Shelf
-from sluice.archive.source import CREATION_TIME, EVENT_COUNT
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.source import CREATION_TIME, EVENT_COUNT
 from sluice.core.archive.names import Format
 from sluice.core.values.groups import GroupName
 from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sluice.api.scopecopy import ScopeCopy
+from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.copy.planner import SourceRequest

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.s3 import S3Objects
-from sluice.archive.source import ArchivedStore
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.objects.s3 import S3Objects
+from sluice.archive.runs.source import ArchivedStore
 from sluice.config import Settings
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.workloads.plan import Plan

@@ -12,8 +12,8 @@ from sluice.core.workloads.answers import Planned
 from sluice.engine.access import parallel
 from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import StoreTimeout, TargetExists
-from sluice.kube.copy_memory import CopyMemory
-from sluice.kube.memory import Blocking
+from sluice.kube.copies.memory import CopyMemory
+from sluice.kube.loop.memory import Blocking
 from support.engine.plans import ADDRESS
 from support.engine.scope_requests import REQUEST, put, put_others
 from support.model import ModelStore, World

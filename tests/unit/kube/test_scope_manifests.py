@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.core.workloads.plan import compressed
-from sluice.kube import manifests
-from sluice.kube.pods import executors_for
+from sluice.kube.jobs import manifests
+from sluice.kube.jobs.pods import executors_for
 from support.reconcile.copies import PLAN, UID
 from support.reconcile.requests import driver, executor, pod_of, request, scope_plan, scope_request
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 
 def packed(data: bytes) -> Object:

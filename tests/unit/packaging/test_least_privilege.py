@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from sluice.kube import kinds as known
-from sluice.kube.kinds import (
+from sluice.kube.api import kinds as known
+from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
     SCOPE_COPY,
     STREAM_ARCHIVE,

@@ -5,7 +5,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.controls import SLICE_BYTES, SLICE_SECONDS, Controls
+from sluice.pipelines.driver.controls import SLICE_BYTES, SLICE_SECONDS, Controls
 
 DEFAULT = Limits(slice_seconds=SLICE_SECONDS, slice_bytes=SLICE_BYTES)
 

@@ -27,9 +27,10 @@ from sluice.errors import (
     TargetExists,
     WaitingForExecutors,
 )
-from sluice.pipelines import driver, program, stopping
-from sluice.pipelines.driver import DriverOptions, drive, read_plan
-from sluice.pipelines.stopping import Stop, Terminated
+from sluice.pipelines.driver import driver, stopping
+from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
+from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.programs import program
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.sources import planned, put_source
 from support.model import ModelStore, World

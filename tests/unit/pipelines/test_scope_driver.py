@@ -14,9 +14,10 @@ from sluice.core.workloads.plan import Plan, compressed
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import InvalidSpec, WaitingForExecutors
-from sluice.pipelines import driver, scopes
-from sluice.pipelines.driver import DriverOptions, drive, read_plan
-from sluice.pipelines.stopping import Terminated
+from sluice.pipelines.driver import driver
+from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
+from sluice.pipelines.driver.stopping import Terminated
+from sluice.pipelines.programs import scopes
 from support.engine.scope_drivers import (
     SharedStore,
     put_scope,

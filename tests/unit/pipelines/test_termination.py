@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sluice.core.values.trouble import Trouble
 from sluice.errors import Category, StoreUnavailable
-from sluice.pipelines import termination
+from sluice.pipelines.driver import termination
 
 TROUBLE = Trouble.of(StoreUnavailable("store:9090 does not answer", field="spec.source"))
 

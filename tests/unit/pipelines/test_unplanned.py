@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from pydantic import ValidationError
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.config import Settings
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.scope.request import RestoreFrom, ScopeRequest
@@ -17,10 +17,11 @@ from sluice.core.workloads import plan as plan_module
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.unplanned import Unplanned, read_plan
 from sluice.errors import ArchiveNotFound, InvalidSpec, PlanTooLarge
-from sluice.kube.errands import ScopeErrand, StreamErrand
-from sluice.kube.stores import unseen
-from sluice.pipelines import scopes, termination, unplanned
-from sluice.pipelines.driver import DriverOptions, drive
+from sluice.kube.copies.errands import ScopeErrand, StreamErrand
+from sluice.kube.stores.connections import unseen
+from sluice.pipelines.driver import termination
+from sluice.pipelines.driver.driver import DriverOptions, drive
+from sluice.pipelines.programs import scopes, unplanned
 from support.engine.archive_runs import PATH, REQUEST, archive_once, shelf_of
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore

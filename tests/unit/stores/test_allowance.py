@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from sluice.core.archive.documents import MOST_SHORT, encode
 from sluice.core.archive.head import Head, RunEntry
 from sluice.core.archive.names import RunName, head_name
@@ -31,11 +31,11 @@ from sluice.engine.claims import ownership
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.scope.log import ScopeLog
 from sluice.errors import ProtocolError, StoreTimeout
-from sluice.kube.memory import Blocking, BoundedThreads
+from sluice.kube.loop.memory import Blocking, BoundedThreads
 from sluice.stores import allowance
 from sluice.stores.allowance import Allowance, Held, Kept, held, part, take, tenant
 from sluice.stores.deadline import within
-from sluice.stores.pravega.wire import MAX_READ, FrameDecoder, FrameType
+from sluice.stores.pravega.wire.wire import MAX_READ, FrameDecoder, FrameType
 from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects

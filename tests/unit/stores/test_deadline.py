@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.archive.leases import Lease
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.runs.leases import Lease
 from sluice.config import StoreTimeouts
 from sluice.core.archive.lease import Work
 from sluice.engine.access import parallel
 from sluice.engine.claims import ownership, scope_lifecycle
 from sluice.errors import StoreTimeout
-from sluice.kube.memory import Blocking, BoundedThreads
+from sluice.kube.loop.memory import Blocking, BoundedThreads
 from sluice.stores import deadline
 from sluice.stores.allowance import Allowance
 from sluice.stores.deadline import within
-from sluice.stores.pravega.connection import Connection
-from sluice.stores.pravega.messages import KeepAlive
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from sluice.stores.pravega.wire import encode
+from sluice.stores.pravega.wire.connection import Connection
+from sluice.stores.pravega.wire.messages import KeepAlive
+from sluice.stores.pravega.wire.wire import encode
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
 from support.store.hostile import HostileController

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from sluice.api.common import ObjectName
+from sluice.api.fields.common import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

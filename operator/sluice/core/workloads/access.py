@@ -9,8 +9,8 @@ from sluice.errors import AccessDenied, InvalidSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sluice.api.ephemeralstream import EphemeralStreamSpec
-    from sluice.api.streamstore import Access, Operation, StreamStoreSpec
+    from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
+    from sluice.api.kinds.streamstore import Access, Operation, StreamStoreSpec
 
 
 def check(

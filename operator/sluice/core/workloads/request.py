@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.streamcopy import Source
-from sluice.api.streamstore import PravegaStore, S3Store, VolumeStore
+from sluice.api.kinds.streamcopy import Source
+from sluice.api.kinds.streamstore import PravegaStore, S3Store, VolumeStore
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from sluice.api.ranges import Bound
-    from sluice.api.ranges import Range as RangeSpec
-    from sluice.api.scopecopy import ScopeCopy, ScopeCopySpec, StreamSelector
-    from sluice.api.scopeplaces import ScopeSource, ScopeTarget
-    from sluice.api.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
-    from sluice.api.streamcopy import StreamCopy, StreamCopySpec
-    from sluice.api.streamstore import CABundle, StreamStore
+    from sluice.api.fields.ranges import Bound
+    from sluice.api.fields.ranges import Range as RangeSpec
+    from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
+    from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec, StreamSelector
+    from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
+    from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
+    from sluice.api.kinds.streamstore import CABundle, StreamStore
 
 
 CONFIG_MAPS: Final = "_"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.shelf import Shelf
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.documents import MOST_BYTES
 from sluice.errors import InvalidSpec
 from sluice.stores import connect as live
@@ -16,8 +16,8 @@ from sluice.stores.credentials import read_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.archive.objects import Objects
-    from sluice.archive.s3 import S3Keys
+    from sluice.archive.objects.objects import Objects
+    from sluice.archive.objects.s3 import S3Keys
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Store, Told
@@ -92,7 +92,7 @@ def _bucket(
 ) -> Callable[[str], Objects]:
     """What gives the objects of a bucket below a path."""
     # Imported here so that a process pays for, and knows, only the backends it uses.
-    from sluice.archive.s3 import Bucket, S3Keys, S3Objects  # noqa: PLC0415
+    from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects  # noqa: PLC0415
 
     place = urlsplit(address.uri)
     if place.scheme != "s3" or not place.netloc:

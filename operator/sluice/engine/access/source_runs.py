@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.archive.archive import find_run
-from sluice.archive.shelf import Shelf
-from sluice.archive.source import ArchivedStore
+from sluice.archive.runs.archive import find_run
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.source import ArchivedStore
 from sluice.core.values.model import ArchivedRun
 from sluice.errors import (
     ArchiveDamaged,

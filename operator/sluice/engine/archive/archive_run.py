@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, assert_never
 
-from sluice.archive.archive import place
-from sluice.archive.leases import Lease
-from sluice.archive.notes import Notes
+from sluice.archive.runs.archive import place
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.notes import Notes
 from sluice.core.archive.archiving import SeenArchive, next_step, recorded
 from sluice.core.archive.lease import Work
 from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
@@ -30,7 +30,7 @@ from sluice.errors import StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import Head
     from sluice.core.archive.manifest import StoredObject
     from sluice.core.archive.plan import ArchivePlan

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive.leases import Lease, forget_all
-from sluice.archive.notes import Notes
+from sluice.archive.runs.leases import Lease, forget_all
+from sluice.archive.runs.notes import Notes
 from sluice.core.archive.lease import Work
 from sluice.core.archive.names import is_known, read_note, read_run
 from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, LEASES, RUNS, WORK
@@ -25,9 +25,9 @@ from sluice.errors import ArchiveDamaged, ArchiveUnsupported, PlanTooLarge, Stor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.archive.archive import Archive
-    from sluice.archive.objects import Found
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.objects.objects import Found
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
     from sluice.core.archive.head import Head
     from sluice.core.archive.request import ArchiveRequest
 

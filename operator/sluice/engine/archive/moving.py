@@ -21,7 +21,7 @@ from sluice.errors import SourceKept, SourceNotFound, SourceReplaced, StoreUnava
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import Manifest
     from sluice.core.copy.steps import Step, Transfer, Verify

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from sluice.archive.piece import OBJECT
+from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.names import Format
 from sluice.engine.rounds.dispatch import ROUND_SLICES
 

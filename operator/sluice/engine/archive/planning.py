@@ -6,8 +6,8 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.archive.archive import place
-from sluice.archive.notes import Notes
+from sluice.archive.runs.archive import place
+from sluice.archive.runs.notes import Notes
 from sluice.core.archive.archiving import refuse_loss
 from sluice.core.archive.names import is_known
 from sluice.core.archive.plan import ArchivePlan
@@ -19,7 +19,7 @@ from sluice.errors import InvalidSpec, TargetExists, TooManyEvents
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.notes import Note

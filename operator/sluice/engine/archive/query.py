@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sluice.api.status import MOST_GAPS
-from sluice.archive.leases import forget
-from sluice.archive.notes import Notes
+from sluice.api.status.common import MOST_GAPS
+from sluice.archive.runs.leases import forget
+from sluice.archive.runs.notes import Notes
 from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
 from sluice.core.scope.progress import Progress
@@ -17,9 +17,9 @@ from sluice.engine.archive.planning import PATH_FIELD, resolve_archive
 from sluice.errors import ArchiveNotFound
 
 if TYPE_CHECKING:
-    from sluice.archive.archive import Archive
-    from sluice.archive.objects import Objects
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.objects.objects import Objects
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sluice.archive.leases import Lease
-from sluice.archive.sweep import Swept, sweep
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.sweep import Swept, sweep
 from sluice.core.archive.lease import GRACE, Work
 from sluice.core.archive.retention import let_go
 from sluice.core.values.archive_layout import RUNS, WORK
@@ -16,8 +16,8 @@ from sluice.errors import ArchiveNotFound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.archive.archive import Archive
-    from sluice.archive.objects import Found
+    from sluice.archive.objects.objects import Found
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import Head
     from sluice.core.archive.retention import Retention
 

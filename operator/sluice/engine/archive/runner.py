@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice.archive.piece import OBJECT
+from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.plan import ArchivePlan
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.report import ArchiveReport
@@ -15,7 +15,7 @@ from sluice.engine.rounds.runner import Runner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.shelf import Shelf
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.work import Clock, Listener
     from sluice.stores.base import Store

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive import formats
-from sluice.archive.content import Checked, damaged
-from sluice.archive.piece import Piece
+from sluice.archive.formats import formats
+from sluice.archive.formats.content import Checked, damaged
+from sluice.archive.formats.piece import Piece
 from sluice.core.archive.names import Format
 from sluice.core.archive.notes import Guess
 from sluice.core.events.counting import first_event
@@ -27,7 +27,7 @@ from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import ArchivedSegment, StoredObject
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Task

@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.copy.plan import pinned
 from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sluice.archive.leases import forget, hold
-from sluice.archive.shelf import Shelf
-from sluice.archive.source import ArchivedStore
+from sluice.archive.runs.leases import forget, hold
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.source import ArchivedStore
 from sluice.core.events.digest import CHUNK
 from sluice.core.values import identity
 from sluice.engine.copy.slices import CopySlice, VerifySlice
@@ -16,7 +16,7 @@ from sluice.errors import ArchiveDamaged, PermissionDenied, SluiceError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from sluice.archive.leases import Lease
+    from sluice.archive.runs.leases import Lease
     from sluice.core.copy.plan import StreamPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.slices import SliceResult

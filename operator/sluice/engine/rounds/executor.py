@@ -10,7 +10,7 @@ from sluice.engine.rounds.slices import run_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.shelf import Shelf
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.engine.rounds.throttle import Pace

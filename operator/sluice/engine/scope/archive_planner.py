@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive.notes import Notes
+from sluice.archive.runs.notes import Notes
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.values.model import StreamName
 from sluice.engine.access import parallel
@@ -16,8 +16,8 @@ from sluice.errors import InvalidSpec, SluiceError, TargetExists
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.archive.archive import Archive
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.request import ArchiveRequest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.documents import MOST_SHORT, decode, encode
 from sluice.core.archive.scope_note import (
     ScopeNote,
@@ -32,7 +32,7 @@ from sluice.stores import allowance
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.archive.objects import Found, Objects
+    from sluice.archive.objects.objects import Found, Objects
     from sluice.engine.access.source_runs import Place
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope import selection

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.core.scope.selection import Chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.archive.archive import find_run
+from sluice.archive.runs.archive import find_run
 from sluice.core.archive.head import RunEntry
 from sluice.core.copy.planner import part_size
 from sluice.core.scope import selection
@@ -20,7 +20,7 @@ from sluice.errors import ArchiveNotFound, InvalidSpec, SluiceError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.shelf import Shelf
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.scope.request import RestoreFrom, ScopeRequest
     from sluice.core.scope.selection import Choice

@@ -6,9 +6,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.archive.piece import OBJECT
-from sluice.archive.shelf import Shelf
-from sluice.archive.source import ArchivedStore
+from sluice.archive.formats.piece import OBJECT
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.source import ArchivedStore
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.events.digest import CHUNK
 from sluice.engine.access import parallel

@@ -18,12 +18,14 @@ from sluice.errors import (
     StreamNotFound,
 )
 from sluice.stores.base import joined
-from sluice.stores.pravega import cuts, epochs, group_state, groups, names
+from sluice.stores.pravega import names
 from sluice.stores.pravega.bounds import MOST_STATE
-from sluice.stores.pravega.directory import Directory
-from sluice.stores.pravega.pool import ConnectionPool
-from sluice.stores.pravega.segments import PravegaSegments
-from sluice.stores.pravega.transport import Transport
+from sluice.stores.pravega.controller import epochs
+from sluice.stores.pravega.controller.directory import Directory
+from sluice.stores.pravega.groups import cuts, group_state, groups
+from sluice.stores.pravega.segments.segments import PravegaSegments
+from sluice.stores.pravega.segments.transport import Transport
+from sluice.stores.pravega.wire.pool import ConnectionPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import KeyRange, Segment, StreamConfig, TransactionState
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
-    from sluice.stores.pravega.controller import Controller
+    from sluice.stores.pravega.controller.controller import Controller
     from sluice.stores.transactions import Transaction
 
 _T = TypeVar("_T")

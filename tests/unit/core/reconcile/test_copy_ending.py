@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.actions import WritePositions
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import JobPhase, Question
+from sluice.core.reconcile.copies.actions import WritePositions
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.core.workloads.answers import Complete
 from sluice.errors import (
     AuthenticationFailed,

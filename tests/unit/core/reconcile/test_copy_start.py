@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status import StreamCopyStatus
-from sluice.core.reconcile.actions import (
+from sluice.api.status.common import StreamCopyStatus
+from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     DeleteJob,
     DropPlan,
@@ -12,9 +12,9 @@ from sluice.core.reconcile.actions import (
     WriteControls,
     WritePlan,
 )
-from sluice.core.reconcile.copy import questions, reconcile
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import JobPhase, Question, World
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, Question, World
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.plan import MOST_PLAN_BYTES, Plan

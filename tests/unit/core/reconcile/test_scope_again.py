@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.actions import DropPlan, StartJob, WritePlan, WriteResults
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_seen import CopySeen, asks_again
-from sluice.core.reconcile.world import JobPhase, PlanSeen, Question
+from sluice.core.reconcile.copies.actions import DropPlan, StartJob, WritePlan, WriteResults
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.seen import CopySeen, asks_again
+from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, Question
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import ApiUnavailable, DriverLost

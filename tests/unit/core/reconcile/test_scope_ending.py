@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status import ConditionType
-from sluice.core.reconcile.actions import Abandon, RemoveFinalizer, WriteResults
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import Question
+from sluice.api.status.common import ConditionType
+from sluice.core.reconcile.copies.actions import Abandon, RemoveFinalizer, WriteResults
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import Question
 from sluice.core.scope.scope import LeftOut, Why
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.errors import (

@@ -6,8 +6,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.api.scope_status import MOST_RESULTS
-from sluice.core.reconcile.scope_results import (
+from sluice.api.status.scope_status import MOST_RESULTS
+from sluice.core.reconcile.copies.scope_results import (
     MOST_IN_SHARD,
     MOST_SHARD_BYTES,
     results_hash,

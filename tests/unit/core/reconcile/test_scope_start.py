@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from sluice.api.scope_status import LeftOutCount
-from sluice.core.reconcile.actions import (
+from sluice.api.status.scope_status import LeftOutCount
+from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     DropPlan,
     HoldStores,
@@ -15,9 +15,9 @@ from sluice.core.reconcile.actions import (
     WritePlan,
     WriteResults,
 )
-from sluice.core.reconcile.copy import questions, reconcile
-from sluice.core.reconcile.scope_results import results_hash, results_name
-from sluice.core.reconcile.world import PlanSeen, Question, World
+from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.scope_results import results_hash, results_name
+from sluice.core.reconcile.copies.world import PlanSeen, Question, World
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads import plan as plan_module
 from sluice.core.workloads.answers import Planned

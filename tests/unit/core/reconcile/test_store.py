@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from sluice.api.status import StreamStoreStatus
+from sluice.api.status.common import StreamStoreStatus
 from sluice.core.reconcile.store import StoreDecision, StoreWorld, reconcile_store
 from sluice.core.values.model import Health
 from sluice.core.values.trouble import Trouble

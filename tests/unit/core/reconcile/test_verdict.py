@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.verdict import ATTEMPTS, LASTING, RECHECK, in_a_row, judge
+from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, in_a_row, judge
 from sluice.core.values.trouble import Trouble
 from sluice.errors import Category
 

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 from greenlet import getcurrent, greenlet
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.report import ArchiveReport

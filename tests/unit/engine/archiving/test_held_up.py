@@ -4,10 +4,10 @@ from typing import TypeVar
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease
-from sluice.archive.sweep import sweep
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.sweep import sweep
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import Work
 from sluice.core.archive.retention import Retention
 from sluice.core.copy.steps import Forget, Record, Step, Transfer, Verify

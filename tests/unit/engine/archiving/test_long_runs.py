@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.archive import notes
+from sluice.archive.runs import notes
 from sluice.core.values.archive_layout import WORK
 from support.engine.archive_runs import archive_once, last_run
 from support.engine.plans import SOURCE

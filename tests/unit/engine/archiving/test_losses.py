@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.engine.archive.query import told_of

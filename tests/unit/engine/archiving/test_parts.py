@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.engine.archive.slices import ArchiveSlice
 from sluice.engine.rounds.executor import InlineExecutor

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease, holding
-from sluice.archive.sweep import sweep
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.leases import Lease, holding
+from sluice.archive.runs.sweep import sweep
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import Work
 from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.copy.steps import Record, Step, Transfer
 from sluice.core.scope.request import ArchiveTo, Rename, ScopeRequest, Selector

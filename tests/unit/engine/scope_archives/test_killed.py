@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.scope.scope import StreamState
 from sluice.engine.rounds.limits import Limits

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.copy.steps import Drain, Leave, Record, Step
 from sluice.core.scope.request import Selector
 from sluice.core.scope.scope import StreamState

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from sluice.core.values.model import KeyRange
-from sluice.stores.pravega.epochs import following
+from sluice.stores.pravega.controller.epochs import following
 
 EPOCH = 1 << 32
 

@@ -11,7 +11,7 @@ from sluice.core.values.model import (
     StreamName,
 )
 from sluice.errors import InvalidSpec, ProtocolError
-from sluice.stores.pravega.policies import from_message, to_message
+from sluice.stores.pravega.controller.policies import from_message, to_message
 from sluice.stores.pravega.proto import controller_pb2 as pb
 
 NAME = StreamName(scope="plant", stream="sensors")
