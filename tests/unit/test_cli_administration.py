@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from sluice.kube.api.objects import STREAMS_FINALIZER
 from sluice.kube.stores import connections
 from sluice.kube.stores.dependents import KINDS
 from support.cases import resources
+from support.command.spelling import parsed
 from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
 
@@ -163,7 +163,7 @@ def test_stale_streams_are_listed(
     )
     code, out, err = sluice("streams", "stale", "--output", "json")
     assert (code, err) == (0, "")
-    assert json.loads(out) == [
+    assert parsed(out) == [
         {
             "namespace": "default",
             "streamStore": "local",
@@ -202,7 +202,7 @@ def test_deleting_asks(world: World, server: FinalizingServer) -> None:
     assert len(world.streams) == 1
     done = CliRunner().invoke(cli.cli, [*arguments, "--yes", "--output", "json"])
     assert done.exit_code == 0
-    assert [one["deleted"] for one in json.loads(done.stdout)] == [1]
+    assert [one["deleted"] for one in parsed(done.stdout)] == [1]
     assert world.streams == {}
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import err, out, size
-from sluice.core.values.text import lost_behind
+from sluice.console.page import err, out
+from sluice.core.values.text import lost_behind, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import duration, err, show_trouble, size
+from sluice.console.page import duration, err, show_trouble
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from sluice.console.page import duration, err, show_trouble, size
-from sluice.core.values.text import lost_behind
+from sluice.console.page import duration, err, show_trouble
+from sluice.core.values.text import lost_behind, size
 from sluice.engine.copy.report import Outcome
 
 if TYPE_CHECKING:

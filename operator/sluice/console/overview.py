@@ -12,8 +12,9 @@ from rich.text import Text
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import ConditionType
 from sluice.api.status.scope_status import ScopeCopyStatus
-from sluice.console.page import duration, out, size
+from sluice.console.page import duration, out
 from sluice.core.scope.scope import StreamState
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

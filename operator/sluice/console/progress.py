@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from sluice.console.page import duration, err, size
+from sluice.console.page import duration, err
 from sluice.core.copy.steps import Publish, Record, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
+from sluice.core.values.text import size
 from sluice.engine.access.connect import archives, connect
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.engine.copy.progress import Watch

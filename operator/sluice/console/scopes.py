@@ -9,9 +9,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sluice.console.page import duration, err, show_trouble, size
+from sluice.console.page import duration, err, show_trouble
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import out, size
+from sluice.console.page import out
 from sluice.core.copy.plan import origin
+from sluice.core.values.text import size
 from sluice.core.verify.verification import Result
 
 if TYPE_CHECKING:

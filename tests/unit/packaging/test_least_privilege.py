@@ -17,7 +17,7 @@ from support.kube.chart import ROOT, render, rules
 SOURCES = [
     path
     for folder in ("kube", "handlers")
-    for path in (ROOT / "operator" / "sluice" / folder).glob("*.py")
+    for path in (ROOT / "operator" / "sluice" / folder).rglob("*.py")
     if path.name != "client.py"
 ]
 OURS = [STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE, STREAM_STORE, EPHEMERAL_STREAM]
