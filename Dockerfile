@@ -53,10 +53,11 @@ FROM packages AS classes
 COPY docker/train.py ./
 COPY operator/sluice/__init__.py /opt/sluice/app/sluice/
 COPY operator/sluice/errors /opt/sluice/app/sluice/errors
-COPY operator/sluice/pipelines/__init__.py operator/sluice/pipelines/application.py \
-     operator/sluice/pipelines/executor.py operator/sluice/pipelines/java.py \
-     operator/sluice/pipelines/jvm.py operator/sluice/pipelines/sparkconf.py \
-     operator/sluice/pipelines/log4j2.properties /opt/sluice/app/sluice/pipelines/
+COPY operator/sluice/pipelines/__init__.py /opt/sluice/app/sluice/pipelines/
+COPY operator/sluice/pipelines/spark/__init__.py operator/sluice/pipelines/spark/application.py \
+     operator/sluice/pipelines/spark/executor.py operator/sluice/pipelines/spark/java.py \
+     operator/sluice/pipelines/spark/jvm.py operator/sluice/pipelines/spark/sparkconf.py \
+     operator/sluice/pipelines/spark/log4j2.properties /opt/sluice/app/sluice/pipelines/spark/
 RUN /opt/sluice/bin/python train.py /opt/sluice/lib/spark.jsa
 
 FROM packages AS app

@@ -23,10 +23,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from sluice.pipelines import java, sparkconf
-from sluice.pipelines.application import HEAP, Application
-from sluice.pipelines.executor import arguments
-from sluice.pipelines.jvm import Jvm
+from sluice.pipelines.spark import java, sparkconf
+from sluice.pipelines.spark.application import HEAP, Application
+from sluice.pipelines.spark.executor import arguments
+from sluice.pipelines.spark.jvm import Jvm
 
 DRIVER = {
     "apiVersion": "v1",

@@ -20,7 +20,7 @@ from typing import Any
 
 import structlog
 
-from sluice.pipelines import java
+from sluice.pipelines.spark import java
 
 TRAIN = Path(__file__).resolve().parent.parent / "docker" / "train.py"
 

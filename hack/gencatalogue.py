@@ -11,20 +11,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.api.schema import KINDS
+from sluice.api.schema.schema import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
-from sluice.core.reconcile import ephemeral_deletion as deletion
-from sluice.core.reconcile import ephemeral_failure as failure
-from sluice.core.reconcile.copy import MISSING, START_PATIENCE, WAIT_SECONDS
+from sluice.core.reconcile.copies.decide import MISSING, START_PATIENCE, WAIT_SECONDS
+from sluice.core.reconcile.ephemeral import deletion, failure
+from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
 from sluice.core.reconcile.store import AWAY, PROBE_SECONDS
-from sluice.core.reconcile.verdict import ATTEMPTS, LASTING, RECHECK, Verdict, judge
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.catalogue import Failure, Reason
-    from sluice.core.reconcile.verdict import Backoff
+    from sluice.core.reconcile.shared.verdict import Backoff
     from sluice.errors import Category
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from sluice.api.common import GROUP, VERSION
-from sluice.api.rules import RULES
-from sluice.api.schema import KINDS, Kind, definition, structural
-from sluice.api.structural import Schema, fields
+from sluice.api.fields.common import GROUP, VERSION
+from sluice.api.fields.rules import RULES
+from sluice.api.schema.schema import KINDS, Kind, definition, structural
+from sluice.api.schema.structural import Schema, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

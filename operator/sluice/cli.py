@@ -15,7 +15,7 @@ from sluice import __version__, console, logs
 from sluice.commands import archives, copying, pods, positions, status, streams, uninstall, verify
 from sluice.commands.shared import EXIT_CODES
 from sluice.errors import SluiceError
-from sluice.pipelines.stopping import Terminated
+from sluice.pipelines.driver.stopping import Terminated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=__doc__)

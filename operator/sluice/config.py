@@ -40,8 +40,8 @@ class Settings:
             (`SLUICE_CREDENTIALS_DIR`, default none).
         volumes_dir: folder of volumes that hold archives, each mounted under the name of its claim
             (`SLUICE_VOLUMES_DIR`, default none).
-        part_bytes: longest part of a segment; tasks copy parts side by side, see `core.planner`
-            (`SLUICE_PART_BYTES`, default 256 MiB, at least 8 MiB).
+        part_bytes: longest part of a segment; tasks copy parts side by side (`SLUICE_PART_BYTES`,
+            default 256 MiB, at least 8 MiB).
         executor_timeout: seconds that a driver waits for executors before it gives up
             (`SLUICE_EXECUTOR_TIMEOUT`, default 300).
         timeouts: see StoreTimeouts (`SLUICE_STORE_TIMEOUT` sets `call` and `stall`, in seconds).

@@ -13,21 +13,22 @@ from bench.model import EVENT_HEADER, BenchError, Run, Source
 from bench.ours import PATIENCE, timed
 from bench.usage import own_cpu_seconds
 from sluice.config import Settings
-from sluice.core.archive.names import EVENTS, Format
+from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
 from sluice.core.archive.retention import Retention
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.engine.connect import archives
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
-from sluice.pipelines.archives import ArchiveJob, plan_archive_job, run_archive
-from sluice.pipelines.program import Job, Stores, plan_job, run_plan
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.values.archive_layout import EVENTS
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.access.connect import archives
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.limits import Limits
+from sluice.pipelines.programs.archives import ArchiveJob, plan_archive_job, run_archive
+from sluice.pipelines.programs.program import Job, Stores, plan_job, run_plan
 
 if TYPE_CHECKING:
     from bench.lab import Lab
     from bench.ours import Spark, Stopwatch
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.manifest import Manifest
 
 WARM_UP: Final = Source.of_orders(48e6, segments=4)

@@ -13,12 +13,12 @@ from bench import usage
 from bench.lab import SCOPE
 from bench.model import BenchError, Run, Source
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import PART_BYTES, CopyRequest, SourceRequest
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
-from sluice.pipelines.application import local_spark
-from sluice.pipelines.program import Job, Stores, plan_job, run_plan
+from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.limits import Limits
+from sluice.pipelines.programs.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.spark.application import local_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from bench.lab import Lab
-    from sluice.core.steps import Step
-    from sluice.engine.report import StreamReport
-    from sluice.engine.run import Undertaking
+    from sluice.core.copy.steps import Step
+    from sluice.engine.copy.report import StreamReport
+    from sluice.engine.rounds.work import Undertaking
     from sluice.errors import SluiceError
 
 WARM_UP = Source(events=10_000, size=1000, segments=4)

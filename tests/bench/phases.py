@@ -8,8 +8,8 @@ from bench.floor import Floor
 from bench.model import BenchError, Comparison, Goal, Phase, Source
 from bench.ours import Sluice, Spark
 from bench.theirs import Java
-from sluice.core.digest import CHUNK
-from sluice.core.planner import PART_BYTES
+from sluice.core.copy.planner import PART_BYTES
+from sluice.core.events.digest import CHUNK
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor

@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sluice.kube.names import UID_LABEL
+from sluice.kube.api.names import UID_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from localstore import ForeignClient
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
 
 pytestmark = pytest.mark.timeout(400)
 

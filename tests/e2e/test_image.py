@@ -22,7 +22,7 @@ LOOK = """
 import json, os, shutil, subprocess, sys
 from importlib.util import cache_from_source, find_spec
 from pathlib import Path
-from sluice.pipelines import java
+from sluice.pipelines.spark import java
 
 BUILDERS = {"PIP", "UV", "INDEX", "PROXY"}
 
@@ -53,14 +53,14 @@ print(json.dumps({
 
 ARCHIVE = """
 from pathlib import Path
-from sluice.archive import formats
-from sluice.archive.content import Checked
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.piece import Piece
-from sluice.core.archive.events import Following
+from sluice.archive.formats import formats
+from sluice.archive.formats.content import Checked
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.formats.piece import Piece
+from sluice.core.events.grouping import Following
 from sluice.core.archive.manifest import ArchivedSegment
 from sluice.core.archive.names import Format
-from sluice.core.model import KeyRange
+from sluice.core.values.model import KeyRange
 
 event = bytes(4) + (5).to_bytes(4, "big") + b"event"
 segment = ArchivedSegment(epoch=0, id=0, keys=KeyRange(low=0, high=1), created=0, start=0, end=0,
@@ -73,7 +73,7 @@ for form in Format:
     read = formats.read(form, objects, segment, content, start=0, end=13)
     assert b"".join(map(bytes, read)) == event
     print(form)
-import sluice.archive.s3
+import sluice.archive.objects.s3
 """
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
-from sluice.pipelines.program import Stores
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.crash.cut_driver import drive
 from support.engine.append_points import APPENDING, Cut
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from localstore.reports import Read
-    from sluice.core.model import KeyRange, StreamConfig
+    from sluice.core.values.model import KeyRange, StreamConfig
 
 pytestmark = pytest.mark.crash
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import StreamName
-from sluice.core.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
-from sluice.engine.stream import StreamCopy
-from sluice.pipelines.program import Stores
+from sluice.core.copy.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, begin, job_of, run_inline
 from support.store.live import assert_nothing_failed
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.model import KeyRange, StreamConfig
+    from sluice.core.values.model import KeyRange, StreamConfig
 
 KEYS = 64
 EPOCH = 1 << 32

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from support.command.sluice_command import Copy
 from support.store.inline import run_inline
 from support.store.live import assert_nothing_failed

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from segment_hash import segment_report
-from sluice.engine.report import Outcome
-from sluice.stores.pravega import cuts
+from sluice.engine.copy.report import Outcome
+from sluice.stores.pravega.groups import cuts
 from support.command.sluice_command import Copy
 from support.store.inline import run_inline, staging_of
 

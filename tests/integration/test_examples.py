@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.api.load import load
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from support.command.sluice_command import Filed
 from support.store.inline import run_copies
 from support.store.scopes import Sketch, fill, names_in

@@ -15,16 +15,16 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClientError
-from sluice.core.claim import Claim, Claimant, Ownership
-from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.reconcile.world import Complete, Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
-from sluice.engine import claims
-from sluice.engine.report import Outcome
-from sluice.engine.scope_settle import ask_scope
-from sluice.engine.settle import ask
-from sluice.pipelines.program import Stores, plan_job
+from sluice.core.claims.claim import Claim, Claimant, Ownership
+from sluice.core.copy.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
+from sluice.engine.claims import claims
+from sluice.engine.copy.query import ask
+from sluice.engine.copy.report import Outcome
+from sluice.engine.scope.query import ask_scope
+from sluice.pipelines.programs.program import Stores, plan_job
 from support.command.scope_command import ScopeCopy
 from support.command.sluice_command import Copy
 from support.crash import cut_driver
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.plan import Plan, StreamPlan
-    from sluice.core.reconcile.world import Answer
-    from sluice.core.steps import Step
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.steps import Step
+    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.stores.pravega.store import PravegaStore
 
 pytestmark = [pytest.mark.patient, pytest.mark.timeout(600)]

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from localstore import ForeignClient, Standalone
-from sluice.core import identity
-from sluice.core.claim import Claim, Claimant
-from sluice.core.marks import LOOSE
-from sluice.core.model import StoreAddress, StreamConfig, StreamName
-from sluice.engine import claims
-from sluice.engine.report import Outcome
-from sluice.engine.stale import drop, stale
-from sluice.pipelines.program import Stores
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.core.values import identity
+from sluice.core.values.marks import LOOSE
+from sluice.core.values.model import StoreAddress, StreamConfig, StreamName
+from sluice.engine.claims import claims
+from sluice.engine.claims.stale import drop, stale
+from sluice.engine.copy.report import Outcome
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, run_inline
 

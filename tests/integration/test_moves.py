@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstore import ForeignClient, ForeignClientError, Standalone
-from sluice.core.steps import Configure, Drain, Forget, Leave, Publish, Transfer
-from sluice.engine.report import Outcome
-from sluice.engine.settle import abandon, ask
-from sluice.pipelines.program import Stores
+from sluice.core.copy.steps import Configure, Drain, Forget, Leave, Publish, Transfer
+from sluice.engine.copy.query import abandon, ask
+from sluice.engine.copy.report import Outcome
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, drive, job_of, leftovers, run_inline, staging_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sluice.core.steps import Step
+    from sluice.core.copy.steps import Step
 
 EVENTS = 400
 

@@ -9,10 +9,10 @@ import pytest
 
 from localstore import Standalone, User
 from localstore.accounts import ADMIN
-from sluice.core.groups import AT_END, GroupName
-from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
-from sluice.engine.report import Outcome
-from sluice.pipelines.program import Stores
+from sluice.core.values.groups import AT_END, GroupName
+from sluice.core.values.model import ScaleType, Scaling, StreamConfig, StreamName
+from sluice.engine.copy.report import Outcome
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy, Finished
 from support.store.inline import SETTINGS, job_of, run_inline
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient
     from localstore.reports import Read
-    from sluice.core.groups import GroupState
+    from sluice.core.values.groups import GroupState
 
 EVENTS = 2000
 KEYS = 32

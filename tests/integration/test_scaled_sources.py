@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import ScaleType, Scaling, StreamConfig, StreamName
-from sluice.engine.report import Outcome
-from sluice.pipelines.program import Stores
-from sluice.stores.pravega import cuts
+from sluice.core.values.model import ScaleType, Scaling, StreamConfig, StreamName
+from sluice.engine.copy.report import Outcome
+from sluice.pipelines.programs.program import Stores
+from sluice.stores.pravega.groups import cuts
 from support.command.sluice_command import Copy
 from support.store.inline import SETTINGS, assert_equal_segments, job_of, run_inline, staging_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.engine.report import StreamReport
+    from sluice.engine.copy.report import StreamReport
 
 KEYS = 64
 EPOCH = 1 << 32

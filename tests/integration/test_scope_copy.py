@@ -149,7 +149,7 @@ def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied
         assert again.code == 0, again.err
         report = only(again)
         assert report["run"] == 2
-        assert report["counts"] == {"already complete": len(NAMES), "copied": 1}
+        assert report["counts"] == {"alreadyComplete": len(NAMES), "copied": 1}
         second = seen(standalone.segment_store, foreign, copy.target)
         source = seen(standalone.segment_store, foreign, shop.scope, [lost])
         assert_alike(lost, source[lost], second.pop(renamed(lost)))
@@ -183,13 +183,13 @@ def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
     assert ended.code == 0, ended.err
     report = only(ended)
     assert of_state(report, "Copied") == sorted(NAMES)
-    assert (report["run"], report["kept"], report["key_value_tables"]) == (1, None, ["prices"])
+    assert (report["run"], report["kept"], report["keyValueTables"]) == (1, None, ["prices"])
     assert report["bytes"] == sum(stream.bytes for stream in shop.streams.values())
     assert_equal(shop.streams, seen(standalone.segment_store, foreign, copy.target))
     assert_read(foreign, shop, copy.target)
     assert copy.left_of(standalone.segment_store, planned) == []
     assert not copy.is_logged
-    assert only(copy.run("run", "-o", "json"))["counts"] == {"already complete": len(NAMES)}
+    assert only(copy.run("run", "-o", "json"))["counts"] == {"alreadyComplete": len(NAMES)}
 
 
 def test_a_scope_is_moved(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> None:

@@ -87,7 +87,7 @@ def test_targets_of_others_are_left_alone(
         assert ended.code == 0, ended.err
         report = only(ended)
         assert report["counts"] == {word: len(FEW) - 1}
-        assert report["left_out"] == [{"why": "Exists", "count": 1, "streams": [THERE]}]
+        assert report["leftOut"] == [{"why": "Exists", "count": 1, "streams": [THERE]}]
     found = seen(standalone.segment_store, foreign, copy.target)
     assert found.pop(THERE) == theirs[THERE]
     sources = dict(streams[1])
@@ -200,7 +200,7 @@ def test_no_stream_is_begun_after_one_has_failed_if_that_is_asked_for(
     fill(foreign, slow.source, [LOST])
     again = slow.run("run", "-o", "json")
     assert again.code == 0, again.err
-    assert only(again)["counts"] == {"already complete": 1, "copied": 3}
+    assert only(again)["counts"] == {"alreadyComplete": 1, "copied": 3}
     source, target = (
         seen(standalone.segment_store, foreign, scope) for scope in (slow.source, slow.target)
     )

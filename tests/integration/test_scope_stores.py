@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from localstore import Standalone, User
-from sluice.core.claim import Claim, Claimant
-from sluice.engine import claims
-from sluice.pipelines.program import Stores
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.engine.claims import claims
+from sluice.pipelines.programs.program import Stores
 from support.command.scope_command import ScopeCopy, selectors
 from support.store.inline import SETTINGS
 from support.store.scopes import STREAMS, assert_equal, fill, seen
@@ -133,11 +133,11 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
     ended = copy.run("run", "-o", "json", *copy.login)
     report = only(ended)
     assert {one["stream"] for one in report["streams"]} == expected
-    left = {one["why"]: one["streams"] for one in report["left_out"]}
+    left = {one["why"]: one["streams"] for one in report["leftOut"]}
     assert left["NotSelected"] == ["audit-1", "clicks-1", "event-0", "orders-5"]
     assert left["Ephemeral"] == [OWNED, f"{PREFIX}1"]
     assert "_RGbilling" in left["Internal"]
-    assert report["key_value_tables"] == ["prices"]
+    assert report["keyValueTables"] == ["prices"]
     assert "prices" in ended.err
     source = seen(guarded.segment_store, keeper, copy.source, expected, login=True)
     assert_equal(source, seen(standalone_auth.segment_store, admin, copy.target, login=True))

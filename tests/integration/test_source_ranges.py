@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from support.command.sluice_command import Copy
 from support.store.inline import assert_equal_segments, leftovers, run_inline, staging_of
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from segment_hash import segment_report
-from sluice.core.steps import Amend, Publish, Transfer
-from sluice.engine.report import Outcome
-from sluice.engine.settle import ask
-from sluice.pipelines.program import Stores, plan_job
+from sluice.core.copy.steps import Amend, Publish, Transfer
+from sluice.engine.copy.query import ask
+from sluice.engine.copy.report import Outcome
+from sluice.pipelines.programs.program import Stores, plan_job
 from support.command.sluice_command import Copy
 from support.store.inline import (
     SETTINGS,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.core.steps import Step
-    from sluice.engine.report import StreamReport
+    from sluice.core.copy.steps import Step
+    from sluice.engine.copy.report import StreamReport
 
 EVENT = 108
 """Bytes of an event of the source."""

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from localstore import ForeignClient, Standalone
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
-from sluice.engine.settle import positions
-from sluice.pipelines.program import Stores
+from sluice.engine.copy.query import positions
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.limits import Limits
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Copy
 from support.store.inline import (
     SETTINGS,

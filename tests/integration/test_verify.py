@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from segment_hash import segment_report
-from sluice.engine.report import Outcome
+from sluice.engine.copy.report import Outcome
 from support.command.sluice_command import Copy
 from support.store.inline import run_inline
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from sluice import cli
 from sluice.commands.shared import EXIT_CODES, exit_code
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     Category,
     DigestMismatch,

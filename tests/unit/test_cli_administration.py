@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,15 @@ from click.testing import CliRunner
 from sluice import cli
 from sluice.administration import drain
 from sluice.commands.uninstall import MOST_COMMANDS
-from sluice.core.claim import Claim, Claimant
-from sluice.engine import claims, scopes
-from sluice.kube import stores
-from sluice.kube.client import Api
-from sluice.kube.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
-from sluice.kube.objects import STREAMS_FINALIZER
-from sluice.kube.users import KINDS
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.engine.claims import claims, scope_lifecycle
+from sluice.kube.api.client import Api
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, NAMESPACE, STREAM_STORE
+from sluice.kube.api.objects import STREAMS_FINALIZER
+from sluice.kube.stores import connections
+from sluice.kube.stores.dependents import KINDS
 from support.cases import resources
+from support.command.spelling import parsed
 from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
 
@@ -32,7 +32,7 @@ UID = "0b1d9c8e-0000-4000-8000-000000000001"
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLUICE_CLUSTER_ID", raising=False)
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
     monkeypatch.setattr(drain, "POLL_SECONDS", 0.001)
 
 
@@ -56,7 +56,7 @@ def world(server: FinalizingServer, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     who = Claimant(cluster="here", namespace="team", name="old", uid=UID, created=1000)
     claims.make(Claim(claimant=who, scope="in", stream="left"), ModelStore(made), 2000)
-    monkeypatch.setattr(stores, "connect", lambda *_, **__: ModelStore(made))
+    monkeypatch.setattr(connections, "connect", lambda *_, **__: ModelStore(made))
     return made
 
 
@@ -163,7 +163,7 @@ def test_stale_streams_are_listed(
     )
     code, out, err = sluice("streams", "stale", "--output", "json")
     assert (code, err) == (0, "")
-    assert json.loads(out) == [
+    assert parsed(out) == [
         {
             "namespace": "default",
             "streamStore": "local",
@@ -202,7 +202,7 @@ def test_deleting_asks(world: World, server: FinalizingServer) -> None:
     assert len(world.streams) == 1
     done = CliRunner().invoke(cli.cli, [*arguments, "--yes", "--output", "json"])
     assert done.exit_code == 0
-    assert [one["deleted"] for one in json.loads(done.stdout)] == [1]
+    assert [one["deleted"] for one in parsed(done.stdout)] == [1]
     assert world.streams == {}
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice import cli
-from sluice.archive.archive import Archive
-from sluice.archive.directory import DirectoryObjects
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.archive import Archive
 from sluice.commands.archives import restore_id
-from sluice.core.archive.names import DATA, HEADS, Format
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.planner import ArchiveChoice
+from sluice.core.archive.names import Format
+from sluice.core.copy.planner import ArchiveChoice
+from sluice.core.values.archive_layout import DATA, HEADS
+from sluice.core.values.model import StoreAddress, StreamName
+from support.command.spelling import parsed
 from support.engine.archives import Source, take
 
 if TYPE_CHECKING:
@@ -72,15 +73,15 @@ def test_archives_are_listed_with_their_last_run(
 ) -> None:
     """By a StreamStore's name, below a path of it, or in a directory: the same archives."""
     assert main(monkeypatch, "ls", "backup", *of_store(folder), "-o", "json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = parsed(capsys.readouterr().out)
     assert [(one["path"], len(one["runs"])) for one in found] == [
         ("team/orders", 2),
         ("team/users", 1),
     ]
     assert main(monkeypatch, "ls", "backup/team/users", *of_store(folder), "-o", "json") == 0
-    assert json.loads(capsys.readouterr().out) == found[1:]
+    assert parsed(capsys.readouterr().out) == found[1:]
     assert main(monkeypatch, "ls", str(folder / "team"), "-o", "json") == 0
-    assert [one["path"] for one in json.loads(capsys.readouterr().out)] == ["orders", "users"]
+    assert [one["path"] for one in parsed(capsys.readouterr().out)] == ["orders", "users"]
     assert main(monkeypatch, "ls", str(folder)) == 0
     assert "team/orders" in capsys.readouterr().out
 
@@ -93,7 +94,7 @@ def test_an_archive_that_cannot_be_read_hides_no_other(
     objects.put(max(one.name for one in objects.list(HEADS)), b"no head")
     assert main(monkeypatch, "ls", str(folder), "-o", "json") == 6
     out, err = capsys.readouterr()
-    assert [one["path"] for one in json.loads(out)] == ["team/users"]
+    assert [one["path"] for one in parsed(out)] == ["team/users"]
     assert "archive team/orders" in err
 
 
@@ -108,7 +109,7 @@ def test_a_run_is_inspected(
     assert "scale 1" in out
     assert "made by StreamArchive shop/orders" in out
     assert main(monkeypatch, *place, "--run", "1", "-o", "json") == 0
-    body = json.loads(capsys.readouterr().out)
+    body = parsed(capsys.readouterr().out)
     assert body["manifest"]["run"] == 1
     assert [one["run"] for one in body["runs"]] == [1, 2]
     assert main(monkeypatch, *place, "--until", "2000-01-01T00:00:00Z") == 2
@@ -146,7 +147,7 @@ def test_damage_is_named_and_is_exit_code_6(
     assert main(monkeypatch, *place) == 0
     assert "is as it was recorded" in capsys.readouterr().out
     assert main(monkeypatch, *place, "-o", "json") == 0
-    head = json.loads(capsys.readouterr().out)["headSha256"]
+    head = parsed(capsys.readouterr().out)["headSha256"]
     assert main(monkeypatch, *place, "--head", head) == 0
     assert main(monkeypatch, *place, "--head", "0" * 64) == 6
     assert head in capsys.readouterr().err
@@ -156,7 +157,7 @@ def test_damage_is_named_and_is_exit_code_6(
     assert main(monkeypatch, *place) == 6
     assert f"{victim} is missing" in capsys.readouterr().err
     assert main(monkeypatch, *place, "-o", "json") == 6
-    body = json.loads(capsys.readouterr().out)
+    body = parsed(capsys.readouterr().out)
     assert [one["name"] for one in body["problems"]] == [victim]
     assert body["damagedRuns"] == [1, 2]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -12,17 +11,18 @@ from sluice.api.load import load
 from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.positions import position
 from sluice.config import Settings
-from sluice.core.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
-from sluice.core.model import StreamName
-from sluice.engine.positions import position_map
+from sluice.core.values.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
+from sluice.core.values.model import StreamName
+from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec
-from sluice.pipelines.program import jobs
+from sluice.pipelines.programs.program import jobs
+from support.command.spelling import parsed
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_source
 from support.model import ModelGroup, ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.pipelines.program import Stores
+    from sluice.pipelines.programs.program import Stores
 
 
 @pytest.mark.parametrize("options", [["--apply"], ["--as", "b"], ["--only-this-stream"]])
@@ -75,7 +75,7 @@ def _moved(world: World, capsys: pytest.CaptureFixture[str], group: str) -> Any:
     stores = cast("Stores", {job.target: store})
     wish = Wish(parse(group, "--reader-group"), None, apply=True, alone=False)
     move_group(job, wish, mapped, stores=stores, given=None, output="json")
-    return json.loads(capsys.readouterr().out)
+    return parsed(capsys.readouterr().out)
 
 
 def test_of_a_copy_of_several_streams_a_group_may_read_one(

@@ -11,8 +11,9 @@ import pytest
 from sluice import cli
 from sluice.commands import copying, scopes
 from sluice.console import progress
-from sluice.core.model import StreamName
-from sluice.pipelines import program
+from sluice.core.values.model import StreamName
+from sluice.pipelines.programs import program
+from support.command.spelling import parsed
 from support.engine.sources import put_source
 from support.model import ModelStore, World, segment_name
 
@@ -134,7 +135,7 @@ def test_a_plan_shows_a_scope_and_makes_nothing(world: World, sluice: Sluice) ->
     for said in ("│ a ", "│ old-c ", "spec.streams does not select them (b)", "prices"):
         assert said in out
     code, out, _ = sluice(text, "plan", "-o", "json")
-    (plan,) = json.loads(out)
+    (plan,) = parsed(out)
     assert (code, plan["kind"], plan["name"], plan["recorded"]) == (0, "ScopeCopy", "shop", False)
     assert {(one["stream"], one["target"]) for one in plan["streams"]} == {
         ("a", "a"),
@@ -176,7 +177,7 @@ def test_nothing_is_left_of_a_copy_that_went_well(world: World, sluice: Sluice) 
 def test_programs_get_every_stream(world: World, sluice: Sluice) -> None:
     """With its digest, bytes and events."""
     code, out, _ = sluice(spec(), "run", "-o", "json")
-    (report,) = json.loads(out)
+    (report,) = parsed(out)
     assert code == 0
     assert (report["kind"], report["name"], report["counts"]) == (
         "ScopeCopy",
@@ -196,7 +197,7 @@ def test_copies_run_in_the_order_of_the_file(world: World, sluice: Sluice) -> No
     copy = SCOPE.replace("shop", "later")
     code, out, _ = sluice(STORE + SCOPE + ORDERS + copy, "plan", "-o", "json")
     assert code == 0
-    assert [one["name"] for one in json.loads(out)] == ["shop", "one", "later"]
+    assert [one["name"] for one in parsed(out)] == ["shop", "one", "later"]
 
 
 def test_a_conflict_refuses_the_whole_copy(world: World, sluice: Sluice) -> None:
@@ -211,7 +212,7 @@ def test_a_conflict_refuses_the_whole_copy(world: World, sluice: Sluice) -> None
         assert "onExists: Skip" in err
         assert made(world) == ["b", "d"]
     code, out, err = sluice(spec(), "run", "-o", "json")
-    (report,) = json.loads(out)
+    (report,) = parsed(out)
     assert (code, report["error"]["reason"]) == (2, "TargetExists")
     assert "1 failed in " in err
 
@@ -253,9 +254,9 @@ def test_one_bad_stream_stops_no_other(
     assert "Copied already: 3, " in out
     lose("b", 30)
     code, out, err = sluice(spec(), "run", "-o", "json")
-    (report,) = json.loads(out)
+    (report,) = parsed(out)
     assert (code, report["run"]) == (6, 2)
-    assert report["counts"] == {"failed": 1, "already complete": 3}
+    assert report["counts"] == {"failed": 1, "alreadyComplete": 3}
     (failed,) = [one for one in report["streams"] if one["state"] == "Failed"]
     assert (failed["stream"], failed["trouble"]["reason"]) == ("b", "SourceTruncated")
     code, _, err = sluice(spec(), "run")

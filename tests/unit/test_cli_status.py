@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sluice import cli
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
-from sluice.kube import context, results
-from sluice.kube.client import Api
-from sluice.kube.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
-from sluice.kube.names import Child
+from sluice.kube.api import context
+from sluice.kube.api.client import Api
+from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import results
 from support.cases import resources
+from support.command.spelling import parsed
 from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
     Sluice = Callable[..., tuple[int, str, str]]
 
@@ -177,7 +178,7 @@ def test_a_running_copy_tells_how_far_it_is(server: FinalizingServer, sluice: Sl
     assert sluice()[1] == (
         "StreamCopy team/orders: local:in/orders -> local:out/orders\n"
         "  Ready Unknown (Reconciling), Copying: 12 of 30 streams are copied.\n"
-        "  42% of 100.0 MiB  5.0 MiB/s  ETA 12s  2 attempts  1 failed in a row  "
+        "  42% of 105 MB  5.2 MB/s  ETA 12s  2 attempts  1 failed in a row  "
         "next at 2026-01-01T00:00:00Z\n"
     )
 
@@ -192,14 +193,14 @@ def test_a_scope_shows_its_streams_and_failed_ones_first(
     assert sluice()[1] == (
         "ScopeCopy team/shop: local:in -> local:out\n"
         "  Ready False, PartiallySucceeded: 1 stream failed.\n"
-        "  1/3 streams  1 failed  1 stopped  100% of 1.0 KiB  1 attempt\n"
+        "  1/3 streams  1 failed  1 stopped  100% of 1.0 kB  1 attempt\n"
         "  left out: 5 NotSelected, 2 Internal\n"
         "  key-value tables, not copied: prices, stock\n"
-        "  STATE    STREAM  TARGET    BYTES    REASON\n"
-        "  Failed   gone    old-gone  7 B      SourceNotFound: there is no stream in/gone. "
+        "  STATE    STREAM  TARGET    BYTES   REASON\n"
+        "  Failed   gone    old-gone  7 B     SourceNotFound: there is no stream in/gone. "
         "Check the scope and the stream's name; nothing was made.\n"
         "  Stopped  late    old-late  0 B\n"
-        "  Copied   a       old-a     1.5 KiB\n"
+        "  Copied   a       old-a     1.5 kB\n"
     )
 
 
@@ -244,13 +245,13 @@ def test_programs_get_all_of_it(server: FinalizingServer, sluice: Sluice) -> Non
     put(server, resources.COPY, "orders", status=RUNNING)
     code, out, err = sluice("-o", "json")
     assert (code, err) == (0, "")
-    shop, orders = json.loads(out)
+    shop, orders = parsed(out)
     assert (shop["kind"], shop["namespace"], shop["name"]) == ("ScopeCopy", "team", "shop")
     assert shop["status"]["streams"]["failed"] == 1
     assert [one["state"] for one in shop["streams"]] == ["Failed"] + ["Copied"] * 60
     assert shop["streams"][0]["trouble"]["reason"] == "SourceNotFound"
     assert (orders["source"], orders["streams"]) == ("local:in/orders", None)
-    (shop,) = json.loads(sluice("shop", "--failed", "-o", "json")[1])
+    (shop,) = parsed(sluice("shop", "--failed", "-o", "json")[1])
     assert [one["stream"] for one in shop["streams"]] == ["gone"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 import sys
@@ -16,9 +15,10 @@ import segment_hash
 from sluice import cli
 from sluice.api.load import load
 from sluice.config import Settings
-from sluice.core.model import StreamName
-from sluice.core.verification import ReportFile
-from sluice.pipelines import program
+from sluice.core.values.model import StreamName
+from sluice.core.verify.verification import ReportFile
+from sluice.pipelines.programs import program
+from support.command.spelling import parsed
 from support.engine.sources import copy_all, planned, put_source
 from support.model import EVENT_COUNT, ModelSegment, ModelStore, World, segment_name
 
@@ -172,8 +172,8 @@ def test_json_is_the_report(
     copy(world, file)
     report = tmp_path / "report.json"
     assert main(monkeypatch, file, "-o", "json", "--report", str(report)) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown == json.loads(report.read_text())
+    shown = parsed(capsys.readouterr().out)
+    assert shown == parsed(report.read_text())
     assert ReportFile.model_validate(shown).verifications[0].name == "orders"
 
 
@@ -195,7 +195,7 @@ def test_every_field_of_the_report_is_documented(
         return set()
 
     inner = {"low", "high", "scope"}
-    found = names(json.loads(report.read_text())) - inner
+    found = names(parsed(report.read_text())) - inner
     assert [name for name in sorted(found) if not re.search(rf"`\.*{name}(\[\])?`", text)] == []
 
 
@@ -232,7 +232,7 @@ def test_anybody_can_recompute_the_report(
     flip(world, COPIED, 1, 9 << 20)
     report = tmp_path / "report.json"
     assert main(monkeypatch, file, "--report", str(report)) == 6
-    (verification,) = json.loads(report.read_text())["verifications"]
+    (verification,) = parsed(report.read_text())["verifications"]
     recompute(world, verification)
     for side in ("source", "target"):
         for pair in verification["segments"]:
@@ -284,7 +284,7 @@ def test_a_copy_of_several_streams_is_compared(
     assert f"Bytes in segment 0 of in/later at 9 (in the target: segment {made[2].id} at 9)" in (
         capsys.readouterr().out.replace("\n", " ")
     )
-    (verification,) = json.loads(report.read_text())["verifications"]
+    (verification,) = parsed(report.read_text())["verifications"]
     assert [source["events"] for source in verification["sources"]] == [4, 2]
     recompute(world, verification)
 
@@ -339,7 +339,7 @@ def test_several_copies_are_verified_and_the_highest_code_counts(
     assert "InvalidSpec: spec.target.stream: there is no stream out/none" in shown.err
     assert "StreamCopy none" in shown.err
     assert shown.out.endswith("\nEqual\n")
-    found = json.loads(report.read_text())["verifications"]
+    found = parsed(report.read_text())["verifications"]
     assert [one["name"] for one in found] == ["orders"]
     flip(world, COPIED, 0, 0)
     assert main(monkeypatch, file) == 6

@@ -8,12 +8,12 @@ from rich.console import Console
 
 from sluice import console
 from sluice.config import Settings
-from sluice.core.model import StreamName
-from sluice.core.scope import LeftOut, ScopePlan, StreamResult, StreamState, Why
-from sluice.core.scope_request import Rename, ScopeRequest
-from sluice.core.trouble import Trouble
-from sluice.engine.scope_report import ScopeReport
-from sluice.engine.stream import StreamCopy
+from sluice.core.scope.request import Rename, ScopeRequest
+from sluice.core.scope.scope import LeftOut, ScopePlan, StreamResult, StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.report import ScopeReport
 from sluice.errors import SourceUnsupported, StoreUnavailable
 from support.engine.plans import COPY, segment_plan, stream_plan, whole_plan
 from support.engine.scope_shelves import TO, Env
@@ -23,7 +23,8 @@ from support.model import ModelStore, World
 if TYPE_CHECKING:
     import pytest
 
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
 
 NOON = 1_767_268_800_000
 """2026-01-01T12:00:00Z, in milliseconds."""
@@ -94,13 +95,13 @@ def test_a_plan_has_a_line_for_each_stream() -> None:
     text = drawn(scope_plan(big, stream("small", 10)))
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines()]
     assert [row for row in rows if row] == [
-        ["big", "big (append)", "4.0 MiB", "2", "2", "4"],
+        ["big", "big (append)", "4.2 MB", "2", "2", "4"],
         ["small", "small", "10 B", "1", "1", "1"],
     ]
     for said in (
         "of ScopeCopy shop, in -> out",
         "not begun",
-        "2 streams, 4.0 MiB, 3 events, tcp://model:1",
+        "2 streams, 4.2 MB, 3 events, tcp://model:1",
     ):
         assert said in text
     assert "Bounds were taken within 1,234 ms, from 2026-01-01 12:00:00.000Z to " in text
@@ -180,7 +181,7 @@ def test_a_plan_names_what_cannot_be_copied_and_what_is_copied() -> None:
         "SourceUnsupported",
         "it has [no] shape",
         "Copy it by hand.",
-        "Copied already: 1, 2.0 KiB (done)",
+        "Copied already: 1, 2.0 kB (done)",
         "begun, bounds are fixed; run 2, of what failed or was stopped",
     ):
         assert said in text
@@ -217,8 +218,7 @@ def test_a_report_counts_what_was_copied(capsys: pytest.CaptureFixture[str]) -> 
     plan = scope_plan(stream("a", 1), settled=(result("done", bytes=9999),))
     results = (result("a", bytes=2048, events=12), result("done", bytes=9999))
     assert shown(capsys, plan, results=results) == (
-        "ScopeCopy shop: in -> out: 2 of 2 streams are copied; "
-        "12 events, 2.0 KiB in 2s (1.0 KiB/s)\n"
+        "ScopeCopy shop: in -> out: 2 of 2 streams are copied; 12 events, 2.0 kB in 2s (1.0 kB/s)\n"
     )
 
 
@@ -250,7 +250,7 @@ def test_a_report_says_what_else_there_is_to_know(capsys: pytest.CaptureFixture[
         trouble=trouble,
         kept="a key-value table is in it",
     )
-    assert "a: 1.0 KiB were truncated before they were read" in text
+    assert "a: 1.0 kB were truncated before they were read" in text
     assert "The scope in is kept: a key-value table is in it" in text
     assert "StoreUnavailable: no answer" in text
     assert trouble.remedy in text

@@ -5,13 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from sluice.api.common import GROUP
-from sluice.api.schema import KINDS
+from sluice.api.fields.common import GROUP
+from sluice.api.schema.schema import KINDS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 CODE = re.compile(r"`[^`\n]+`")
 """What stands in it is no link, though a pattern may look like one."""
+FOR_ENGINEERS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
+PACKAGE = ROOT / "operator" / "sluice"
+ROOMS = "|".join(sorted(path.name for path in PACKAGE.iterdir() if path.is_dir()))
+MODULE = re.compile(
+    rf"((?<=sluice/)(?:{ROOMS})(?:/[a-z0-9_]+)*|(?<![\w/.])(?:{ROOMS})(?:/[a-z0-9_]+)+)"
+    r"(?:\.py\b)?(?:\.([A-Za-z_]+))?"
+)
+"""A module of Sluice, as documents write it, and what of it they name."""
 LINK = re.compile(r"\[([^\[\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
@@ -58,3 +66,39 @@ def test_uninstalling_leaves_no_kind_out(name: str) -> None:
     if definitions := re.search(r"kubectl delete crd ((?:[a-z.]+[ \\\n]*)+)", text):
         named = set(definitions[1].replace("\\", " ").split())
         assert named == {f"{kind.plural}.{GROUP}" for kind in KINDS}
+
+
+@pytest.mark.parametrize("name", FOR_ENGINEERS)
+def test_modules_are_where_pages_for_engineers_say(name: str) -> None:
+    """Each module that is named is there, and has the function or class that is named with it."""
+    found = MODULE.findall((ROOT / name).read_text())
+    assert found
+    for module, member in found:
+        path = PACKAGE / f"{module}.py"
+        assert path.exists() or path.with_suffix("").is_dir(), f"{name}: no module {module}"
+        if member:
+            defined = rf"^\s*(?:def|class) {member}\b|^{member}\b"
+            assert re.search(defined, path.read_text(), re.MULTILINE), f"{module}.{member}"
+
+
+@pytest.mark.parametrize("name", FOR_ENGINEERS)
+def test_classes_and_fields_that_pages_for_engineers_name_exist(name: str) -> None:
+    """Each name in capitals that stands as code is one that code, manifests or tests use."""
+    folders = ("operator", "hack", "helm", "crds", "tests", "docs")
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*.*"))
+    texts = (path.read_text() for path in paths if path.suffix in {".py", ".yaml", ".tpl", ".md"})
+    known = {word for text in texts for word in re.findall(r"\b[A-Z]\w+", text)}
+    text = (ROOT / name).read_text()
+    named = {word for code in CODE.findall(text) for word in re.findall(r"\b[A-Z]\w+", code)}
+    assert named
+    assert named <= known
+
+
+def test_targets_of_make_that_pages_name_exist() -> None:
+    """Each `make ...` that stands as code is a target."""
+    pages = ["README.md", *FOR_ENGINEERS, "tests/README.md"]
+    text = "\n".join((ROOT / page).read_text() for page in pages)
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
+    assert named
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert named <= set(targets)

@@ -11,18 +11,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from sluice.administration.holders import held_stores, resources
-from sluice.kube import finalizers
-from sluice.kube.client import Refused
-from sluice.kube.kinds import SECRET, STREAM_STORE
-from sluice.kube.objects import FORCE_ORPHAN, IN_USE_FINALIZER
-from sluice.kube.storekeeper import secrets_of
+from sluice.kube.api import finalizers
+from sluice.kube.api.client import Refused
+from sluice.kube.api.kinds import SECRET, STREAM_STORE
+from sluice.kube.api.objects import FORCE_ORPHAN, IN_USE_FINALIZER
+from sluice.kube.stores.storekeeper import secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from sluice.administration.holders import Holder
-    from sluice.kube.client import Api
-    from sluice.kube.served import Served
+    from sluice.kube.api.client import Api
+    from sluice.kube.loop.served import Served
 
 POLL_SECONDS: Final = 2.0
 """Between two looks at what is left."""

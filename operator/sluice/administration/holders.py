@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.administration.listing import listed
-from sluice.api.status import ConditionType, CopyingStatus, ResourceStatus
-from sluice.kube.kinds import (
+from sluice.api.status.common import ConditionType, CopyingStatus, ResourceStatus
+from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
     SCOPE_COPY,
@@ -15,13 +15,13 @@ from sluice.kube.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
-from sluice.kube.users import KINDS
+from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
+from sluice.kube.stores.dependents import KINDS
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api
-    from sluice.kube.kinds import Kind, Object
-    from sluice.kube.served import Served
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.loop.served import Served
 
 FINALIZERS: Final = {**KINDS, STREAM_STORE: IN_USE_FINALIZER}
 """What stands on a kind's objects while they hold something, or are held themselves."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.client import Refused
+from sluice.kube.api.client import Refused
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api
-    from sluice.kube.kinds import Kind, Object
-    from sluice.kube.served import Served
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.loop.served import Served
 
 _NOT_FOUND = 404
 

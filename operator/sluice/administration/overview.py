@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.administration.listing import listed
-from sluice.api.archive_status import StreamArchiveStatus
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.api.status import StreamCopyStatus
-from sluice.core.plan import origin
-from sluice.kube import results
-from sluice.kube.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
-from sluice.kube.names import Child
-from sluice.kube.objects import is_deleting
-from sluice.kube.served import Served
+from sluice.api.status.archive_status import StreamArchiveStatus
+from sluice.api.status.common import StreamCopyStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.core.copy.plan import origin
+from sluice.kube.api.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.api.objects import is_deleting
+from sluice.kube.jobs import results
+from sluice.kube.loop.served import Served
 
 if TYPE_CHECKING:
-    from sluice.api.status import CopyingStatus
-    from sluice.core.scope import StreamResult
-    from sluice.kube.client import Api
-    from sluice.kube.kinds import Kind, Object
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.scope.scope import StreamResult
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
 
 _STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
     SCOPE_COPY: ScopeCopyStatus,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.request import store_address
-from sluice.engine import stale as engine
+from sluice.core.workloads.request import store_address
+from sluice.engine.claims import stale as engine
 from sluice.errors import SluiceError, StoreNotFound
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.objects import parse_store
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.objects import parse_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.core.model import StoreAddress
-    from sluice.engine.stale import Tagged
-    from sluice.kube.client import Api
-    from sluice.kube.kinds import Object
-    from sluice.kube.stores import Connections
+    from sluice.core.values.model import StoreAddress
+    from sluice.engine.claims.stale import Tagged
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.stores.connections import Connections
 
 
 class Stale(NamedTuple):

@@ -9,12 +9,12 @@ import yaml
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from sluice.api.common import GROUP, Resource
-from sluice.api.ephemeralstream import EphemeralStream
-from sluice.api.scopecopy import ScopeCopy
-from sluice.api.streamarchive import StreamArchive
-from sluice.api.streamcopy import StreamCopy
-from sluice.api.streamstore import StreamStore
+from sluice.api.fields.common import GROUP, Resource
+from sluice.api.kinds.ephemeralstream import EphemeralStream
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.api.kinds.streamcopy import StreamCopy
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:

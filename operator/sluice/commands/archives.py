@@ -13,10 +13,10 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from sluice import console
-from sluice.api.instant import Instant
-from sluice.api.streamarchive import Retention as KeptRuns
-from sluice.archive.archive import find_run
-from sluice.archive.verify import verify_archive
+from sluice.api.fields.instant import Instant
+from sluice.api.kinds.streamarchive import Retention as KeptRuns
+from sluice.archive.runs.archive import find_run
+from sluice.archive.runs.verify import verify_archive
 from sluice.commands.copying import TASKS, read, run_job, start_spark
 from sluice.commands.places import address_of, archive_place, stream_of
 from sluice.commands.shared import (
@@ -29,25 +29,25 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.core import identity
 from sluice.core.archive.retention import Retention
-from sluice.core.model import StreamName
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.engine.archiving.retain import retain as run_retention
-from sluice.engine.limits import Limits
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.engine.archive.retention import retain as run_retention
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import ArchiveNotFound, Category, SluiceError
-from sluice.pipelines.program import Job, Stores
+from sluice.pipelines.programs.program import Job, Stores
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
     from sluice.api.load import Resources
-    from sluice.archive.archive import Archive
-    from sluice.archive.verify import Verification
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.verify import Verification
     from sluice.core.archive.head import Head
-    from sluice.core.model import StoreAddress
-    from sluice.core.plan import OnTruncation
+    from sluice.core.copy.plan import OnTruncation
+    from sluice.core.values.model import StoreAddress
 
 _INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from sluice import console
 from sluice.commands.shared import Ended
-from sluice.engine.archiving.report import ArchiveReport
+from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import InfrastructureError, SluiceError
-from sluice.pipelines.application import SparkLost
-from sluice.pipelines.archives import plan_archive_job, run_archive
+from sluice.pipelines.programs.archives import plan_archive_job, run_archive
+from sluice.pipelines.spark.application import SparkLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.config import Settings
-    from sluice.pipelines.archives import ArchiveJob, PlannedArchive
-    from sluice.pipelines.program import Stores
+    from sluice.pipelines.programs.archives import ArchiveJob, PlannedArchive
+    from sluice.pipelines.programs.program import Stores
 
 
 def show_plan(planned: PlannedArchive) -> None:

@@ -28,12 +28,11 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.engine.archiving.settle import abandon_archive
-from sluice.engine.report import StreamReport
+from sluice.engine.archive.query import abandon_archive
+from sluice.engine.copy.report import StreamReport
 from sluice.errors import InfrastructureError, InvalidSpec, SluiceError
-from sluice.pipelines.application import SparkLost, local_spark
-from sluice.pipelines.archives import ArchiveJob, PlannedArchive, plan_archive_job
-from sluice.pipelines.program import (
+from sluice.pipelines.programs.archives import ArchiveJob, PlannedArchive, plan_archive_job
+from sluice.pipelines.programs.program import (
     Stores,
     abort_job,
     finish_abort_job,
@@ -41,7 +40,8 @@ from sluice.pipelines.program import (
     run_plan,
     sweep_job,
 )
-from sluice.pipelines.scope_program import ScopeJob, abandon_scope_job, all_jobs
+from sluice.pipelines.programs.scope_program import ScopeJob, abandon_scope_job, all_jobs
+from sluice.pipelines.spark.application import SparkLost, local_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.pipelines.program import Job, Planned
+    from sluice.pipelines.programs.program import Job, Planned
 
 TASKS = click.option(
     "--tasks",

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sluice.commands.shared import print_json
-from sluice.core.groups import GroupName
-from sluice.engine.groups import FIELD, look, make
+from sluice.core.values.groups import GroupName
+from sluice.engine.positions.reader_groups import FIELD, look, make
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.engine.positions import Mapped
-    from sluice.pipelines.program import Job, Stores
+    from sluice.engine.positions.position_map import Mapped
+    from sluice.pipelines.programs.program import Job, Stores
 
 
 class Wish(NamedTuple):

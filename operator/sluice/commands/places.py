@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.request import store_address
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from sluice.api.load import Resources
-    from sluice.archive.archive import Archive
-    from sluice.pipelines.program import Stores
+    from sluice.archive.runs.archive import Archive
+    from sluice.pipelines.programs.program import Stores
 
 
 class ArchivePlace(NamedTuple):

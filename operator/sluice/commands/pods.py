@@ -11,9 +11,9 @@ from typing import Any
 import click
 from structlog import contextvars
 
-from sluice.api.quantities import Bytes
+from sluice.api.fields.quantities import Bytes
 from sluice.commands.shared import EXIT_CODES, PATIENCE, settings_of
-from sluice.pipelines.driver import DriverOptions, drive
+from sluice.pipelines.driver.driver import DriverOptions, drive
 
 _PATH = click.Path(dir_okay=False, path_type=Path)
 
@@ -97,7 +97,7 @@ def operator(config: Path) -> None:
     """Run the operator (in its pod)."""
     # Imported here: no other command needs Kubernetes' client or kopf, which take a second.
     from sluice.handlers.main import operate  # noqa: PLC0415
-    from sluice.kube.settings import OperatorSettings  # noqa: PLC0415
+    from sluice.kube.loop.settings import OperatorSettings  # noqa: PLC0415
 
     asyncio.run(operate(OperatorSettings.read(config)))
 

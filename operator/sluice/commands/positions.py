@@ -12,15 +12,15 @@ from sluice import console
 from sluice.commands.copying import read
 from sluice.commands.groups import Wish, move_group, parse
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
-from sluice.engine.positions import position_map, translate
+from sluice.engine.positions.position_map import position_map, translate
 from sluice.errors import InvalidSpec, SluiceError
-from sluice.pipelines.program import Stores, jobs, with_runs
+from sluice.pipelines.programs.program import Stores, jobs, with_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sluice.engine.positions import Mapped
-    from sluice.pipelines.program import Job
+    from sluice.engine.positions.position_map import Mapped
+    from sluice.pipelines.programs.program import Job
     from sluice.stores.base import Store
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sluice import console
 from sluice.commands.shared import Ended
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.trouble import Trouble
-from sluice.engine.scope_report import ScopeReport
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.engine.scope.report import ScopeReport
 from sluice.errors import InfrastructureError, SluiceError
-from sluice.pipelines.application import SparkLost
-from sluice.pipelines.scope_program import abandon_scope_job, plan_scope_job
-from sluice.pipelines.scopes import run_scope
+from sluice.pipelines.programs.scope_program import abandon_scope_job, plan_scope_job
+from sluice.pipelines.programs.scopes import run_scope
+from sluice.pipelines.spark.application import SparkLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.core.plan import StreamPlan
-    from sluice.pipelines.program import Stores
-    from sluice.pipelines.scope_program import ScopeJob
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.pipelines.programs.program import Stores
+    from sluice.pipelines.programs.scope_program import ScopeJob
 
 MOST_SHOWN: Final = 20
 """Streams that a run shows of its plan: the biggest ones."""
@@ -137,7 +137,7 @@ def _went_well(report: ScopeReport) -> bool:
 def _refused(job: ScopeJob, trouble: Trouble) -> Ended:
     """The whole copy failed; what became of its streams is in the store."""
     console.show_trouble(trouble)
-    head = {"kind": "ScopeCopy", "name": job.name, "copy_id": job.request.scope_id}
+    head = {"kind": "ScopeCopy", "name": job.name, "copyId": job.request.scope_id}
     return Ended(
         json={**head, "error": trouble.model_dump(mode="json")},
         words=Counter(["failed"]),
@@ -215,16 +215,21 @@ def _report_json(job: ScopeJob, report: ScopeReport, seconds: float) -> dict[str
     return {
         "kind": "ScopeCopy",
         "name": job.name,
-        "copy_id": job.request.scope_id,
+        "copyId": job.request.scope_id,
         "source": scope.source,
         "target": scope.target,
         "run": scope.run,
-        "counts": dict(_words(report)),
+        "counts": {_camel(word): count for word, count in _words(report).items()},
         "bytes": sum(r.bytes for r in report.results if r.state is StreamState.COPIED),
         "streams": [result.model_dump(mode="json") for result in report.results],
-        "left_out": [left.model_dump(mode="json") for left in scope.left_out],
-        "key_value_tables": list(scope.tables),
+        "leftOut": [left.model_dump(mode="json") for left in scope.left_out],
+        "keyValueTables": list(scope.tables),
         "kept": report.kept,
         "error": None if report.trouble is None else report.trouble.model_dump(mode="json"),
         "seconds": round(seconds, 3),
     }
+
+
+def _camel(words: str) -> str:
+    first, *rest = words.split()
+    return first + "".join(word.capitalize() for word in rest)

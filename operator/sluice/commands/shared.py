@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 EXIT_CODES = {
     Category.SPEC: 2,

@@ -61,8 +61,8 @@ async def _read(name: str | None, namespace: str | None, *, all_namespaces: bool
     """The copies that are asked for."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration.overview import overview  # noqa: PLC0415
-    from sluice.kube.client import Api  # noqa: PLC0415
-    from sluice.kube.context import current_namespace  # noqa: PLC0415
+    from sluice.kube.api.client import Api  # noqa: PLC0415
+    from sluice.kube.api.context import current_namespace  # noqa: PLC0415
 
     async with await Api.connect() as api:
         place = None if all_namespaces else namespace or current_namespace()

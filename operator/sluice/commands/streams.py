@@ -66,9 +66,9 @@ async def _stale(
     """List them, and delete them if `sure` says so; the exit code, of the worst failure."""
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration.stale import StaleStreams  # noqa: PLC0415
-    from sluice.kube.client import Api  # noqa: PLC0415
-    from sluice.kube.identity import cluster_id  # noqa: PLC0415
-    from sluice.kube.stores import Connections  # noqa: PLC0415
+    from sluice.kube.api.client import Api  # noqa: PLC0415
+    from sluice.kube.api.identity import cluster_id  # noqa: PLC0415
+    from sluice.kube.stores.connections import Connections  # noqa: PLC0415
 
     async with await Api.connect() as api:
         cluster = await cluster_id(api, given)

@@ -82,8 +82,8 @@ async def _drain(
 ) -> list[Holder]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration.drain import Drain, Policy  # noqa: PLC0415
-    from sluice.kube.client import Api  # noqa: PLC0415
-    from sluice.kube.served import Served  # noqa: PLC0415
+    from sluice.kube.api.client import Api  # noqa: PLC0415
+    from sluice.kube.loop.served import Served  # noqa: PLC0415
 
     async with await Api.connect() as api:
         work = Drain(api, Served(namespaces, excluded), timeout=timeout, say=_say)

@@ -22,23 +22,23 @@ from sluice.commands.shared import (
     print_json,
     settings_of,
 )
-from sluice.core.pairing import Alignment
-from sluice.core.planner import Position, Range
-from sluice.core.verification import ReportFile, Result
-from sluice.engine.verification import Subject, compare, match_copy, match_streams
+from sluice.core.copy.planner import Position, Range
+from sluice.core.verify.pairing import Alignment
+from sluice.core.verify.verification import ReportFile, Result
+from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
 from sluice.errors import Category, InvalidSpec, SluiceError
-from sluice.pipelines.archives import ArchiveJob
-from sluice.pipelines.program import Stores, with_runs
-from sluice.pipelines.scope_program import ScopeJob, all_jobs, jobs_of_streams
+from sluice.pipelines.programs.archives import ArchiveJob
+from sluice.pipelines.programs.program import Stores, with_runs
+from sluice.pipelines.programs.scope_program import ScopeJob, all_jobs, jobs_of_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.core.verification import Verification
-    from sluice.engine.verification import Matched
-    from sluice.pipelines.program import Job
+    from sluice.core.verify.verification import Verification
+    from sluice.engine.verify.compare import Matched
+    from sluice.pipelines.programs.program import Job
 
 
 class _Ask(NamedTuple):

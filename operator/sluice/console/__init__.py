@@ -12,7 +12,7 @@ from sluice.console.archives import (
 from sluice.console.archiving import archive_plan, show_archive_report, show_retained
 from sluice.console.copies import outcome_word, plan_table, report_table, show_report, summary
 from sluice.console.overview import by_state, show_overview
-from sluice.console.page import duration, err, out, show_error, show_trouble, size
+from sluice.console.page import duration, err, out, show_error, show_trouble
 from sluice.console.progress import LiveProgress, ReadProgress
 from sluice.console.scopes import (
     parts_of,
@@ -50,7 +50,6 @@ __all__ = [
     "show_scope_report",
     "show_trouble",
     "show_verification",
-    "size",
     "summary",
     "verification_table",
 ]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import err, out, size
-from sluice.core.text import lost_behind
+from sluice.console.page import err, out
+from sluice.core.values.text import lost_behind, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.archive.verify import Verification
+    from sluice.archive.runs.verify import Verification
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import duration, err, show_trouble, size
+from sluice.console.page import duration, err, show_trouble
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.engine.archiving.report import ArchiveReport
-    from sluice.engine.archiving.retain import Retained
+    from sluice.engine.archive.report import ArchiveReport
+    from sluice.engine.archive.retention import Retained
 
 
 def archive_plan(plan: ArchivePlan, *, recorded: bool) -> Table:

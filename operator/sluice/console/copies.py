@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from sluice.console.page import duration, err, show_trouble, size
-from sluice.core.text import lost_behind
-from sluice.engine.report import Outcome
+from sluice.console.page import duration, err, show_trouble
+from sluice.core.values.text import lost_behind, size
+from sluice.engine.copy.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sluice.core.plan import Plan
-    from sluice.engine.report import StreamReport
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.copy.report import StreamReport
 
 
 def plan_table(plan: Plan, *, recorded: bool) -> Table:

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from sluice.api.archive_status import StreamArchiveStatus
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.api.status import ConditionType
-from sluice.console.page import duration, out, size
-from sluice.core.scope import StreamState
+from sluice.api.status.archive_status import StreamArchiveStatus
+from sluice.api.status.common import ConditionType
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.console.page import duration, out
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sluice.administration.overview import Reported
-    from sluice.api.status import Condition, CopyingStatus
-    from sluice.core.scope import StreamResult
+    from sluice.api.status.common import Condition, CopyingStatus
+    from sluice.core.scope.scope import StreamResult
 
 _ORDER: Final = (
     StreamState.FAILED,

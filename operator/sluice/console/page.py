@@ -7,26 +7,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
     from sluice.errors import SluiceError
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False, soft_wrap=True)
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_STEP = 1024
 _MINUTE = 60
 _HOUR = 3600
-
-
-def size(count: float) -> str:
-    """Bytes for people: 1536 -> `1.5 KiB`."""
-    value = float(count)
-    for unit in _UNITS:
-        if round(value, 1) < _STEP or unit == _UNITS[-1]:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= _STEP
-    raise AssertionError
 
 
 def duration(seconds: float | None) -> str:

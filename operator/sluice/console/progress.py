@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from sluice.console.page import duration, err, size
-from sluice.core.progress import Meter
-from sluice.core.steps import Publish, Record, Stitch, Transfer, Verify
-from sluice.engine.archiving.settle import ArchiveWatch
-from sluice.engine.connect import archives, connect
-from sluice.engine.progress import Watch
-from sluice.engine.scope_watch import ScopeWatch
+from sluice.console.page import duration, err
+from sluice.core.copy.steps import Publish, Record, Stitch, Transfer, Verify
+from sluice.core.scope.progress import Meter
+from sluice.core.values.text import size
+from sluice.engine.access.connect import archives, connect
+from sluice.engine.archive.query import ArchiveWatch
+from sluice.engine.copy.progress import Watch
+from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sluice.config import Settings
-    from sluice.core.plan import Plan
-    from sluice.core.progress import Pace
-    from sluice.core.progress import Progress as Reading
-    from sluice.core.scope import Counts, StreamResult
-    from sluice.core.steps import Step
-    from sluice.engine.run import Undertaking
+    from sluice.core.copy.steps import Step
+    from sluice.core.scope.progress import Pace
+    from sluice.core.scope.progress import Progress as Reading
+    from sluice.core.scope.scope import Counts, StreamResult
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.rounds.work import Undertaking
 
 _log = structlog.get_logger()
 

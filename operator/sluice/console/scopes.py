@@ -9,18 +9,19 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sluice.console.page import duration, err, show_trouble, size
-from sluice.core.plan import StreamPlan
-from sluice.core.scope import StreamState, Why
+from sluice.console.page import duration, err, show_trouble
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.core.plan import Plan
-    from sluice.core.scope import ScopePlan, StreamResult
-    from sluice.core.scope_request import Rename, ScopeRequest
-    from sluice.engine.scope_report import ScopeReport
+    from sluice.core.scope.request import Rename, ScopeRequest
+    from sluice.core.scope.scope import ScopePlan, StreamResult
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.scope.report import ScopeReport
 
     Item = StreamPlan | ArchivePlan
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sluice.console.page import out, size
-from sluice.core.plan import origin
-from sluice.core.verification import Result
+from sluice.console.page import out
+from sluice.core.copy.plan import origin
+from sluice.core.values.text import size
+from sluice.core.verify.verification import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.verification import Difference, StreamSide, Verification
+    from sluice.core.verify.verification import Difference, StreamSide, Verification
 
 _MOST_DIFFERENCES = 10
 

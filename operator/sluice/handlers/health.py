@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from sluice.kube.queue import Lane
+from sluice.kube.loop.queue import Lane
 
 if TYPE_CHECKING:
     from sluice.handlers.resync import Resync
-    from sluice.kube.queue import WorkQueue
-    from sluice.kube.settings import OperatorSettings
+    from sluice.kube.loop.queue import WorkQueue
+    from sluice.kube.loop.settings import OperatorSettings
     from sluice.metrics import Metrics
 
 MOST_STILL: Final = 600.0

@@ -16,33 +16,33 @@ from sluice.errors import ApiUnavailable
 from sluice.handlers import watches
 from sluice.handlers.health import Health
 from sluice.handlers.resync import Resync
-from sluice.kube.client import Api
-from sluice.kube.controller import Controller
-from sluice.kube.copies import CopyObserver
-from sluice.kube.copy_workings import CopyWorkings
-from sluice.kube.ephemeral_actions import EphemeralPerformer
-from sluice.kube.ephemeral_workings import EphemeralWorkings
-from sluice.kube.ephemerals import EphemeralObserver
-from sluice.kube.events import Recorder
-from sluice.kube.identity import cluster_id
-from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.memory import BoundedThreads
-from sluice.kube.mirror import Mirror
-from sluice.kube.owners import Owners
-from sluice.kube.performer import Performer
-from sluice.kube.probes import Probes
-from sluice.kube.queue import Lane, WorkQueue
-from sluice.kube.reconciler import Reconciler
-from sluice.kube.status import StatusWriter
-from sluice.kube.storekeeper import StoreKeeper
-from sluice.kube.stores import Connections
-from sluice.kube.storeview import StoreView
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.client import Api
+from sluice.kube.api.events import Recorder
+from sluice.kube.api.identity import cluster_id
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.status import StatusWriter
+from sluice.kube.copies.observer import CopyObserver
+from sluice.kube.copies.performer import Performer
+from sluice.kube.copies.workings import CopyWorkings
+from sluice.kube.ephemeral.observer import EphemeralObserver
+from sluice.kube.ephemeral.owners import Owners
+from sluice.kube.ephemeral.performer import EphemeralPerformer
+from sluice.kube.ephemeral.workings import EphemeralWorkings
+from sluice.kube.loop.controller import Controller
+from sluice.kube.loop.memory import BoundedThreads
+from sluice.kube.loop.queue import Lane, WorkQueue
+from sluice.kube.loop.reconciler import Reconciler
+from sluice.kube.stores.connections import Connections
+from sluice.kube.stores.probes import Probes
+from sluice.kube.stores.storekeeper import StoreKeeper
+from sluice.kube.stores.storeview import StoreView
 from sluice.metrics import Metrics
 from sluice.stores.allowance import Allowance
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Kind
-    from sluice.kube.settings import OperatorSettings
+    from sluice.kube.api.kinds import Kind
+    from sluice.kube.loop.settings import OperatorSettings
 
 _log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ WORKERS: Final = {Lane.NORMAL: 64, Lane.DELETION: 192}
 
 Pravega answers a sealing or a deletion after it has looked 0.1, 0.3, 0.7 s later whether it is
 done, so many at once take hardly longer than a few. How many make streams is bounded by
-`engine.scopes`.
+`engine.claims.scope_lifecycle`.
 """
 
 THREADS: Final = sum(WORKERS.values())

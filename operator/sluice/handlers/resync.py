@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from sluice.errors import SluiceError
-from sluice.kube.kinds import (
+from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
     JOB,
     POD,
     STREAM_STORE,
 )
-from sluice.kube.names import MANAGED
-from sluice.kube.objects import is_deleting
-from sluice.kube.queue import Key, Lane
-from sluice.kube.slim import counted
+from sluice.kube.api.names import MANAGED
+from sluice.kube.api.objects import is_deleting
+from sluice.kube.api.slim import counted
+from sluice.kube.loop.queue import Key, Lane
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api
-    from sluice.kube.kinds import Kind, Object
-    from sluice.kube.mirror import Mirror
-    from sluice.kube.queue import WorkQueue
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.loop.queue import WorkQueue
     from sluice.metrics import Metrics
 
 _log = structlog.get_logger()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
-from sluice.api.common import GROUP, VERSION
-from sluice.kube.client import PAGE
-from sluice.kube.kinds import (
+from sluice.api.fields.common import GROUP, VERSION
+from sluice.kube.api.client import PAGE
+from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
     JOB,
@@ -22,17 +22,17 @@ from sluice.kube.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.names import MANAGED, copy_of, uid_of
-from sluice.kube.objects import is_deleting
-from sluice.kube.queue import Key, Lane
-from sluice.kube.users import stores_of
+from sluice.kube.api.names import MANAGED, copy_of, uid_of
+from sluice.kube.api.objects import is_deleting
+from sluice.kube.loop.queue import Key, Lane
+from sluice.kube.stores.dependents import stores_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.kube.kinds import Kind, Object
-    from sluice.kube.mirror import Mirror
-    from sluice.kube.queue import WorkQueue
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.loop.queue import WorkQueue
 
 WATCH_SECONDS: Final = 300
 """After which a watch is begun anew by the server."""

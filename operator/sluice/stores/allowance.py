@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from threading import TIMEOUT_MAX, Condition, Lock, RLock
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sluice.core.text import size
+from sluice.core.values.text import size
 from sluice.errors import ProtocolError, StoreTimeout
 from sluice.stores.deadline import left
 

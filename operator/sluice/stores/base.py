@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from sluice.core.model import (
+    from sluice.core.values.model import (
         Health,
         KeyRange,
         Segment,
@@ -135,7 +135,7 @@ class Segments(Protocol):
         ...
 
     def digests(self, name: str) -> Mapping[int, bytes]:
-        """SHA-256 of the segment's chunks (`core.digest`) as somebody wrote them down, by number.
+        """SHA-256 of the segment's chunks as somebody wrote them down, by number.
 
         Whoever reads other bytes has not got what was written. A live store knows none. Of an
         archive the chunks are cut as the segment's readable bytes are.

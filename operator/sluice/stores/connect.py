@@ -10,7 +10,7 @@ from sluice.stores.credentials import Credentials
 
 if TYPE_CHECKING:
     from sluice.config import Settings
-    from sluice.core.model import StoreAddress
+    from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Store, Told
 
 

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from sluice.core.groups import GroupConfig, GroupName, GroupSettings, GroupState
-    from sluice.core.model import StreamName
+    from sluice.core.values.groups import GroupConfig, GroupName, GroupSettings, GroupState
+    from sluice.core.values.model import StreamName
 
 
 class ReaderGroups(Protocol):
@@ -42,8 +42,8 @@ class ReaderGroups(Protocol):
             group: its name; nothing is changed where there is one.
             start: offsets by segment id, by stream.
             settings: of it.
-            identity: of the one to be made; see `core.identity.group_identity`. Making it can be
-                repeated, with another one, after it was cut off anywhere.
+            identity: of the one to be made; see `core.values.identity.group_identity`. Making it
+                can be repeated, with another one, after it was cut off anywhere.
 
         Returns:
             False when it is there and began at these positions; it may have read on since.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from sluice.core.model import Segment, StreamName, TransactionState
+    from sluice.core.values.model import Segment, StreamName, TransactionState
 
 
 class Transaction(NamedTuple):

@@ -12,10 +12,10 @@ from uuid import uuid4
 import pytest
 
 from s3gateway import Gateway, versitygw
-from sluice.archive.archive import Archive
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
-from sluice.archive.verify import verify_archive
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.config import StoreTimeouts
 from support.cluster.kubelet import DriverPod
 from support.cluster.local_operator import LocalOperator, opened
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from localcluster import Cluster
     from localstore import ForeignClient, Standalone
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
     from support.cluster.tenant import Tenant
 
 # The first one to need the gateway compiles it.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.config import StoreTimeouts
-from sluice.core.identity import publish_attribute
-from sluice.core.model import StreamName
+from sluice.core.values.identity import publish_attribute
+from sluice.core.values.model import StreamName
 from sluice.stores.pravega.names import segment_name
 from sluice.stores.pravega.store import PravegaStore
 from support.store.idle import in_memory, wait_until_evicted

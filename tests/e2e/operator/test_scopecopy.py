@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.core.scope import StreamState
-from sluice.kube.manifests import plan_of
+from sluice.core.scope.scope import StreamState
+from sluice.kube.jobs.manifests import plan_of
 from support.kube.kstatus import kstatus
 from support.store.scopes import NAMES, STREAMS, Seen, assert_equal, fill, seen
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from e2e.operator.conftest import Operator
     from localcluster.store import ClusterStore
     from localstore import ForeignClient
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from support.cluster.tenant import Tenant
 
 Object = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 
 from localstore import ForeignClient, Standalone
 from s3gateway import Gateway, versitygw
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.objects import Objects
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.objects.objects import Objects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
 from support.command.restores import Env, Restore, bucket_store, volume
 from support.model.memory_objects import MemoryObjects

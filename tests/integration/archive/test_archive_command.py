@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.archive.names import DATA, LEASES, Format
-from sluice.stores.pravega import cuts
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import DATA, LEASES
+from sluice.stores.pravega.groups import cuts
 from support.command.restores import SPLIT, Env
 from support.command.sluice_command import Finished, finish
 
 if TYPE_CHECKING:
     from s3gateway import Gateway
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)

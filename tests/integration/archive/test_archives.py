@@ -2,12 +2,13 @@
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.objects import Objects
-from sluice.archive.reading import read_segment
-from sluice.archive.sweep import sweep
-from sluice.archive.verify import verify_archive
-from sluice.core.archive.names import DATA, Format
+from sluice.archive.formats.reading import read_segment
+from sluice.archive.objects.objects import Objects
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.sweep import sweep
+from sluice.archive.runs.verify import verify_archive
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import DATA
 from support.engine.archives import Source, take
 
 # The first one to need the gateway compiles it.

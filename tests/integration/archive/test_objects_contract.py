@@ -11,8 +11,8 @@ from obstore.exceptions import PreconditionError
 from obstore.store import S3Store
 
 from s3gateway import Gateway
-from sluice.archive.objects import Objects
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.objects.objects import Objects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
 from sluice.errors import (
     AuthenticationFailed,
@@ -316,7 +316,7 @@ def test_a_store_that_is_silent_is_given_up(
     bucket: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where somebody listens and never answers, a call comes to its deadline."""
-    monkeypatch.setattr("sluice.archive.s3._LARGEST", 0)
+    monkeypatch.setattr("sluice.archive.objects.s3._LARGEST", 0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         objects = s3(gateway, bucket, endpoint=f"http://127.0.0.1:{server.getsockname()[1]}")
         with pytest.raises(StoreTimeout):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.archive.names import DATA, Format
-from sluice.engine.report import Outcome
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import DATA
+from sluice.engine.copy.report import Outcome
 from support.command.restores import MERGED, SPLIT, Env, assert_like_the_source
 from support.store.archiving import EVENTS
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.archive import piece, segments
-from sluice.archive.directory import DirectoryObjects
+from sluice.archive.formats import piece, segments
+from sluice.archive.objects.directory import DirectoryObjects
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.core.digest import CHUNK
-from sluice.core.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
-from sluice.engine.archiving import parts
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
+from sluice.core.events.digest import CHUNK
+from sluice.core.values.model import ScaleType, Scaling, StoreAddress, StreamConfig, StreamName
+from sluice.engine.archive import parts
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import SourceReplaced, SourceTruncated, TooManyEvents
-from sluice.pipelines.program import Stores
+from sluice.pipelines.programs.program import Stores
 from support.engine.archive_runs import archive_once, held_by, last_run, shelf_of
 from support.store.archiving import EVENTS
 from support.store.inline import SETTINGS
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import Manifest
-    from sluice.engine.archiving.report import ArchiveReport
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.archive.report import ArchiveReport
+    from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
 # The first one to need the gateway compiles it.

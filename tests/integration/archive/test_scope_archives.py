@@ -8,15 +8,15 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import RestoreFrom, ScopeRequest, Selector
-from sluice.core.unplanned import Unplanned
-from sluice.kube.errands import ScopeErrand
-from sluice.kube.stores import unseen
-from sluice.pipelines.driver import DriverOptions, drive
-from sluice.pipelines.program import Stores
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.scope.request import RestoreFrom, ScopeRequest, Selector
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.kube.copies.errands import ScopeErrand
+from sluice.kube.stores.connections import unseen
+from sluice.pipelines.driver.driver import DriverOptions, drive
+from sluice.pipelines.programs.program import Stores
 from support.command.restores import bucket_store, volume
 from support.command.scope_command import until
 from support.command.scope_files import PATH, ScopeFile, states

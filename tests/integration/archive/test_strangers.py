@@ -7,19 +7,19 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.leases import Lease
-from sluice.archive.sweep import sweep
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.sweep import sweep
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import ARCHIVED, LEASES
-from sluice.engine.archiving.erase import erase_archive
+from sluice.core.values.archive_layout import ARCHIVED, LEASES
+from sluice.engine.archive.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
 from support.engine.archive_runs import REQUEST, archive_once, shelf_of
 from support.engine.sources import put_source
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
 
 # The first one to need the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import localcluster
-from sluice.api.common import GROUP
-from sluice.api.schema import KINDS, definition
+from sluice.api.fields.common import GROUP
+from sluice.api.schema.schema import KINDS, definition
 from support.kube.apply import Applier
 
 

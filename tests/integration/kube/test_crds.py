@@ -14,10 +14,10 @@ from kubernetes import client, config
 import localcluster
 from localcluster import LocalClusterError
 from sluice.api.load import load
-from sluice.api.schema import KINDS, Kind, structural
-from sluice.api.status import Condition, Progress, StreamCopyStatus, StreamStoreStatus
-from sluice.api.structural import fields
-from sluice.core.text import rate
+from sluice.api.schema.schema import KINDS, Kind, structural
+from sluice.api.schema.structural import fields
+from sluice.api.status.common import Condition, Progress, StreamCopyStatus, StreamStoreStatus
+from sluice.core.values.text import rate
 from sluice.errors import InvalidSpec, SluiceError
 from support.cases.largest import largest
 from support.cases.resources import COPY, STORE, changed, text

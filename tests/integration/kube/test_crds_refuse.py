@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sluice.api.ephemeralstream import EphemeralStream
+from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.load import load
 from sluice.errors import InvalidSpec
 from support.cases import wrong_archives

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.kube.names import ATTEMPT_LABEL, child_labels, controls_name
-from sluice.kube.objects import FORCE_ORPHAN, IN_USE_FINALIZER, REQUESTED_AT, STAGING_FINALIZER
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.plan import Plan
+from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name
+from sluice.kube.api.objects import FORCE_ORPHAN, IN_USE_FINALIZER, REQUESTED_AT, STAGING_FINALIZER
 from support.cluster.evil import LOGIN, OURS, PRECIOUS, plotted, resource
 from support.cluster.operator_process import until
 

@@ -9,11 +9,11 @@ import pytest
 from kubernetes.aio import client, config
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice.core.reconcile.copy import reconcile
-from sluice.kube.client import Api
-from sluice.kube.kinds import JOB, STREAM_COPY, STREAM_STORE
-from sluice.kube.names import Child
-from sluice.kube.objects import IN_USE_FINALIZER
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.kube.api.client import Api
+from sluice.kube.api.kinds import JOB, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import Child
+from sluice.kube.api.objects import IN_USE_FINALIZER
 from support.cases import resources
 from support.cluster.operator_process import OperatorProcess, until
 from support.cluster.outside import nobody_else

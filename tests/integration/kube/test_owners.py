@@ -13,10 +13,10 @@ import yaml
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
-from sluice.api.ephemeralstream import Owner
-from sluice.kube.client import Api
-from sluice.kube.owner_watch import Patience
-from sluice.kube.owners import LABEL, Owners
+from sluice.api.kinds.ephemeralstream import Owner
+from sluice.kube.api.client import Api
+from sluice.kube.ephemeral.owner_watch import Patience
+from sluice.kube.ephemeral.owners import LABEL, Owners
 from support.kube.link import Link
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localcluster import Cluster
-    from sluice.core.reconcile.ephemeral_world import OwnerSeen
-    from sluice.kube.kinds import Object
+    from sluice.core.reconcile.ephemeral.world import OwnerSeen
+    from sluice.kube.api.kinds import Object
 
 SECONDS = 30.0
 POLL = 0.1

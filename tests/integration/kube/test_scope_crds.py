@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.api.load import load
-from sluice.api.schema import KINDS, structural
-from sluice.api.scope_status import ScopeCopyStatus, StreamCounts
-from sluice.api.status import Condition, Progress
-from sluice.core.text import rate
+from sluice.api.schema.schema import KINDS, structural
+from sluice.api.status.common import Condition, Progress
+from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
+from sluice.core.values.text import rate
 from sluice.errors import InvalidSpec
 from support.cases.largest import largest
 from support.cases.resources import SCOPE, changed, label, text

@@ -15,11 +15,11 @@ from pyspark import cloudpickle
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.values.model import StoreAddress
 from sluice.errors import InfrastructureError
-from sluice.pipelines import java, sparkconf
-from sluice.pipelines.application import Application, SparkLost, local_spark
-from sluice.pipelines.spark import SparkExecutor
+from sluice.pipelines.spark import java, sparkconf
+from sluice.pipelines.spark.application import Application, SparkLost, local_spark
+from sluice.pipelines.spark.rounds import SparkExecutor
 
 ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.config import Settings
-from sluice.core import identity
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.engine.planning import resolve
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.plan import Plan
+from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
 from support.command.sluice_command import workers_of
 from support.witness import foreign_witness as witness

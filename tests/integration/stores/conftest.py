@@ -7,7 +7,7 @@ import pytest
 
 from localstore import Standalone
 from sluice.config import StoreTimeouts
-from sluice.core.model import Scaling, StreamConfig, StreamName
+from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.stores.pravega.store import PravegaStore
 
 TIMEOUTS = StoreTimeouts(connect=10, call=20, stall=20)

@@ -14,7 +14,7 @@ import pytest
 
 from localstore import Standalone
 from sluice.config import Settings, StoreTimeouts
-from sluice.core.model import SegmentInfo, StoreAddress, StreamConfig, StreamName
+from sluice.core.values.model import SegmentInfo, StoreAddress, StreamConfig, StreamName
 from sluice.errors import AuthenticationFailed, PermissionDenied, StoreUnavailable
 from sluice.stores.base import Condition
 from sluice.stores.connect import connect

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.core.model import SegmentInfo, StreamName
+from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import InvalidEventNumber, NoSuchSegment, SegmentTruncated, StoreRejected
-from sluice.stores.pravega.segments import PravegaSegments
+from sluice.stores.pravega.segments.segments import PravegaSegments
 from sluice.stores.pravega.store import PravegaStore
 from support.store.blocks import MIB, content, write
 

@@ -7,7 +7,7 @@ import pytest
 
 from localstore import Standalone
 from sluice.config import Settings, StoreTimeouts
-from sluice.core.model import (
+from sluice.core.values.model import (
     KeyRange,
     Retention,
     RetentionType,

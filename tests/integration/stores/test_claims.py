@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClient
-from sluice.core.claim import SCOPE_MARKER, Claim, Claimant, Holding, Ownership
-from sluice.core.model import (
+from sluice.core.claims.claim import SCOPE_MARKER, Claim, Claimant, Holding, Ownership
+from sluice.core.values.model import (
     KeyRange,
     Retention,
     RetentionType,
@@ -21,8 +21,8 @@ from sluice.core.model import (
     StreamConfig,
     StreamName,
 )
-from sluice.engine import claims
-from sluice.engine.stale import drop, stale
+from sluice.engine.claims import claims
+from sluice.engine.claims.stale import drop, stale
 from sluice.errors import ScopeNotEmpty, StreamExists
 from sluice.stores.pravega.store import PravegaStore
 

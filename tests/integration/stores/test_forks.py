@@ -9,7 +9,7 @@ from localstore import Standalone
 PROGRAM = """
 import subprocess, sys, threading
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.values.model import StoreAddress
 from sluice.stores.connect import connect
 
 store = connect(StoreAddress(uri=sys.argv[1]), Settings())

@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from localstore import ForeignClientError
-from sluice.core.groups import DEFAULT_SETTINGS, GroupName, GroupSettings, GroupState
-from sluice.core.model import StreamName
+from sluice.core.values.groups import DEFAULT_SETTINGS, GroupName, GroupSettings, GroupState
+from sluice.core.values.model import StreamName
 from sluice.errors import InvalidSpec, ReaderGroupExists, ReaderGroupNotFound, ScopeNotFound
-from sluice.stores.pravega import group_state, groups
+from sluice.stores.pravega.groups import group_state, groups
 
 if TYPE_CHECKING:
     from localstore import ForeignClient

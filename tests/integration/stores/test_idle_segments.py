@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from sluice.config import StoreTimeouts
-from sluice.core.model import Scaling, StreamConfig, StreamName
+from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.errors import ConditionFailed, PermissionDenied
 from sluice.stores.base import Condition
 from sluice.stores.credentials import Credentials

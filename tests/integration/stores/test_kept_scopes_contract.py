@@ -5,8 +5,8 @@ from uuid import uuid4
 import pytest
 
 from localstore import ForeignClient
-from sluice.core.groups import GroupName
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.values.groups import GroupName
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.errors import ScopeNotEmpty, ScopeNotFound
 from sluice.stores.pravega.store import PravegaStore
 

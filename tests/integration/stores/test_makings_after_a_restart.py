@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from sluice.config import Settings, StoreTimeouts
-from sluice.core.identity import TAG_MANAGED
-from sluice.core.model import Scaling, StoreAddress, StreamConfig, StreamName
+from sluice.core.values.identity import TAG_MANAGED
+from sluice.core.values.model import Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.errors import BackendError
 from sluice.stores.connect import connect
 

@@ -17,7 +17,7 @@ from sluice.stores.base import Condition
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
 ROUNDS = 30

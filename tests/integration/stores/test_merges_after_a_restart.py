@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamName
-from sluice.engine.clearing import clear_names
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.staging.clearing import clear_names
 from sluice.errors import NoSuchSegment
 from sluice.stores.base import Condition
 from sluice.stores.connect import connect

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from sluice.core.model import SegmentInfo, StreamName
+from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import ConditionFailed, NoSuchSegment, SegmentSealed
 from sluice.stores.base import Condition
 from sluice.stores.pravega.store import PravegaStore

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.core.model import StreamConfig, StreamName
+from sluice.core.values.model import StreamConfig, StreamName
 from sluice.errors import ScopeNotEmpty, ScopeNotFound
 from sluice.stores.pravega.store import PravegaStore
 

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.core.model import SegmentInfo, StreamName
+from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import NoSuchSegment, SegmentSealed
 from sluice.stores.base import Condition
 from sluice.stores.pravega.store import PravegaStore

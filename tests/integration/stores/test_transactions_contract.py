@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.core.model import (
+from sluice.core.values.model import (
     KeyRange,
     ScaleType,
     Scaling,

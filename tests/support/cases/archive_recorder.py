@@ -7,19 +7,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.archive.recorded import Recorded, RunFacts
-from sluice.core.reconcile.archive import after_failure, reconcile_archive
-from sluice.core.reconcile.archive_seen import ArchiveSeen, times
-from sluice.core.reconcile.copy import questions
-from sluice.core.reconcile.world import AddFinalizer, JobPhase, Planned, RemoveFinalizer
-from sluice.core.request import archive_id
-from sluice.core.trouble import Trouble
-from sluice.kube.objects import copy_seen, parse_archive
+from sluice.core.reconcile.copies.actions import AddFinalizer, RemoveFinalizer
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
+from sluice.core.reconcile.copies.decide import questions
+from sluice.core.reconcile.copies.decide_archive import after_failure, reconcile_archive
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.request import archive_id
+from sluice.kube.api.objects import copy_seen, parse_archive
 from support.cases import resources
 from support.cases.recorder import BYTES, DIGEST, EVENTS, CopyingRecorder
 from support.reconcile.archives_seen import plan
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.copies.actions import Decision
     from sluice.errors import SluiceError
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
-from sluice.api.archive_status import StreamArchiveStatus
+from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.core.archive.recorded import LostBytes
-from sluice.core.reconcile.world import JobPhase, Planned
-from sluice.core.trouble import Trouble
-from sluice.kube.status import of_invalid
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned
+from sluice.kube.api.status import of_invalid
 from support.cases.archive_recorder import ArchiveRecorder
 from support.cases.recorder import READY
 from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation

@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.core.claim import Holding, Ownership
-from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_world import (
+from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.core.claims.claim import Holding, Ownership
+from sluice.core.reconcile.ephemeral.decide import (
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral.world import (
     EphemeralWorld,
     OwnerSeen,
     Protect,
     Refer,
     Unprotect,
 )
-from sluice.core.trouble import Trouble
-from sluice.kube.objects import STREAMS_FINALIZER, ephemeral_seen, parse_ephemeral
+from sluice.core.values.trouble import Trouble
+from sluice.kube.api.objects import STREAMS_FINALIZER, ephemeral_seen, parse_ephemeral
 from support.cases import resources
 from support.cases.recorder import READY, Recorder
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.ephemeral_world import EphemeralDecision, EphemeralSeen
+    from sluice.core.reconcile.ephemeral.world import EphemeralDecision, EphemeralSeen
     from sluice.errors import SluiceError
 
 APP = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
-from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.core.claim import Holding, Ownership
-from sluice.core.reconcile.ephemeral_world import OwnerSeen, Rival
-from sluice.core.trouble import Trouble
-from sluice.kube.status import of_invalid
+from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.core.claims.claim import Holding, Ownership
+from sluice.core.reconcile.ephemeral.world import OwnerSeen, Rival
+from sluice.core.values.trouble import Trouble
+from sluice.kube.api.status import of_invalid
 from support.cases.ephemeral_recorder import APP, HELPER, LOAD, EphemeralRecorder
 from support.cases.recorder import READY
 from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation

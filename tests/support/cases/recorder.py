@@ -12,30 +12,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.scopecopy import ScopeCopy
-from sluice.api.status import StreamStoreStatus
-from sluice.core.model import Health, StreamName
-from sluice.core.progress import Pace, Progress
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_status import job_name, plan_name
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.status.common import StreamStoreStatus
+from sluice.core.reconcile.copies.actions import AddFinalizer, RemoveFinalizer, WritePositions
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, JobSeen, PlanSeen, Question, Reading, World
+from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.reconcile.store import StoreWorld, reconcile_store
-from sluice.core.reconcile.world import (
-    AddFinalizer,
-    Complete,
-    JobPhase,
-    JobSeen,
-    Planned,
-    PlanSeen,
-    Question,
-    Reading,
-    RemoveFinalizer,
-    StoreSeen,
-    World,
-    WritePositions,
-)
-from sluice.core.request import copy_request, scope_request
-from sluice.core.trouble import Trouble
-from sluice.kube.objects import (
+from sluice.core.scope.progress import Pace, Progress
+from sluice.core.values.model import Health, StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Complete, Planned
+from sluice.core.workloads.request import copy_request, scope_request
+from sluice.kube.api.objects import (
     IN_USE_FINALIZER,
     REQUESTED_AT,
     STAGING_FINALIZER,
@@ -48,9 +38,9 @@ from support.engine.plans import ADDRESS, segment_plan, stream_plan, whole_plan
 from support.reconcile.copies import MAPPED
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
 
 NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.progress import Progress
-from sluice.core.reconcile.scope_results import planned_results, results_hash
-from sluice.core.reconcile.world import (
-    JobPhase,
-    Planned,
-    Reading,
-    RemoveFinalizer,
-    ScopeEnded,
-    WriteResults,
-)
-from sluice.core.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.copies.actions import RemoveFinalizer, WriteResults
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import SourceTruncated
 from support.cases import resources
 from support.cases.recorder import BYTES, DIGEST, EVENTS, NOON, CopyingRecorder

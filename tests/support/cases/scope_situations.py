@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.core.progress import Pace, Progress
-from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import JobPhase, Planned, Reading
-from sluice.core.trouble import Trouble
-from sluice.kube.status import of_invalid
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.scope.progress import Pace, Progress
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned
+from sluice.kube.api.status import of_invalid
 from support.cases.recorder import READY
 from support.cases.scope_recorder import ScopeRecorder
 from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINATING, Situation

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import errors
-from sluice.api.status import StreamCopyStatus
-from sluice.core.model import Health
-from sluice.core.reconcile.world import Gap, JobPhase, Planned
-from sluice.core.trouble import Trouble
-from sluice.kube.status import of_invalid
+from sluice.api.status.common import StreamCopyStatus
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Gap, Planned
+from sluice.kube.api.status import of_invalid
 from support.cases.archive_situations import ARCHIVES
 from support.cases.ephemeral_situations import EPHEMERALS
 from support.cases.recorder import READY, WHOLE, CopyRecorder, StoreRecorder

@@ -9,11 +9,11 @@ import threading
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.model import StreamName
-from sluice.engine.log import MOST_LOG
-from sluice.stores.pravega import messages as m
+from sluice.core.values.model import StreamName
+from sluice.engine.journal.record_log import MOST_LOG
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from sluice.stores.pravega.wire import NOT_SET, Frame, FrameType, Message, decode_as, encode
+from sluice.stores.pravega.wire import messages as m
+from sluice.stores.pravega.wire.wire import NOT_SET, Frame, FrameType, Message, decode_as, encode
 from support.store.hostile import HostileController, stream_of
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sluice.api.streamcopy import StreamCopySpec
+from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.engine.planning import resolve
-from sluice.kube import manifests
-from sluice.kube.kinds import STREAM_COPY
-from sluice.kube.names import Child
-from sluice.kube.pods import JobRequest
-from sluice.kube.settings import OperatorSettings, Profile
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.plan import Plan
+from sluice.engine.copy.planning import resolve
+from sluice.kube.api.kinds import STREAM_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import manifests
+from sluice.kube.jobs.pods import JobRequest
+from sluice.kube.loop.settings import OperatorSettings, Profile
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from uuid import uuid4
 import yaml
 
 from localcluster import LocalClusterError
-from sluice.api.common import API_VERSION
-from sluice.kube.objects import IN_USE_FINALIZER
+from sluice.api.fields.common import API_VERSION
+from sluice.kube.api.objects import IN_USE_FINALIZER
 from support.cluster.kubelet import PROFILES
 from support.cluster.operator_process import OperatorProcess
 from support.cluster.outside import OUTSIDE, nobody_else

@@ -15,10 +15,10 @@ import yaml
 import segment_hash
 from localcluster import LocalClusterError
 from localcluster.release import restrict
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.engine.log import GENERATIONS
-from sluice.engine.scope_log import BESIDE
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.engine.journal.record_log import GENERATIONS
+from sluice.engine.scope.log import BESIDE
 from sluice.stores.pravega import names
 from support.kube.objects import objects_in
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
     from localcluster.store import ClusterStore
     from localstore import User
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
     from support.kube.objects import Objects
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from segment_hash import segment_report
 from sluice.api.load import load
-from sluice.core.model import (
+from sluice.core.values.model import (
     Retention,
     RetentionType,
     ScaleType,
@@ -17,9 +17,9 @@ from sluice.core.model import (
     StreamConfig,
     StreamName,
 )
-from sluice.core.request import store_address
-from sluice.engine.report import Outcome
-from sluice.pipelines.program import Stores
+from sluice.core.workloads.request import store_address
+from sluice.engine.copy.report import Outcome
+from sluice.pipelines.programs.program import Stores
 from support.command.sluice_command import Filed
 from support.store.archiving import archive_stream
 from support.store.inline import SETTINGS, run_copies
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
-    from sluice.archive.archive import Archive
-    from sluice.archive.shelf import Shelf
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
     from sluice.config import Settings
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.names import Format
-    from sluice.core.plan import OnTruncation
-    from sluice.engine.report import StreamReport
+    from sluice.core.copy.plan import OnTruncation
+    from sluice.engine.copy.report import StreamReport
     from sluice.stores.base import Store
 
 _KEYS = 64

@@ -12,14 +12,15 @@ import yaml
 
 from segment_hash import Connection
 from sluice.api.load import load
-from sluice.core import identity
-from sluice.core.plan import Plan
-from sluice.engine.log import GENERATIONS
-from sluice.engine.scope_log import ScopeLog
-from sluice.pipelines.program import Stores
-from sluice.pipelines.scope_program import ScopeJob, all_jobs
+from sluice.core.values import identity
+from sluice.core.workloads.plan import Plan
+from sluice.engine.journal.record_log import GENERATIONS
+from sluice.engine.scope.log import ScopeLog
+from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.scope_program import ScopeJob, all_jobs
 from sluice.stores.pravega import names
 from support.command.sluice_command import Filed
+from support.command.spelling import parsed
 from support.store.inline import SETTINGS
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def plan(copy: ScopeCopy, *, seconds: float) -> Planned:
         spent = time.monotonic() - begun
         assert spent < seconds, f"it is not planned within {seconds:g} s"
         code = process.wait(seconds)
-    found = json.loads(text)[0] if code == 0 else {}
+    found = parsed(text)[0] if code == 0 else {}
     return Planned(code, found, spent, peak)
 
 

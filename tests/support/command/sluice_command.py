@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from support.command.spelling import parsed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -46,7 +48,7 @@ class Finished:
     @property
     def json(self) -> Any:
         """What `--output json` printed."""
-        return json.loads(self.out)
+        return parsed(self.out)
 
 
 class Filed(ABC):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from s3gateway import Gateway
 from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention
-from sluice.engine.archiving.retain import retain
+from sluice.engine.archive.retention import retain
 from support.command.archive_files import ArchiveFile
 from support.command.restores import SPLIT, Env, Restore, bucket_store
 from support.crash.breakpoint import Breakpoint
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
     from support.cluster.tenant import Object, Tenant
     from support.command.sluice_command import Filed
     from support.crash.archive_crash_table import ArchiveCell

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from sluice.core.model import Scaling, StreamConfig
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.steps import Step
-from sluice.engine.abort import finish_abort, sweep
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.run import Clock
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.copy.steps import Step
+from sluice.core.values.model import Scaling, StreamConfig
+from sluice.engine.copy.abort import finish_abort, sweep
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.work import Clock
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.sources import CHUNK, begun, events_of, go, split
 from support.model import ModelStore, World, segment_name

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice.archive import parquet, piece, segments
-from sluice.archive.archive import Archive
-from sluice.archive.reading import read_segment
-from sluice.archive.shelf import Shelf
-from sluice.archive.verify import verify_archive
-from sluice.core.archive import events
+from sluice.archive.formats import parquet, piece, segments
+from sluice.archive.formats.reading import read_segment
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.request import ArchiveRequest
-from sluice.engine.archiving import parts
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.report import ArchiveReport
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
+from sluice.core.events import grouping
+from sluice.engine.archive import parts
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from support.engine.plans import SOURCE
 from support.engine.sources import CHUNK, Heard, ManualClock
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import Manifest
-    from sluice.engine.executor import Executor
-    from sluice.engine.run import Clock, Listener
+    from sluice.engine.rounds.executor import Executor
+    from sluice.engine.rounds.work import Clock, Listener
     from sluice.stores.base import Store
 
 PATH = "shop/orders"
@@ -43,7 +43,7 @@ LIMITS = Limits(slice_bytes=64)
 
 def make_objects_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let objects be of a few chunks, which are of 16 bytes."""
-    for module in (segments, events):
+    for module in (segments, grouping):
         monkeypatch.setattr(module, "CHUNK", CHUNK)
     for module in (piece, segments, parquet, parts):
         monkeypatch.setattr(module, "OBJECT", 4 * CHUNK)

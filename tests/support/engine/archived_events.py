@@ -7,17 +7,17 @@ import struct
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from sluice.archive import formats
-from sluice.archive.content import Checked
-from sluice.archive.piece import Piece
-from sluice.core.archive.events import Following
+from sluice.archive.formats import formats
+from sluice.archive.formats.content import Checked
+from sluice.archive.formats.piece import Piece
 from sluice.core.archive.manifest import ArchivedSegment
-from sluice.core.model import KeyRange
+from sluice.core.events.grouping import Following
+from sluice.core.values.model import KeyRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sluice.archive.objects import Objects
+    from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import StoredObject
     from sluice.core.archive.names import Format
 

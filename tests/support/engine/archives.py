@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sluice.archive import formats
-from sluice.archive.archive import Archive, place
-from sluice.archive.piece import Piece
-from sluice.core.archive.events import Following
+from sluice.archive.formats import formats
+from sluice.archive.formats.piece import Piece
+from sluice.archive.runs.archive import Archive, place
 from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import (
     ArchivedSegment,
@@ -18,9 +17,10 @@ from sluice.core.archive.manifest import (
     Manifest,
     RecordedCut,
 )
-from sluice.core.digest import ChunkDigester, chunk_of, chunk_start
-from sluice.core.framing import EventCounter
-from sluice.core.model import KeyRange, StreamConfig, StreamName
+from sluice.core.events.digest import ChunkDigester, chunk_of, chunk_start
+from sluice.core.events.framing import EventCounter
+from sluice.core.events.grouping import Following
+from sluice.core.values.model import KeyRange, StreamConfig, StreamName
 from support.engine.archived_events import framed, many_events
 from support.model.memory_objects import MemoryObjects
 

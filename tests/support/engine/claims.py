@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from sluice.core.claim import Claim, Claimant
-from sluice.core.model import Scaling, StreamConfig, StreamName
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from support.model import ModelStore, World
 
 UID = "0b1d9c8e-0000-4000-8000-000000000001"

@@ -1,7 +1,8 @@
 """Plans for tests, made by hand: what a test does not name does not matter to it."""
 
-from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.plan import Plan, SegmentPlan, SourceStream, StreamPlan
+from sluice.core.copy.plan import SegmentPlan, SourceStream, StreamPlan
+from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads.plan import Plan
 
 COPY = "ab" * 16
 SOURCE = StreamName(scope="in", stream="s")

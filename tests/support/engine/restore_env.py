@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.archive.archive import Archive
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.names import Format
-from sluice.core.model import Retention, RetentionType, StreamConfig
-from sluice.core.plan import Plan, StreamPlan, pinned
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.planning import resolve
+from sluice.core.copy.plan import StreamPlan, pinned
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.values.model import Retention, RetentionType, StreamConfig
+from sluice.core.workloads.plan import Plan
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.rounds.executor import InlineExecutor
 from support.engine.archives import START, Source, take
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
 from support.engine.sources import ManualClock
@@ -20,7 +21,7 @@ from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
-    from sluice.engine.report import StreamReport
+    from sluice.engine.copy.report import StreamReport
 
 PATH = "team/orders"
 

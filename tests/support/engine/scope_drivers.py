@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.scope import ScopePlan, StreamResult, StreamState
-from sluice.core.steps import Step
-from sluice.engine.executor import Executor, InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.scope_listener import ScopeListener, SilentScope
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.scope_notes import ScopeNotes
-from sluice.engine.scope_report import ScopeReport
-from sluice.engine.scope_run import ScopeRunner
-from sluice.engine.slices import Slice, SliceResult
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.copy.steps import Step
+from sluice.core.scope.scope import ScopePlan, StreamResult, StreamState
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.plan import Plan
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import Executor, InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.slices import Slice, SliceResult
+from sluice.engine.scope.listener import ScopeListener, SilentScope
+from sluice.engine.scope.log import ScopeLog
+from sluice.engine.scope.object_log import ScopeNotes
+from sluice.engine.scope.report import ScopeReport
+from sluice.engine.scope.runner import ScopeRunner
 from sluice.errors import SluiceError
 from support.engine.plans import ADDRESS
 from support.engine.sources import put_source

@@ -3,18 +3,18 @@
 import copy
 from typing import Any
 
-from sluice.core.model import StreamConfig, StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import CopyRequest
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.scope_request import ScopeRequest
-from sluice.core.steps import Step
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.scope_planning import resolve_scope
-from sluice.engine.scope_report import ScopeReport
-from sluice.engine.scope_settle import abandon_scope
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.planner import CopyRequest
+from sluice.core.copy.steps import Step
+from sluice.core.scope.request import ScopeRequest
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.model import StreamConfig, StreamName
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.log import ScopeLog
+from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.scope.query import abandon_scope
+from sluice.engine.scope.report import ScopeReport
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, copy_scope
 from support.engine.sources import go, put_source

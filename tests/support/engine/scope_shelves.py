@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import ArchiveTo, RestoreFrom, ScopeRequest
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.scope_listener import SilentScope
-from sluice.engine.scope_planning import resolve_scope
-from sluice.engine.scope_run import ScopeRunner
-from sluice.engine.scope_settle import abandon_scope, ask_scope
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.scope.request import ArchiveTo, RestoreFrom, ScopeRequest
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.scope.listener import SilentScope
+from sluice.engine.scope.planning import resolve_scope
+from sluice.engine.scope.query import abandon_scope, ask_scope
+from sluice.engine.scope.runner import ScopeRunner
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore
 from support.model.memory_objects import MemoryObjects
@@ -23,15 +23,15 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sluice.archive.archive import Archive
-    from sluice.archive.objects import Buffer, Found, Objects
+    from sluice.archive.objects.objects import Buffer, Found, Objects
+    from sluice.archive.runs.archive import Archive
     from sluice.core.archive.manifest import Manifest
-    from sluice.core.plan import Plan
-    from sluice.core.steps import Step
-    from sluice.engine.archived import Place
-    from sluice.engine.run import Undertaking
-    from sluice.engine.scope_listener import ScopeListener
-    from sluice.engine.scope_report import ScopeReport
+    from sluice.core.copy.steps import Step
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.rounds.work import Undertaking
+    from sluice.engine.scope.listener import ScopeListener
+    from sluice.engine.scope.report import ScopeReport
     from support.model import World
 
 BUCKET = StoreAddress(backend="s3", uri="s3://backups/team")

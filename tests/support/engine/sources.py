@@ -4,17 +4,17 @@ import hashlib
 import struct
 from collections.abc import Sequence
 
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
-from sluice.core.plan import StreamPlan
-from sluice.core.planner import CopyRequest, Range, SourceRequest
-from sluice.core.steps import Done, Step, Transfer, Verify
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import Executor, InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.report import StreamReport
-from sluice.engine.run import Listener
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.copy.planner import CopyRequest, Range, SourceRequest
+from sluice.core.copy.steps import Done, Step, Transfer, Verify
+from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import StreamReport
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import Executor, InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.work import Listener
 from sluice.errors import SluiceError
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.model import (

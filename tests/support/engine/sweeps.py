@@ -1,6 +1,6 @@
 """What is swept, and a clock that tests put forward until it is."""
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
 from support.engine.archived_events import framed, many_events, write
 from support.engine.archives import Source, take

@@ -6,16 +6,16 @@ import hashlib
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from sluice.core.pairing import Alignment
-from sluice.core.planner import CopyRequest, Range
-from sluice.core.verification import Difference, Result, Verification
-from sluice.engine.verification import Subject, compare, match_copy, match_streams
+from sluice.core.copy.planner import CopyRequest, Range
+from sluice.core.verify.pairing import Alignment
+from sluice.core.verify.verification import Difference, Result, Verification
+from sluice.engine.verify.compare import Subject, compare, match_copy, match_streams
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import CHUNK, REQUEST, copy_all, planned, put_scaled_source
 from support.model import ModelSegment, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
 
 EPOCH = 1 << 32
 WHOLE = Range()

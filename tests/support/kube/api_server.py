@@ -11,13 +11,13 @@ import itertools
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from sluice.kube.client import Refused
+from sluice.kube.api.client import Refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from sluice.kube.client import Api
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
 
     Key = tuple[str, str | None, str]
     _Path = tuple[str, ...]

@@ -11,8 +11,8 @@ import yaml
 from kubernetes import client, config
 
 from localcluster import LocalClusterError
-from sluice.api.common import API_VERSION, GROUP, VERSION
-from sluice.api.schema import KINDS
+from sluice.api.fields.common import API_VERSION, GROUP, VERSION
+from sluice.api.schema.schema import KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path

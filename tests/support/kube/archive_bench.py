@@ -6,17 +6,17 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.reconcile.copy_status import job_name
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.kube.copy_workings import CopyWorkings
-from sluice.kube.errands import ArchiveErrand
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
-from sluice.kube.manifests import plan_of
-from sluice.kube.names import ATTEMPT_LABEL, child_labels, run_name
-from sluice.kube.stores import unseen
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
+from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, run_name
+from sluice.kube.copies.errands import ArchiveErrand
+from sluice.kube.copies.workings import CopyWorkings
+from sluice.kube.jobs.manifests import plan_of
+from sluice.kube.stores.connections import unseen
 from support.cases.resources import ARCHIVE, BUCKET, STORE, VOLUME, changed
 from support.engine.scope_drivers import SharedStore
 from support.engine.sources import put_source
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from sluice.core.archive.request import ArchiveRequest
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import Decision
-    from sluice.kube.copies import Situation
-    from sluice.kube.kinds import Object
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.workloads.plan import Plan
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.copies.observer import Situation
     from sluice.stores.base import Store
 
 SOURCE = StreamName(scope="in", stream="orders")

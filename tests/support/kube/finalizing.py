@@ -9,7 +9,7 @@ from support.kube.api_server import ApiServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 
 class FinalizingServer(ApiServer):

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from sluice.core.model import Health
-from sluice.kube.copies import CopyObserver
-from sluice.kube.mirror import Mirror
-from sluice.kube.performer import Performer
-from sluice.kube.probes import Probed
-from sluice.kube.settings import OperatorSettings
-from sluice.kube.storeview import StoreView
+from sluice.core.values.model import Health
+from sluice.kube.api.cache import Mirror
+from sluice.kube.copies.observer import CopyObserver
+from sluice.kube.copies.performer import Performer
+from sluice.kube.loop.settings import OperatorSettings
+from sluice.kube.stores.probes import Probed
+from sluice.kube.stores.storeview import StoreView
 from sluice.metrics import Metrics
 from sluice.stores.allowance import Allowance
 from support.kube.finalizing import FinalizingServer
@@ -21,11 +21,11 @@ from support.model import World
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from sluice.core.reconcile.conditions import Saying
-    from sluice.kube.events import Recorder
-    from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
+    from sluice.core.reconcile.shared.conditions import Saying
+    from sluice.kube.api.events import Recorder
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.probes import Probes
 
 
 class OperatorBench:

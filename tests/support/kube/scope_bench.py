@@ -7,19 +7,19 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.shelf import Shelf
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.copy_status import job_name
-from sluice.core.reconcile.scope_results import results_name
-from sluice.core.unplanned import Unplanned
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.scope_run import ScopeRunner
-from sluice.engine.scope_settle import plan_run
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, SECRET, STREAM_STORE
-from sluice.kube.manifests import plan_of
-from sluice.kube.names import ATTEMPT_LABEL, child_labels, run_name
-from sluice.kube.stores import unseen
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.scope_results import results_name
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.scope.query import plan_run
+from sluice.engine.scope.runner import ScopeRunner
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, SCOPE_COPY, SECRET, STREAM_STORE
+from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, run_name
+from sluice.kube.jobs.manifests import plan_of
+from sluice.kube.stores.connections import unseen
 from support.cases.resources import BUCKET, SCOPE, STORE, VOLUME, changed
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.kube.operator_bench import OperatorBench
@@ -28,13 +28,13 @@ from support.reconcile.copies import UID
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from sluice.core.model import StoreAddress
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import Action, Decision
-    from sluice.engine.archived import Place
-    from sluice.engine.scope_report import ScopeReport
-    from sluice.kube.copies import Situation
-    from sluice.kube.kinds import Object
+    from sluice.core.reconcile.copies.actions import Action, Decision
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.scope.report import ScopeReport
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.copies.observer import Situation
 
 SHAPES = ([[40, 40], [9]], [[400]], [[]])
 """Events of each segment of the streams s000, s001 and s002."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.core.model import (
+from sluice.core.values.model import (
     KeyRange,
     ScaleType,
     Segment,

@@ -11,7 +11,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sluice.archive.objects import Buffer, Found
+    from sluice.archive.objects.objects import Buffer, Found
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from sluice.archive.objects import Found
+from sluice.archive.objects.objects import Found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sluice.archive.objects import Buffer
+    from sluice.archive.objects.objects import Buffer
 
 
 class MemoryObjects:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sluice.core.groups import GroupConfig, GroupState
-from sluice.core.model import Health, SegmentInfo, StreamName
+from sluice.core.values.groups import GroupConfig, GroupState
+from sluice.core.values.model import Health, SegmentInfo, StreamName
 from sluice.errors import (
     ConditionFailed,
     InvalidEventNumber,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from sluice.core.groups import GroupName, GroupSettings
-    from sluice.core.model import KeyRange
+    from sluice.core.values.groups import GroupName, GroupSettings
+    from sluice.core.values.model import KeyRange
     from sluice.stores.base import Buffer, Flow
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.model import StreamName, TransactionState
+from sluice.core.values.model import StreamName, TransactionState
 from sluice.errors import StoreRejected, StreamNotFound
 from sluice.stores.transactions import Transaction
 from support.model.catalog import ModelCatalog

@@ -8,12 +8,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName, TransactionState
+from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName, TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from sluice.core.groups import GroupConfig, GroupName, GroupState
+    from sluice.core.values.groups import GroupConfig, GroupName, GroupState
 
 EVENT_COUNT = UUID(int=1)
 CREATION_TIME = UUID(int=2)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.archive_status import StreamArchiveStatus
-from sluice.api.streamarchive import StreamArchiveSpec
+from sluice.api.kinds.streamarchive import StreamArchiveSpec
+from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.core.archive.manifest import RecordedCut
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import ArchivePlan, SegmentRun
 from sluice.core.archive.recorded import Recorded, RunFacts
-from sluice.core.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.plan import Plan
-from sluice.core.reconcile.archive import reconcile_archive
-from sluice.core.reconcile.archive_seen import ArchiveSeen, times
-from sluice.core.reconcile.world import JobPhase, Planned, PlanSeen, World
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
+from sluice.core.reconcile.copies.decide_archive import reconcile_archive
+from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, World
+from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
 from support.cases import resources
 from support.reconcile import copies
 from support.reconcile.copies import COPY_ID, NOW, UID, job, world
@@ -23,7 +24,7 @@ from support.reconcile.copies import COPY_ID, NOW, UID, job, world
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.copies.actions import Decision
 
 EVERY_HOUR = {"cron": "0 * * * *"}
 

@@ -6,34 +6,25 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.status import Attempt, ConditionType, StreamCopyStatus
-from sluice.api.streamcopy import StreamCopySpec
-from sluice.core.model import StoreAddress
-from sluice.core.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.progress import Pace, Progress
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import (
-    Abandon,
-    AddFinalizer,
-    Complete,
-    JobPhase,
-    JobSeen,
-    Planned,
-    PlanSeen,
-    Reading,
-    RemoveFinalizer,
-    StoreSeen,
-    World,
-)
-from sluice.core.trouble import Trouble
+from sluice.api.kinds.streamcopy import StreamCopySpec
+from sluice.api.status.common import Attempt, ConditionType, StreamCopyStatus
+from sluice.core.reconcile.copies.actions import Abandon, AddFinalizer, RemoveFinalizer
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.seen import CopySeen
+from sluice.core.reconcile.copies.world import JobPhase, JobSeen, PlanSeen, Reading, World
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.scope.progress import Pace, Progress
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Complete, Planned
 from support.cases import resources
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.api.ephemeralstream import EphemeralStreamSpec
-from sluice.api.status import ConditionType
-from sluice.core.claim import Holding, Ownership
-from sluice.core.reconcile.ephemeral import reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_world import (
+from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
+from sluice.api.status.common import ConditionType
+from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.core.claims.claim import Holding, Ownership
+from sluice.core.reconcile.ephemeral.decide import reconcile_ephemeral
+from sluice.core.reconcile.ephemeral.world import (
     EphemeralSeen,
     EphemeralWorld,
     OwnerSeen,
     Protect,
     Unprotect,
 )
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from support.cases import resources
 from support.reconcile import copies
 from support.reconcile.copies import NOW
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.ephemeral_world import EphemeralDecision
+    from sluice.core.reconcile.ephemeral.world import EphemeralDecision
     from sluice.errors import SluiceError
 
 UID = "5b6a7c1e-0d1f-4c5e-9d55-2f3a9a1f2b11"

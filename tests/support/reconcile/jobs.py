@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sluice.kube.jobs import job_seen
-from sluice.kube.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
+from sluice.kube.api.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
+from sluice.kube.jobs.jobs import job_seen
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import JobSeen
-    from sluice.kube.kinds import Object
+    from sluice.core.reconcile.copies.world import JobSeen
+    from sluice.kube.api.kinds import Object
 
 
 MADE, STARTED, ENDED = (f"2026-01-02T03:04:0{second}Z" for second in (0, 1, 9))

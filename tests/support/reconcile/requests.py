@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from sluice.api.scopecopy import ScopeCopySpec
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan
-from sluice.core.scope import ScopePlan
-from sluice.kube import manifests, names
-from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
-from sluice.kube.names import Child
-from sluice.kube.pods import JobRequest
-from sluice.kube.settings import OperatorSettings, Profile
+from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.core.scope.scope import ScopePlan
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.plan import Plan
+from sluice.kube.api import names
+from sluice.kube.api.kinds import SCOPE_COPY, STREAM_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import manifests
+from sluice.kube.jobs.pods import JobRequest
+from sluice.kube.loop.settings import OperatorSettings, Profile
 from support.cases import resources
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 from support.reconcile.copies import PLAN, UID, spec
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 
 GIB = 1 << 30

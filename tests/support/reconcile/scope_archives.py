@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.model import ArchivedRun, StoreAddress, StreamName
-from sluice.core.plan import SourceStream
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import RestoreFrom, ScopeRequest
-from sluice.core.unplanned import Unplanned
+from sluice.core.copy.plan import SourceStream
+from sluice.core.scope.request import RestoreFrom, ScopeRequest
+from sluice.core.values.model import ArchivedRun, StoreAddress, StreamName
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.unplanned import Unplanned
 from support.engine.plans import ADDRESS
 from support.reconcile import archives_seen
 from support.reconcile.copies import COPY_ID
@@ -17,7 +17,8 @@ from support.reconcile.scope_copies import copied, scope_plan, stream
 if TYPE_CHECKING:
     from sluice.core.archive.manifest import Parent
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
 
 BUCKET: Final = StoreAddress(backend="s3", uri="s3://archives")
 FOLDER: Final = {"storeRef": {"name": "archives"}, "path": "backup/in"}

@@ -5,30 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.api.scopecopy import ScopeCopySpec
-from sluice.core.model import StreamName
-from sluice.core.progress import Pace, Progress
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import (
-    JobPhase,
-    Planned,
-    Reading,
-    ScopeEnded,
-    WriteResults,
-)
-from sluice.core.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
-from sluice.core.trouble import Trouble
+from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.core.reconcile.copies.actions import WriteResults
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.seen import CopySeen
+from sluice.core.reconcile.copies.world import JobPhase, Reading
+from sluice.core.scope.progress import Pace, Progress
+from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.errors import SourceNotFound
 from support.cases import resources
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 from support.reconcile.copies import COPY_ID, NOW, UID, after, job, plan_seen, world
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan, StreamPlan
-    from sluice.core.reconcile.world import Decision, World
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.reconcile.copies.world import World
+    from sluice.core.workloads.plan import Plan
     from sluice.errors import SluiceError
 
 TAKEN = round(NOW.timestamp() * 1000)

@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.api.common import GROUP
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.copy_status import job_name, plan_name, positions_name
-from sluice.core.trouble import Trouble
+from sluice.api.fields.common import GROUP
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name, positions_name
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     Category,
     CopyAborted,
@@ -29,19 +29,19 @@ from sluice.errors import (
     StoreUnavailable,
     TargetExists,
 )
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import plan_of, positions_of
-from sluice.kube.names import child_labels, is_child, run_name
-from sluice.kube.objects import (
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import child_labels, is_child, run_name
+from sluice.kube.api.objects import (
     FORCE_ORPHAN,
     REQUESTED_AT,
     STAGING_FINALIZER,
     STATUSES,
     has_finalizer,
 )
-from sluice.kube.pods import PLAN_FILE, SCOPE_PLAN_FILE
-from sluice.kube.settings import OperatorSettings, Profile
-from sluice.pipelines import termination
+from sluice.kube.jobs.manifests import plan_of, positions_of
+from sluice.kube.jobs.pods import PLAN_FILE, SCOPE_PLAN_FILE
+from sluice.kube.loop.settings import OperatorSettings, Profile
+from sluice.pipelines.driver import termination
 from support.cases import resources
 from support.kube.api_server import ApiServer
 from support.reconcile import copies
@@ -49,12 +49,12 @@ from support.simulation.copy_store import FROM, TO, Store, planned
 from support.simulation.simulated import CLOCK, Place
 
 if TYPE_CHECKING:
-    from sluice.api.status import CopyingStatus
-    from sluice.core.plan import Plan
-    from sluice.core.positions import PositionMap
-    from sluice.core.progress import Progress
-    from sluice.core.reconcile.world import Answer
-    from sluice.kube.kinds import Kind, Object
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.scope.progress import Progress
+    from sluice.core.values.positions import PositionMap
+    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
+    from sluice.kube.api.kinds import Kind, Object
 
 _FIRST: Final = 2
 """Of the two sorts of forged plans."""
@@ -461,7 +461,7 @@ class Cluster:
     # -- what the engine answers the operator
 
     def ask(self, known: Any, *, again: bool) -> Answer:
-        """As `engine.settle.ask` and its like."""
+        """As `engine.copy.query.ask` and its like."""
         answer: Answer = self.store.ask(known, again=again)
         return answer
 
@@ -472,7 +472,7 @@ class Cluster:
         return self.store.progress(known), None
 
     def abandon(self) -> None:
-        """As `engine.settle.abandon` and its like."""
+        """As `engine.copy.query.abandon` and its like."""
         if self.alone and self.deleted:
             assert self.drivers == [], "nothing is dropped under a driver's feet"
         self.store.abandon()

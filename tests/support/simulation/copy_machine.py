@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sluice.api.status import ConditionType
+from sluice.api.status.common import ConditionType
 from sluice.errors import (
     DigestMismatch,
     DriverLost,

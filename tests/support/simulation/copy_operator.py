@@ -6,19 +6,19 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.model import Health
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
-from sluice.kube.copies import CopyObserver
-from sluice.kube.copy_workings import CopyWorkings
-from sluice.kube.kinds import JOB, POD, STREAM_STORE
-from sluice.kube.mirror import Mirror
-from sluice.kube.performer import Performer
-from sluice.kube.probes import Probed
-from sluice.kube.queue import FIRST_DELAY, Key
-from sluice.kube.reconciler import Reconciler
-from sluice.kube.status import StatusWriter
-from sluice.kube.storeview import StoreView
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import JOB, POD, STREAM_STORE
+from sluice.kube.api.status import StatusWriter
+from sluice.kube.copies.observer import CopyObserver
+from sluice.kube.copies.performer import Performer
+from sluice.kube.copies.workings import CopyWorkings
+from sluice.kube.loop.queue import FIRST_DELAY, Key
+from sluice.kube.loop.reconciler import Reconciler
+from sluice.kube.stores.probes import Probed
+from sluice.kube.stores.storeview import StoreView
 from sluice.metrics import Metrics
 from sluice.stores.allowance import Allowance
 from support.kube.api_server import Change
@@ -28,12 +28,12 @@ from support.simulation.simulated import Calls, Place, Stepped, SteppedApi
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.core.model import StoreAddress
-    from sluice.core.reconcile.conditions import Saying
-    from sluice.kube.events import Recorder
-    from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
+    from sluice.core.reconcile.shared.conditions import Saying
+    from sluice.core.values.model import StoreAddress
+    from sluice.kube.api.events import Recorder
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.probes import Probes
     from support.simulation.copy_cluster import Cluster
 
 _METRICS = Metrics()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.status import ConditionType
+from sluice.api.status.common import ConditionType
 from support.simulation.copy_cluster import Cluster
 from support.simulation.copy_operator import Operator
 from support.simulation.copy_store import map_of

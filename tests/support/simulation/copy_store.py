@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.model import StoreAddress
-from sluice.core.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Answer, Complete, Planned
+from sluice.core.scope.progress import Progress
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.workloads.answers import Answer, Complete, Planned
 from sluice.errors import StoreUnavailable, TargetExists, TargetReplaced
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan, StreamPlan
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
 
 FROM: Final = StoreAddress(uri="tcp://from:9090")
 TO: Final = StoreAddress(uri="tcp://to:9090")
@@ -64,7 +65,7 @@ class Store:
         return self.recorded is not None or self.staged > 0
 
     def ask(self, known: StreamPlan | None, *, again: bool) -> Answer:
-        """As `sluice.engine.settle.ask`."""
+        """As `sluice.engine.copy.query.ask`."""
         del again  # a stream is whole or is not
         if not (self.source and self.target):
             raise StoreUnavailable("no connection")
@@ -85,7 +86,7 @@ class Store:
         return Planned(plan=planned(self.length))
 
     def progress(self, known: Plan) -> Progress:
-        """As `sluice.engine.progress.Watch`."""
+        """As `sluice.engine.copy.progress.Watch`."""
         return Progress(
             bytes=known.bytes if self.whole else self.staged,
             total=known.bytes,
@@ -93,7 +94,7 @@ class Store:
         )
 
     def abandon(self) -> None:
-        """As `sluice.engine.settle.abandon`."""
+        """As `sluice.engine.copy.query.abandon`."""
         if not self.target:
             raise StoreUnavailable("no connection")
         self.recorded, self.staged = None, 0

@@ -2,7 +2,7 @@
 
 EphemeralStreams `a` and `b` that may claim the same, owners that come and go, Kubernetes' garbage
 collector, and streams with tags and creation times. What a claim does in a store is taken from the
-contract of `sluice.core.claim`; `engine.claims` has its own tests.
+contract of `sluice.core.claims.claim`; `engine.claims.claims` has its own tests.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sluice.core.claim import Holding, Ownership
+from sluice.core.claims.claim import Holding, Ownership
 from sluice.errors import StoreUnavailable, StreamExists
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.objects import FORCE_ORPHAN, ephemeral_seen, parse_ephemeral
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.objects import FORCE_ORPHAN, ephemeral_seen, parse_ephemeral
 from support.cases import resources
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import NOW
 from support.simulation.simulated import CLOCK
 
 if TYPE_CHECKING:
-    from sluice.api.ephemeralstream import EphemeralStreamSpec
-    from sluice.core.claim import Claim
-    from sluice.core.reconcile.ephemeral_world import EphemeralSeen
-    from sluice.kube.kinds import Object
+    from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
+    from sluice.core.claims.claim import Claim
+    from sluice.core.reconcile.ephemeral.world import EphemeralSeen
+    from sluice.kube.api.kinds import Object
 
 
 PREFIX = "app-"
@@ -235,7 +235,7 @@ class Cluster:
                 one = self._read(body)
                 assert self.aged(one) or not self.needed(one), "released while it is needed"
 
-    # -- the store, as `engine.claims`
+    # -- the store, as `engine.claims.claims`
 
     def look(self, claim: Claim, _: object = None) -> Holding:
         """What the store says about a claim."""

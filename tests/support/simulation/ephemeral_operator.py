@@ -6,35 +6,35 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.model import Health
-from sluice.core.reconcile.ephemeral_world import OwnerSeen, Refer
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.ephemeral.world import OwnerSeen, Refer
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
-from sluice.kube.ephemeral_actions import EphemeralPerformer
-from sluice.kube.ephemeral_workings import EphemeralWorkings
-from sluice.kube.ephemerals import EphemeralObserver
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.mirror import Mirror
-from sluice.kube.probes import Probed
-from sluice.kube.queue import FIRST_DELAY, Key
-from sluice.kube.reconciler import Reconciler
-from sluice.kube.status import StatusWriter
-from sluice.kube.storeview import StoreView
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.status import StatusWriter
+from sluice.kube.ephemeral.observer import EphemeralObserver
+from sluice.kube.ephemeral.performer import EphemeralPerformer
+from sluice.kube.ephemeral.workings import EphemeralWorkings
+from sluice.kube.loop.queue import FIRST_DELAY, Key
+from sluice.kube.loop.reconciler import Reconciler
+from sluice.kube.stores.probes import Probed
+from sluice.kube.stores.storeview import StoreView
 from sluice.metrics import Metrics
 from support.simulation.simulated import Calls, Stepped, SteppedApi
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.api.ephemeralstream import Owner
-    from sluice.core.reconcile.conditions import Saying
-    from sluice.core.reconcile.ephemeral_world import EphemeralDecision
-    from sluice.kube.ephemerals import EphemeralSituation
-    from sluice.kube.events import Recorder
-    from sluice.kube.kinds import Object
-    from sluice.kube.owners import Owners
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
+    from sluice.api.kinds.ephemeralstream import Owner
+    from sluice.core.reconcile.ephemeral.world import EphemeralDecision
+    from sluice.core.reconcile.shared.conditions import Saying
+    from sluice.kube.api.events import Recorder
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.ephemeral.observer import EphemeralSituation
+    from sluice.kube.ephemeral.owners import Owners
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.probes import Probes
     from support.simulation.ephemeral_cluster import Cluster
 
 MOST_HASTE = 12

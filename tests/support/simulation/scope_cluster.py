@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.progress import Progress
-from sluice.core.reconcile.scope_results import counts_of, planned_results
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamResult, StreamState
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import StreamResult, StreamState, counts_of
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import (
     CopyAborted,
     DigestMismatch,
@@ -21,9 +21,9 @@ from sluice.errors import (
     StoreUnavailable,
     TargetReplaced,
 )
-from sluice.kube import results
-from sluice.kube.kinds import SCOPE_COPY
-from sluice.kube.names import Child
+from sluice.kube.api.kinds import SCOPE_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import results
 from support.cases import resources
 from support.reconcile import copies, scope_copies
 from support.simulation.copy_cluster import Cluster
@@ -31,8 +31,8 @@ from support.simulation.copy_store import located
 from support.simulation.simulated import at_once
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.scope import Counts
+    from sluice.core.scope.scope import Counts
+    from sluice.core.workloads.plan import Plan
     from support.simulation.copy_cluster import Driver
 
 SOURCES = {"a": 1200, "b": 500, "c": 0}
@@ -99,7 +99,7 @@ class ScopeStore:
         return counts_of(self.results)
 
     def ask(self, known: Plan | None, *, again: bool) -> Planned | ScopeEnded:
-        """As `sluice.engine.scope_settle.ask_scope`."""
+        """As `sluice.engine.scope.query.ask_scope`."""
         if not (self.source and self.target):
             raise StoreUnavailable("no connection")
         log = self.log
@@ -177,7 +177,7 @@ class ScopeStore:
             self.done[name] = plan.bytes
 
     def progress(self, known: Plan) -> Progress:
-        """As `sluice.engine.scope_watch.ScopeWatch`."""
+        """As `sluice.engine.scope.progress.ScopeWatch`."""
         return Progress(
             bytes=min(known.bytes, sum(self.staged.values())),
             total=known.bytes,
@@ -186,7 +186,7 @@ class ScopeStore:
         )
 
     def abandon(self) -> None:
-        """As `sluice.engine.scope_settle.abandon_scope`."""
+        """As `sluice.engine.scope.query.abandon_scope`."""
         if not self.target:
             raise StoreUnavailable("no connection")
         self.log, self.ended, self.stopped = None, {}, False

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from sluice.api.status import ConditionType
-from sluice.core.reconcile.scope_results import counts_of
-from sluice.core.scope import StreamState
+from sluice.api.status.common import ConditionType
+from sluice.core.scope.scope import StreamState, counts_of
 from support.simulation.copy_machine import CopyMachine
 from support.simulation.scope_cluster import SOURCES, ScopeCluster, run_of
 

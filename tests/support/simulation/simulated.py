@@ -17,16 +17,19 @@ from unittest import mock
 import structlog
 
 from sluice.errors import ApiUnavailable, SluiceError, StoreUnavailable
-from sluice.kube import copies, ephemeral_actions, ephemerals, errands, objects, rivals, status
+from sluice.kube.api import objects, status
+from sluice.kube.copies import errands, observer
+from sluice.kube.ephemeral import conflicts, performer
+from sluice.kube.ephemeral import observer as ephemeral_observer
 from support.reconcile.copies import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator
 
-    from sluice.core.plan import Plan
-    from sluice.core.progress import Progress
-    from sluice.core.reconcile.world import Answer
-    from sluice.kube.client import Api
+    from sluice.core.scope.progress import Progress
+    from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
+    from sluice.kube.api.client import Api
     from support.kube.api_server import ApiServer
 
 T = TypeVar("T")
@@ -61,7 +64,7 @@ class Stores(Protocol):
     """What the stores hold of one copy, for the engine's questions."""
 
     def ask(self, known: Plan | None, *, again: bool) -> Answer:
-        """As `engine.settle.ask` and its like."""
+        """As `engine.copy.query.ask` and its like."""
         ...
 
     def progress(self, known: Plan) -> tuple[Progress, Plan | None]:
@@ -69,7 +72,7 @@ class Stores(Protocol):
         ...
 
     def abandon(self) -> None:
-        """As `engine.settle.abandon` and its like."""
+        """As `engine.copy.query.abandon` and its like."""
         ...
 
 
@@ -124,7 +127,7 @@ _ENGINE: dict[str, Any] = {
 
 
 def _claims(name: str) -> Callable[..., Any]:
-    """A function of `engine.claims`, which its store does itself."""
+    """A function of `engine.claims.claims`, which its store does itself."""
     return lambda claim, store, *what, **how: getattr(store, name)(claim, store, *what, **how)
 
 
@@ -137,13 +140,13 @@ _CLAIMS = SimpleNamespace(
 def simulated() -> Iterator[None]:
     """Give the operator the simulation's time and engine, and let it log nothing."""
     with ExitStack() as stack:
-        for module in (copies, ephemeral_actions, ephemerals, objects, rivals, status):
+        for module in (observer, performer, ephemeral_observer, objects, conflicts, status):
             stack.enter_context(mock.patch.object(module, "datetime", _Datetime))
         steady = SimpleNamespace(monotonic=CLOCK.monotonic)
-        for module in (copies, ephemerals):
+        for module in (observer, ephemeral_observer):
             stack.enter_context(mock.patch.object(module, "time", steady))
         stack.enter_context(mock.patch.multiple(errands, **_ENGINE))
-        for module in (ephemeral_actions, ephemerals):
+        for module in (performer, ephemeral_observer):
             stack.enter_context(mock.patch.object(module, "claims", _CLAIMS))
         quiet = structlog.make_filtering_bound_logger(_CRITICAL)
         structlog.configure(wrapper_class=quiet)
@@ -178,7 +181,7 @@ class Calls:
         return error("the reply was lost") if lost == "reply" else None
 
     async def blocking(self, call: Callable[[], T]) -> T:
-        """As `kube.memory.Blocking`."""
+        """As `kube.loop.memory.Blocking`."""
         told = await self.begin(StoreUnavailable)
         found = call()
         if told is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Planned
-from sluice.core.scope import StreamState
-from sluice.core.unplanned import Unplanned
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.unplanned import Unplanned
 from support.cases import resources
 from support.reconcile.scope_archives import RESTORED, UNPLANNED
 from support.simulation.copy_store import TO
@@ -15,9 +15,9 @@ from support.simulation.scope_cluster import ScopeCluster, ScopeStore, run_of
 from support.simulation.scope_machine import ScopeMachine
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.world import ScopeEnded
-    from sluice.core.scope import StreamResult
+    from sluice.core.scope.scope import StreamResult
+    from sluice.core.workloads.answers import ScopeEnded
+    from sluice.core.workloads.plan import Plan
 
 
 class UnseenStore(ScopeStore):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
 
 if TYPE_CHECKING:
-    from sluice.archive.shelf import Shelf
-    from sluice.core.model import StreamName
-    from sluice.core.plan import OnTruncation
+    from sluice.archive.runs.shelf import Shelf
+    from sluice.core.copy.plan import OnTruncation
+    from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
 
 EVENTS: Final = {Format.SEGMENTS: 3000, Format.PARQUET: 3000, Format.EVENT_OBJECTS: 300}

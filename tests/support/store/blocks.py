@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from sluice.stores.pravega.segments import PravegaSegments
+from sluice.stores.pravega.segments.segments import PravegaSegments
 from sluice.stores.pravega.store import PravegaStore
 
 MIB = 1 << 20

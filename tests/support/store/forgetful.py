@@ -13,10 +13,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from sluice.stores.pravega import messages as m
-from sluice.stores.pravega import refusals
 from sluice.stores.pravega.names import Endpoint, is_core
-from sluice.stores.pravega.wire import NOT_SET, Frame, FrameType, Message, decode_as
+from sluice.stores.pravega.wire import messages as m
+from sluice.stores.pravega.wire import refusals
+from sluice.stores.pravega.wire.wire import NOT_SET, Frame, FrameType, Message, decode_as
 from support.store.segment_store import Peer
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sluice.stores.pravega.store import PravegaStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
 
     Answer = Callable[[Any], Any]
 

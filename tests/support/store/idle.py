@@ -11,13 +11,13 @@ from uuid import uuid4
 
 from localstore.standalone_config import CHECKPOINT_COMMITS
 from sluice.stores.base import Condition
-from sluice.stores.pravega.wire import NOT_SET
+from sluice.stores.pravega.wire.wire import NOT_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
     from sluice.stores.pravega.store import PravegaStore
 
 FIRST, STEP, LOOKS = 70.0, 15.0, 20

@@ -7,17 +7,17 @@ from localstore import Standalone
 from segment_hash import Connection, segment_report
 from sluice.api.load import load
 from sluice.config import Settings, StoreTimeouts
-from sluice.core import identity
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.steps import Step, Transfer, Verify
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.ledger import Ledger
-from sluice.engine.limits import Limits
-from sluice.engine.report import StreamReport
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.steps import Step, Transfer, Verify
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.copy.report import StreamReport
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
-from sluice.pipelines.program import Job, Stores, finish_abort_job, jobs, plan_job
+from sluice.pipelines.programs.program import Job, Stores, finish_abort_job, jobs, plan_job
 from sluice.stores.base import Store
 from sluice.stores.pravega import names
 from support.command.sluice_command import Copy

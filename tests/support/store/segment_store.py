@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from sluice.stores.pravega.messages import Hello
 from sluice.stores.pravega.names import Endpoint
-from sluice.stores.pravega.wire import Frame, FrameType, Message, decode_as, encode
+from sluice.stores.pravega.wire.messages import Hello
+from sluice.stores.pravega.wire.wire import Frame, FrameType, Message, decode_as, encode
 
 M = TypeVar("M", bound=Message)
 

@@ -10,8 +10,8 @@ import pytest
 from sluice.administration import drain
 from sluice.administration.drain import Drain, Policy
 from sluice.errors import ApiUnavailable
-from sluice.kube.client import Refused
-from sluice.kube.kinds import (
+from sluice.kube.api.client import Refused
+from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
     SCOPE_COPY,
     SECRET,
@@ -19,20 +19,20 @@ from sluice.kube.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.objects import (
+from sluice.kube.api.objects import (
     FORCE_ORPHAN,
     IN_USE_FINALIZER,
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
 )
-from sluice.kube.served import Served
+from sluice.kube.loop.served import Served
 from support.cases import resources
 from support.kube.finalizing import FinalizingServer
 from support.reconcile.scope_archives import ARCHIVED, FOLDER
 
 if TYPE_CHECKING:
     from sluice.administration.holders import Holder
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 CONDITION = {
     "type": "Ready",

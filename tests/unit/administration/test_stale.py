@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.administration.stale import Search, Stale, StaleStreams
-from sluice.core.claim import Claim, Claimant
-from sluice.engine import claims, scopes
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreNotFound, StoreUnavailable
-from sluice.kube.kinds import EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
 from support.cases import resources
 from support.kube.finalizing import FinalizingServer
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.model import StoreAddress
-    from sluice.kube.stores import Connections
+    from sluice.core.values.model import StoreAddress
+    from sluice.kube.stores.connections import Connections
 
 UIDS = [f"0b1d9c8e-0000-4000-8000-00000000000{n}" for n in range(4)]
 HERE, THERE = "tcp://127.0.0.1:9090", "tcp://127.0.0.1:9999"
@@ -41,7 +41,7 @@ class Network:
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
 
 
 @pytest.fixture

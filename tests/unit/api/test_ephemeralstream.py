@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from sluice.api.ephemeralstream import EphemeralStream
+from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.load import invalid
 from sluice.errors import InvalidSpec
 from support.cases.resources import EPHEMERAL, label

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.api.instant import Instant
+from sluice.api.fields.instant import Instant
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.api.fields.running import LimitsSpec
 from sluice.api.load import load
-from sluice.api.running import LimitsSpec
 from sluice.errors import InvalidSpec
 from support.cases.resources import COPY, REMOVED, STORE, changed, label, text
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sluice.api.streamcopy import StreamCopySpec
+from sluice.api.kinds.streamcopy import StreamCopySpec
 
 SOURCE = {"storeRef": {"name": "a"}, "scope": "in", "stream": "s"}
 TARGET = {"storeRef": {"name": "a"}, "scope": "out", "stream": "t"}

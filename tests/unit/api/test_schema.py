@@ -4,11 +4,11 @@ import pytest
 import yaml
 from pydantic import Field, create_model
 
-from sluice.api.common import ApiModel, Resource
-from sluice.api.rules import RULES
-from sluice.api.schema import KINDS, Column, Kind, definition, structural
-from sluice.api.status import ResourceStatus
-from sluice.api.structural import fields
+from sluice.api.fields.common import ApiModel, Resource
+from sluice.api.fields.rules import RULES
+from sluice.api.schema.schema import KINDS, Column, Kind, definition, structural
+from sluice.api.schema.structural import fields
+from sluice.api.status.common import ResourceStatus
 
 MOST_BYTES = 100_000
 FIELDS = [

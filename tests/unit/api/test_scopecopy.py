@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from sluice.api.kinds.scopecopy import RenameSpec, ScopeCopySpec
 from sluice.api.load import load
-from sluice.api.scope_status import MOST_FAILED, FailedStream, ScopeCopyStatus, StreamCounts
-from sluice.api.scopecopy import RenameSpec, ScopeCopySpec
-from sluice.core import identity
+from sluice.api.status.scope_status import MOST_FAILED, FailedStream, ScopeCopyStatus, StreamCounts
+from sluice.core.values import identity
 from sluice.errors import InvalidSpec
 from support.cases.resources import COPY, SCOPE, STORE, changed, label, text
 from support.cases.wrong_scopes import BROKEN, CHANGEABLE, CHANGED, GOOD, UNKNOWN, WRONG, scope_copy

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from sluice.api.status import (
+from sluice.api.status.common import (
     MOST_HISTORY,
     MOST_TOKEN,
     Attempt,

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.api.kinds.streamcopy import StreamCopy
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.load import KINDS, invalid, load
-from sluice.api.streamarchive import StreamArchive
-from sluice.api.streamcopy import StreamCopy
-from sluice.api.streamstore import StreamStore
-from sluice.core.archive.names import checked_path
-from sluice.core.request import store_address
+from sluice.core.values.archive_layout import checked_path
+from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 from support.cases.resources import ARCHIVE, BUCKET, COPY, VOLUME, changed, label, text
 from support.cases.wrong_archives import ARCHIVES, FROM_ARCHIVE, GOOD, GOOD_ARCHIVES, WRONG, made

@@ -1,6 +1,6 @@
 import pytest
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from support.engine.sweeps import Clock
 from support.model.memory_objects import MemoryObjects
 

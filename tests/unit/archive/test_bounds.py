@@ -10,13 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.leases import Lease, forget_all
-from sluice.archive.notes import Notes
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.runs.leases import Lease, forget_all
+from sluice.archive.runs.notes import Notes
 from sluice.config import StoreTimeouts
 from sluice.core.archive.documents import MOST_SHORT
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import LEASES, NoteName
+from sluice.core.archive.names import NoteName
+from sluice.core.values.archive_layout import LEASES
 from sluice.errors import ArchiveDamaged, StoreRejected
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.errors import StoreUnavailable
 from support.engine.archives import Source, take

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice.archive import directory
-from sluice.archive.directory import DirectoryObjects
+from sluice.archive.objects import directory
+from sluice.archive.objects.directory import DirectoryObjects
 from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
 
 WRITER = """
 import sys
 from pathlib import Path
-from sluice.archive.directory import DirectoryObjects
+from sluice.archive.objects.directory import DirectoryObjects
 
 objects = DirectoryObjects(Path(sys.argv[1]))
 for number in range(10**9):

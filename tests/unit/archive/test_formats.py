@@ -12,16 +12,17 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.archive import formats
-from sluice.archive.content import Checked, Remote
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.eventobjects import event_names
-from sluice.archive.piece import OBJECT, Piece
-from sluice.core.archive import events
-from sluice.core.archive.events import Following
+from sluice.archive.formats import formats
+from sluice.archive.formats.content import Checked, Remote
+from sluice.archive.formats.eventobjects import event_names
+from sluice.archive.formats.piece import OBJECT, Piece
+from sluice.archive.objects.directory import DirectoryObjects
 from sluice.core.archive.manifest import StoredObject
-from sluice.core.archive.names import EVENTS, Format, read_data, read_event
-from sluice.core.digest import CHUNK
+from sluice.core.archive.names import Format, read_data, read_event
+from sluice.core.events import grouping
+from sluice.core.events.digest import CHUNK
+from sluice.core.events.grouping import Following
+from sluice.core.values.archive_layout import EVENTS
 from sluice.errors import (
     ArchiveDamaged,
     EventsDamaged,
@@ -168,7 +169,7 @@ def test_an_event_too_long_is_refused_before_it_is_held(
     form: Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its header is enough to refuse it."""
-    monkeypatch.setattr(events, "MOST_EVENT", 1000)
+    monkeypatch.setattr(grouping, "MOST_EVENT", 1000)
     with pytest.raises(SourceUnsupported, match="offset 0 has 1001 bytes") as caught:
         write(form, MemoryObjects(), framed([bytes(1001)]), 0, cuts=[20])
     assert "Segments" in caught.value.remedy

@@ -7,12 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease
-from sluice.archive.objects import Found
-from sluice.archive.sweep import sweep
+from sluice.archive.objects.objects import Found
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.sweep import sweep
 from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, Work
-from sluice.core.archive.names import LEASES, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import LEASES
 from sluice.errors import StoreBusy, StoreUnavailable
 from support.engine.sweeps import Clock, crashed, three_runs
 from support.model import Fate

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice.archive import archive as archive_module
-from sluice.archive.archive import Archive, find_run
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.verify import verify_archive
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs import archive as archive_module
+from sluice.archive.runs.archive import Archive, find_run
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.documents import encode
 from sluice.core.archive.head import Head
-from sluice.core.archive.names import HEADS, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import HEADS
 from sluice.errors import ArchiveMoved, ArchiveNotFound, InvalidSpec
 from support.engine.archives import Source, grown_archive, held, take
 from support.model import Fate

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.archive.archive import place
+from sluice.archive.runs.archive import place
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import gone
-from sluice.core.reconcile.world import Complete, Gap
-from sluice.engine.report import Outcome
-from sluice.engine.settle import ask
+from sluice.core.workloads.answers import Complete, Gap
+from sluice.engine.copy.query import ask
+from sluice.engine.copy.report import Outcome
 from sluice.errors import SourceTruncated
 from support.engine.archives import take
 from support.engine.plans import ADDRESS, TARGET

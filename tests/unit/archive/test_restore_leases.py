@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.archive.sweep import sweep
+from sluice.archive.runs.sweep import sweep
 from sluice.core.archive.lease import GRACE
-from sluice.core.archive.names import LEASES
-from sluice.core.model import ArchivedRun
-from sluice.core.steps import Transfer
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.reading import Readings
-from sluice.engine.report import Outcome
-from sluice.engine.settle import How, end
+from sluice.core.copy.steps import Transfer
+from sluice.core.values.archive_layout import LEASES
+from sluice.core.values.model import ArchivedRun
+from sluice.engine.copy.query import How, end
+from sluice.engine.copy.read_leases import Readings
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import PermissionDenied
 from support.engine.restore_env import BLOCK, PATH, Env
 from support.model import ModelStore
 from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
 
 
 def test_the_lease_is_held_while_a_run_is_read_and_given_back() -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from sluice.core.archive.names import Format
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
 from sluice.errors import ArchiveNotFound, InvalidSpec, StoreUnavailable
 from support.engine.archives import STREAM
 from support.engine.plans import COPY, SOURCE, TARGET
@@ -20,7 +20,7 @@ from support.model import Fate, ModelStore
 from support.model.memory_objects import MemoryObjects
 
 if TYPE_CHECKING:
-    from sluice.archive.objects import Buffer
+    from sluice.archive.objects.objects import Buffer
 
 FORMATS = list(Format)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.config import StoreTimeouts
 from sluice.errors import SluiceError
 

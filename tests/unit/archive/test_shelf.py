@@ -1,10 +1,10 @@
 import pytest
 
-from sluice.archive.shelf import Shelf
-from sluice.archive.source import CREATION_TIME, EVENT_COUNT
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.source import CREATION_TIME, EVENT_COUNT
 from sluice.core.archive.names import Format
-from sluice.core.groups import GroupName
-from sluice.core.model import ArchivedRun, StreamConfig, StreamName
+from sluice.core.values.groups import GroupName
+from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName
 from sluice.errors import (
     ArchiveNotFound,
     InvalidSpec,

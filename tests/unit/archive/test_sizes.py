@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.archive import archive as archives
-from sluice.archive import notes as noted
-from sluice.archive.archive import Archive
-from sluice.archive.notes import Notes
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs import archive as archives
+from sluice.archive.runs import notes as noted
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.notes import Notes
+from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, NoteName, head_name
 from sluice.core.archive.notes import Note, PutNote
-from sluice.core.model import ArchivedRun
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.settle import ArchiveWatch
+from sluice.core.values.model import ArchivedRun
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.query import ArchiveWatch
 from sluice.errors import ArchiveDamaged, PlanTooLarge
 from support.engine.archive_runs import REQUEST, shelf_of
 from support.engine.archives import Source, take

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.source import BLOCK, ArchivedStore
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.source import BLOCK, ArchivedStore
 from sluice.core.archive.names import Format
-from sluice.core.model import ArchivedRun
+from sluice.core.values.model import ArchivedRun
 from support.engine.archives import STREAM, Source, take
 from support.model.memory_objects import MemoryObjects
 

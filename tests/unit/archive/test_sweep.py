@@ -3,13 +3,14 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease, hold, holding
-from sluice.archive.objects import Found
-from sluice.archive.sweep import sweep
-from sluice.archive.verify import verify_archive
+from sluice.archive.objects.objects import Found
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.leases import Lease, hold, holding
+from sluice.archive.runs.sweep import sweep
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import GRACE, Work
-from sluice.core.archive.names import EVENTS, HEADS, LEASES, Format
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import EVENTS, HEADS, LEASES
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec
 from support.engine.archives import Source, take
 from support.engine.sweeps import Clock, crashed, three_runs

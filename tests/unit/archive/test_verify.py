@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from sluice.archive.archive import Archive, find_run
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.reading import read_segment
-from sluice.archive.verify import verify_archive
+from sluice.archive.formats.reading import read_segment
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.archive import Archive, find_run
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.documents import encode
 from sluice.core.archive.head import Head
-from sluice.core.archive.names import DATA, EVENTS, HEADS, RUNS, Format
-from sluice.core.digest import CHUNK
+from sluice.core.archive.names import Format
+from sluice.core.events.digest import CHUNK
+from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, RUNS
 from sluice.errors import ArchiveDamaged, ArchiveNotFound
 from support.engine.archives import Source, grown_archive, held, take
 from support.model.memory_objects import MemoryObjects

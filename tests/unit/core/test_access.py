@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sluice.api.ephemeralstream import EphemeralStreamSpec
-from sluice.api.streamstore import Access, Operation
-from sluice.core import access
+from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
+from sluice.api.kinds.streamstore import Access, Operation
+from sluice.core.workloads import access
 from sluice.errors import AccessDenied
 
 

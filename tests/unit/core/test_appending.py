@@ -4,14 +4,12 @@ from typing import Any
 
 import pytest
 
-from sluice.core.appending import next_step
-from sluice.core.identity import TAG_APPENDING
-from sluice.core.journal import Journal
-from sluice.core.model import KeyRange, Segment, SegmentInfo, TransactionState
-from sluice.core.observed import Observed, SeenRoll, SeenSegment, SeenSource, SeenTarget
-from sluice.core.plan import SourceStream, StreamPlan
-from sluice.core.rolling import Opened, Roll
-from sluice.core.steps import (
+from sluice.core.copy.append_progress import Opened, Roll
+from sluice.core.copy.journal import Journal
+from sluice.core.copy.next_append_step import next_step
+from sluice.core.copy.observed import Observed, SeenRoll, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copy.plan import SourceStream, StreamPlan
+from sluice.core.copy.steps import (
     Certify,
     Commit,
     Decide,
@@ -33,6 +31,8 @@ from sluice.core.steps import (
     Tighten,
     Verify,
 )
+from sluice.core.values.identity import TAG_APPENDING
+from sluice.core.values.model import KeyRange, Segment, SegmentInfo, TransactionState
 from sluice.errors import (
     CopyAborted,
     OutcomeUnknown,

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.comparison import Comparison, Step, in_step
-from sluice.core.pairing import Extent, Pair
+from sluice.core.verify.comparison import Comparison, Step, in_step
+from sluice.core.verify.pairing import Extent, Pair
 
 Blocks = list[tuple[int, memoryview]]
 

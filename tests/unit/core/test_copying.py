@@ -3,13 +3,10 @@ from typing import Any
 
 import pytest
 
-from sluice.core import copying
-from sluice.core.copying import next_step
-from sluice.core.identity import ABORTED, owner_tags
-from sluice.core.journal import Journal
-from sluice.core.model import KeyRange, Segment, SegmentInfo
-from sluice.core.observed import Observed, SeenSegment, SeenSource, SeenTarget
-from sluice.core.steps import (
+from sluice.core.copy.journal import Journal
+from sluice.core.copy.next_step import next_step, staged
+from sluice.core.copy.observed import Observed, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copy.steps import (
     Bind,
     Claim,
     Configure,
@@ -25,6 +22,8 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
+from sluice.core.values.identity import ABORTED, owner_tags
+from sluice.core.values.model import KeyRange, Segment, SegmentInfo
 from sluice.errors import SluiceError, SourceTruncated
 from support.engine.plans import COPY, segment_plan, stream_plan
 
@@ -301,4 +300,4 @@ def test_a_stream_without_bytes_is_published_at_once() -> None:
 )
 def test_staged_bytes_are_counted_once(state: SeenSegment, expected: int) -> None:
     """Progress counts a byte in a part, in the stitched segment or in the target, but once."""
-    assert copying.staged(PLAN.segments[0], state) == expected
+    assert staged(PLAN.segments[0], state) == expected

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.core.counting import Counted, Recount, Stretch, StretchCounter, Total, add_up
-from sluice.core.framing import EventCounter
+from sluice.core.events.counting import Counted, Recount, Stretch, StretchCounter, Total, add_up
+from sluice.core.events.framing import EventCounter
 from sluice.errors import EventsDamaged
 
 

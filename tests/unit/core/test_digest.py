@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core import digest
-from sluice.core.digest import ChunkDigester, chunk_end, chunk_start, chunks, combine
+from sluice.core.events import digest
+from sluice.core.events.digest import ChunkDigester, chunk_end, chunk_start, chunks, combine
 
 CHUNK = 16
 

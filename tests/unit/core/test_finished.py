@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.finished import finished
+from sluice.core.claims.finished import finished
 
 KUBEFLOW = ("sparkoperator.k8s.io/v1beta2", "SparkApplication")
 APACHE = ("spark.apache.org/v1", "SparkApplication")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.framing import EventCounter
+from sluice.core.events.framing import EventCounter
 from sluice.errors import EventsDamaged
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.copying import is_behind, next_step
-from sluice.core.identity import owner_tags
-from sluice.core.journal import Journal
-from sluice.core.model import KeyRange, Segment, SegmentInfo
-from sluice.core.observed import Observed, SeenSegment, SeenTarget
-from sluice.core.steps import Configure, Publish, Scale, Settle, Shape, Step
+from sluice.core.copy.journal import Journal
+from sluice.core.copy.next_step import is_behind, next_step
+from sluice.core.copy.observed import Observed, SeenSegment, SeenTarget
+from sluice.core.copy.steps import Configure, Publish, Scale, Settle, Shape, Step
+from sluice.core.values.identity import owner_tags
+from sluice.core.values.model import KeyRange, Segment, SegmentInfo
 from sluice.errors import TargetReplaced
 from support.engine.plans import COPY, segment_plan, stream_plan
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sluice.core.groups import finished
-from sluice.core.model import KeyRange, Segment
+from sluice.core.values.groups import finished
+from sluice.core.values.model import KeyRange, Segment
 
 
 def _segment(number: int, low: float, high: float) -> Segment:

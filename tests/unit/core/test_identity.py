@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core import identity
+from sluice.core.values import identity
 
 SPEC = {"source": {"scope": "in", "stream": "s"}, "target": {"scope": "out", "stream": "t"}}
 COPY = "ab" * 16

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.journal import (
+from sluice.core.copy.journal import (
     Journal,
     _without,
     bodies,

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.model import (
+from sluice.core.copy.plan import SegmentPlan, StreamPlan
+from sluice.core.copy.planner import (
+    LEAST_PART_BYTES,
+    CopyRequest,
+    SeenSegment,
+    SourceRequest,
+    cuts,
+    part_size,
+    plan_stream,
+)
+from sluice.core.values.model import (
     KeyRange,
     Retention,
     RetentionType,
@@ -14,16 +24,7 @@ from sluice.core.model import (
     StreamConfig,
     StreamName,
 )
-from sluice.core.plan import Plan, SegmentPlan, StreamPlan
-from sluice.core.planner import (
-    LEAST_PART_BYTES,
-    CopyRequest,
-    SeenSegment,
-    SourceRequest,
-    cuts,
-    part_size,
-    plan_stream,
-)
+from sluice.core.workloads.plan import Plan
 from sluice.errors import SourceUnsupported
 
 MIB = 1 << 20

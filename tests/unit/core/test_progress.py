@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.progress import Meter, Pace
+from sluice.core.scope.progress import Meter, Pace
 
 
 def test_one_reading_tells_no_speed() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.model import KeyRange, Segment
-from sluice.core.ranges import Stretch, between
+from sluice.core.values.model import KeyRange, Segment
+from sluice.core.values.ranges import Stretch, between
 from sluice.errors import InvalidSpec
 
 FIELD = "spec.source.ranges[0]"

@@ -2,9 +2,7 @@ from typing import Any
 
 import pytest
 
-from sluice.core.journal import fold, plan_record, target_record
-from sluice.core.model import KeyRange
-from sluice.core.rolling import (
+from sluice.core.copy.append_progress import (
     Opened,
     Roll,
     aborted_record,
@@ -14,6 +12,8 @@ from sluice.core.rolling import (
     layout_record,
     transaction_record,
 )
+from sluice.core.copy.journal import fold, plan_record, target_record
+from sluice.core.values.model import KeyRange
 from sluice.errors import JournalDamaged
 from support.engine.plans import segment_plan, stream_plan
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.rounds import share_out, slice_end, take
+from sluice.core.values.rounds import share_out, slice_end, take
 
 CHUNK = 8 << 20
 sizes = st.lists(st.integers(0, 1000), max_size=40)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.api.streamarchive import Schedule
-from sluice.core.schedule import due, following
+from sluice.api.kinds.streamarchive import Schedule
+from sluice.core.values.schedule import due, following
 from sluice.errors import InvalidSpec
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from sluice.core import scope_log
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.scope import Counts, ScopePlan, StreamResult, StreamState
-from sluice.core.scope_log import ScopeState, fold
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import Counts, ScopePlan, StreamResult, StreamState
+from sluice.core.values.model import StreamName
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import scope_log
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.scope_log import ScopeState, fold
 from sluice.errors import Category, JournalDamaged
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 

@@ -2,14 +2,14 @@ from typing import Any
 
 import pytest
 
-from sluice.api.scopecopy import ScopeCopy
-from sluice.core import identity
+from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
-from sluice.core.model import StreamName
-from sluice.core.planner import SourceRequest
-from sluice.core.request import scope_request
-from sluice.core.scope_request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.scope.request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.request import scope_request
 
 
 def scope_copy(**spec: Any) -> ScopeCopy:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.scope import MOST_NAMES, LeftOut, Why
-from sluice.core.scope_request import OnExists, Rename, ScopeRequest, Selector
-from sluice.core.selection import (
+from sluice.core.scope.request import OnExists, Rename, ScopeRequest, Selector
+from sluice.core.scope.scope import MOST_NAMES, LeftOut, Why
+from sluice.core.scope.selection import (
     Choice,
     Chosen,
     choose,

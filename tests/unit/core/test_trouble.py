@@ -3,8 +3,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from sluice.api.status import Failure
-from sluice.core.trouble import Trouble
+from sluice.api.status.common import Failure
+from sluice.core.values.trouble import Trouble
 from sluice.errors import Category, SluiceError, SourceNotFound, StoreUnavailable
 
 

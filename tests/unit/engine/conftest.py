@@ -2,8 +2,9 @@
 
 import pytest
 
-from sluice.core import digest, rounds
-from sluice.engine import slices
+from sluice.core.events import digest
+from sluice.core.values import rounds
+from sluice.engine.copy import slices
 from support.engine.sources import CHUNK
 
 

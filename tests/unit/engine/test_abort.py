@@ -2,11 +2,11 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import Scaling, StreamConfig
-from sluice.core.steps import Configure, Publish
-from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.report import Outcome
+from sluice.core.copy.steps import Configure, Publish
+from sluice.core.values import identity
+from sluice.core.values.model import Scaling, StreamConfig
+from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused, StoreUnavailable
 from support.engine.plans import COPY, TARGET
 from support.engine.sources import BEFORE_PUBLISHING, copy_all, drive, planned, put_source

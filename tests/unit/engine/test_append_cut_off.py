@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import TransactionState
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
+from sluice.core.values.model import TransactionState
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
 from support.engine.actors import Actor
 from support.engine.appends import APPEND, run_append

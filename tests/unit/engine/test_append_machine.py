@@ -20,11 +20,11 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sluice.core import identity
-from sluice.core.model import StreamName, TransactionState
-from sluice.core.planner import SourceRequest
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName, TransactionState
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused, CopyAborted, NoSuchSegment, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.appends import APPEND, put_target, run_append
@@ -35,7 +35,7 @@ from support.model.world import transaction_name
 from support.search import run_machine, searches
 
 if TYPE_CHECKING:
-    from sluice.core.model import Segment
+    from sluice.core.values.model import Segment
     from support.model import ModelTransaction
 
 MANY = 100_000

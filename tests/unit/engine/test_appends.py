@@ -2,13 +2,10 @@
 
 import pytest
 
-from sluice.core.appending import next_step
-from sluice.core.journal import Journal
-from sluice.core.model import ScaleType, Scaling, StreamName, TransactionState
-from sluice.core.planner import SourceRequest
-from sluice.core.progress import Progress
-from sluice.core.reconcile.world import Complete, Planned
-from sluice.core.steps import (
+from sluice.core.copy.journal import Journal
+from sluice.core.copy.next_append_step import next_step
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.copy.steps import (
     Certify,
     Decide,
     Join,
@@ -16,14 +13,17 @@ from sluice.core.steps import (
     Seal,
     Verify,
 )
-from sluice.engine import appends
-from sluice.engine.ledger import Ledger
-from sluice.engine.planning import resolve
-from sluice.engine.positions import position_map
-from sluice.engine.progress import Watch
-from sluice.engine.report import Outcome
-from sluice.engine.settle import abandon, ask
-from sluice.engine.verification import Subject, match_copy
+from sluice.core.scope.progress import Progress
+from sluice.core.values.model import ScaleType, Scaling, StreamName, TransactionState
+from sluice.core.workloads.answers import Complete, Planned
+from sluice.engine.append import appends
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.query import abandon, ask
+from sluice.engine.copy.report import Outcome
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.positions.position_map import position_map
+from sluice.engine.verify.compare import Subject, match_copy
 from sluice.errors import InvalidSpec, StoreBusy
 from support.engine.appends import APPEND, appended, driven, live_write, put_target
 from support.engine.plans import ADDRESS, SOURCE, TARGET

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import journal, rolling
-from sluice.core.model import TransactionState
-from sluice.core.steps import (
+from sluice.core.copy import append_progress, journal
+from sluice.core.copy.steps import (
     Certify,
     Commit,
     Decide,
@@ -21,9 +20,10 @@ from sluice.core.steps import (
     Tighten,
     Transfer,
 )
-from sluice.engine.abort import abort
-from sluice.engine.report import Outcome
-from sluice.engine.settle import abandon
+from sluice.core.values.model import TransactionState
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.query import abandon
+from sluice.engine.copy.report import Outcome
 from sluice.errors import AbortRefused
 from support.engine.appends import APPEND, appended, driven, put_target
 from support.engine.plans import TARGET
@@ -122,7 +122,7 @@ class _HeldUp(ModelStore):
 
     def append_at(self, name: str, offset: int, data: bytes) -> bool:
         done = super().append_at(name, offset, data)
-        if journal.frame(rolling.aborted_record()) in data:
+        if journal.frame(append_progress.aborted_record()) in data:
             self._meanwhile()
         return done
 

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from sluice.archive.directory import DirectoryObjects
-from sluice.archive.s3 import S3Objects
-from sluice.archive.source import ArchivedStore
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.objects.s3 import S3Objects
+from sluice.archive.runs.source import ArchivedStore
 from sluice.config import Settings
-from sluice.core.model import ArchivedRun, StoreAddress
-from sluice.core.plan import Plan
-from sluice.engine.connect import archives, connect
+from sluice.core.values.model import ArchivedRun, StoreAddress
+from sluice.core.workloads.plan import Plan
+from sluice.engine.access.connect import archives, connect
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 

@@ -2,14 +2,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from sluice.core.model import StreamName
-from sluice.core.planner import CopyRequest, SourceRequest
-from sluice.core.steps import Done, Publish, Step, Transfer, Verify
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.report import Outcome
-from sluice.engine.slices import CopySlice, Slice, SliceResult
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.planner import CopyRequest, SourceRequest
+from sluice.core.copy.steps import Done, Publish, Step, Transfer, Verify
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.slices import CopySlice
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import InfrastructureError, NoSuchSegment
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import Heard, ManualClock, copy_all, planned, put_source, split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.groups import (
+from sluice.core.values.groups import (
     AT_END,
     DEFAULT_SETTINGS,
     GroupConfig,
@@ -12,9 +12,9 @@ from sluice.core.groups import (
     GroupSettings,
     GroupState,
 )
-from sluice.core.model import StreamName
-from sluice.engine.groups import look, make
-from sluice.engine.positions import Mapped, position_map, translate
+from sluice.core.values.model import StreamName
+from sluice.engine.positions.position_map import Mapped, position_map, translate
+from sluice.engine.positions.reader_groups import look, make
 from sluice.errors import InvalidSpec, ReaderGroupBusy, ReaderGroupExists, ReaderGroupNotFound
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source

@@ -2,15 +2,15 @@
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.claim import Claim, Claimant, Ownership, is_ephemeral
-from sluice.core.model import Retention, RetentionType, ScaleType, Scaling, StreamConfig
-from sluice.core.plan import StreamPlan
-from sluice.engine import claims, scopes, whose
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.run import ArchiveRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.stale import Tagged, drop, stale
+from sluice.core.claims.claim import Claim, Claimant, Ownership, is_ephemeral
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.values import identity
+from sluice.core.values.model import Retention, RetentionType, ScaleType, Scaling, StreamConfig
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.claims import claims, ownership, scope_lifecycle
+from sluice.engine.claims.stale import Tagged, drop, stale
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import SourceUnsupported, StreamExists
 from support.engine.appends import APPEND, appended, put_target, run_append
 from support.engine.archive_runs import REQUEST as ARCHIVE
@@ -33,7 +33,7 @@ NOTE = f"{identity.TAG_APPENDING}{OTHER}/ByBytesPerSecond/100/2/2"
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_what_a_copy_made_is_adopted_by_nobody(world: World) -> None:
     assert (found.ownership, found.holder_uid) == (Ownership.OTHERS, None)
     with pytest.raises(StreamExists, match="StreamCopy"):
         claims.adopt(claim, store, UID)
-    assert whose.one(claim, store).ownership is Ownership.OTHERS
+    assert ownership.one(claim, store).ownership is Ownership.OTHERS
     assert world.streams[TARGET].config == before
 
 

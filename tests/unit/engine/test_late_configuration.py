@@ -2,11 +2,11 @@
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import Scaling, StreamConfig
-from sluice.core.steps import Scale, Settle, Step
-from sluice.engine.report import Outcome
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.steps import Scale, Settle, Step
+from sluice.core.values import identity
+from sluice.core.values.model import Scaling, StreamConfig
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.stream_copy import StreamCopy
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, go, planned, put_scaled_source, split
 from support.model import Fate, ModelStore, World

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.steps import Certify, Open
-from sluice.engine.abort import abort
-from sluice.engine.ledger import Ledger
-from sluice.engine.planning import resolve
+from sluice.core.copy.steps import Certify, Open
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.planning import resolve
+from sluice.engine.journal.ledger import Ledger
 from sluice.errors import JournalDamaged
 from support.engine.appends import APPEND, appended, driven, put_target, run_append
 from support.engine.plans import COPY, SOURCE, TARGET

@@ -1,7 +1,7 @@
 import pytest
 
-from sluice.core import journal
-from sluice.engine.ledger import MAX_RECORD, Ledger
+from sluice.core.copy import journal
+from sluice.engine.journal.ledger import MAX_RECORD, Ledger
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, PlanTooLarge
 from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import Fate, ModelStore, World

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from sluice.core import identity, journal
-from sluice.core.model import SegmentInfo
-from sluice.core.trouble import Trouble
-from sluice.engine import log, receipts
-from sluice.engine.ledger import Ledger
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.core.values.model import SegmentInfo
+from sluice.core.values.trouble import Trouble
+from sluice.engine.append import receipts
+from sluice.engine.journal import record_log
+from sluice.engine.journal.ledger import Ledger
 from sluice.errors import JournalDamaged, PlanTooLarge, StoreBusy
 from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import ModelStore, World
@@ -69,7 +71,7 @@ def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.Monk
     """What would make it unreadable is refused, and says what can be done."""
     mine = Ledger(ModelStore(World()), COPY, TARGET)
     mine.begin(stream_plan(segment_plan(100)))
-    monkeypatch.setattr(log, "MOST_LOG", 2_000)
+    monkeypatch.setattr(record_log, "MOST_LOG", 2_000)
     many = [journal.digest_record(0, n, [b"d" * 32]) for n in range(100)]
     with pytest.raises(PlanTooLarge, match="longer than") as raised:
         mine.write(many)

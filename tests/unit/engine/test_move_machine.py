@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from sluice.core import identity
-from sluice.core.model import KeyRange
-from sluice.engine.report import Outcome
+from sluice.core.values import identity
+from sluice.core.values.model import KeyRange
+from sluice.engine.copy.report import Outcome
 from sluice.errors import SourceNotFound, SourceReplaced
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, events_of, put_scaled_source

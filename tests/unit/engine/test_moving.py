@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import KeyRange
-from sluice.core.steps import (
+from sluice.core.copy.steps import (
     Configure,
     Drain,
     Forget,
@@ -18,18 +16,20 @@ from sluice.core.steps import (
     Transfer,
     Verify,
 )
-from sluice.engine import moving
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
-from sluice.engine.settle import abandon
+from sluice.core.values import identity
+from sluice.core.values.model import KeyRange
+from sluice.engine.copy import moving
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.query import abandon
+from sluice.engine.copy.report import Outcome
 from sluice.errors import InvalidSpec, SourceKept, SourceNotFound, SourceReplaced
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, begun, copy_all, events_of, go, put_source
 from support.model import EVENT_COUNT, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.steps import Step
-    from sluice.engine.stream import StreamCopy
+    from sluice.core.copy.steps import Step
+    from sluice.engine.copy.stream_copy import StreamCopy
 
 MOVE = REQUEST.model_copy(update={"move": True})
 STEPS: list[type[Step]] = [Transfer, Drain, Stitch, Verify, Publish, Configure, Leave, Forget]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.copying import next_step
-from sluice.core.steps import Bind, Claim
-from sluice.engine.ledger import Ledger
-from sluice.engine.observe import observe
+from sluice.core.copy.next_step import next_step
+from sluice.core.copy.steps import Bind, Claim
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.staging.observe import observe
 from support.engine.plans import COPY, TARGET
 from support.engine.sources import drive, planned, put_source
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
-    from sluice.engine.stream import StreamCopy
+    from sluice.core.values.model import StreamName
+    from sluice.engine.copy.stream_copy import StreamCopy
     from sluice.stores.base import Stream
 
 

@@ -1,11 +1,11 @@
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import StreamConfig, StreamName
-from sluice.core.planner import SourceRequest
-from sluice.engine.bounds import COUNT_TRIES
-from sluice.engine.ledger import Ledger
-from sluice.engine.planning import Resolved, make_plan, resolve
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.values import identity
+from sluice.core.values.model import StreamConfig, StreamName
+from sluice.engine.copy.bounds import COUNT_TRIES
+from sluice.engine.copy.planning import Resolved, make_plan, resolve
+from sluice.engine.journal.ledger import Ledger
 from sluice.errors import SluiceError
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, copy_all, planned, put_source, split

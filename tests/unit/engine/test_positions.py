@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.model import KeyRange, Scaling, StreamConfig
-from sluice.engine.positions import Mapped, position_map, translate
-from sluice.engine.report import Outcome
+from sluice.core.values.model import KeyRange, Scaling, StreamConfig
+from sluice.engine.copy.report import Outcome
+from sluice.engine.positions.position_map import Mapped, position_map, translate
 from sluice.errors import InvalidSpec, StreamNotFound
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, drive, planned, put_scaled_source

@@ -15,15 +15,15 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.core.planner import SeenSegment, SourceRequest, plan_stream
-from sluice.engine.abort import abort, finish_abort, sweep
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
-from sluice.engine.planning import resolve
-from sluice.engine.report import Outcome
+from sluice.core.copy.planner import SeenSegment, SourceRequest, plan_stream
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.report import Outcome
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import AbortRefused, CopyAborted, StoreUnavailable
 from support.engine.actors import Actor
 from support.engine.plans import SOURCE, TARGET, whole_plan
@@ -32,7 +32,7 @@ from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 from support.search import run_machine, searches
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
+    from sluice.core.copy.plan import StreamPlan
 
 MANY = 100_000
 SIZES = st.lists(st.integers(0, 40), max_size=3)

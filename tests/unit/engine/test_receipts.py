@@ -6,10 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core import identity, journal
-from sluice.core.steps import Certify
-from sluice.engine import receipts
-from sluice.engine.report import Outcome
+from sluice.core.copy import journal
+from sluice.core.copy.steps import Certify
+from sluice.core.values import identity
+from sluice.engine.append import receipts
+from sluice.engine.copy.report import Outcome
 from support.engine.appends import APPEND, appended, driven, put_target, run_append
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import ManualClock, put_source

@@ -1,10 +1,10 @@
-from sluice.core.progress import Progress
-from sluice.core.steps import Step
-from sluice.core.trouble import Trouble
-from sluice.engine.progress import Watch
-from sluice.engine.report import Outcome, SegmentReport, StreamReport
-from sluice.engine.run import Silent
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.steps import Step
+from sluice.core.scope.progress import Progress
+from sluice.core.values.trouble import Trouble
+from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.work import Silent
 from sluice.errors import SegmentTruncated, TargetExists
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.sources import copy_all, planned, put_source, split

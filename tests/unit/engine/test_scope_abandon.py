@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.steps import Done, Publish, Verify
-from sluice.engine import pool, settle
-from sluice.engine.scope_settle import abandon_scope
+from sluice.core.copy.steps import Done, Publish, Verify
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
+from sluice.engine.access import parallel
+from sluice.engine.copy import query
+from sluice.engine.scope.query import abandon_scope
 from sluice.errors import (
     InfrastructureError,
     JournalDamaged,
@@ -35,7 +36,7 @@ from support.engine.scope_requests import (
 from support.model import Fate, World
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
 
 
 @pytest.fixture
@@ -104,8 +105,8 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
     """Once the store answers again nothing is left but what is whole."""
-    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
-    monkeypatch.setattr(pool, "AT_ONCE", 1)
+    monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
+    monkeypatch.setattr(parallel, "AT_ONCE", 1)
     plan = plan_of(world)
     begin(world, plan, "a", Verify)
     begin(world, plan, "c", Publish)._publish(0)
@@ -127,7 +128,7 @@ def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All are tried; what is to be done still is found by the next try."""
-    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
+    monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     plan = plan_of(world)
     two = begin(world, plan, "a", Publish)
     two._publish(0)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.model import StreamName
-from sluice.core.scope import StreamResult, StreamState
-from sluice.engine.scope_moving import delete_source_scope, why_kept
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.model import StreamName
+from sluice.engine.scope.moving import delete_source_scope, why_kept
 from support.engine.scope_drivers import SharedStore
 from support.engine.scope_requests import in_source, plan_of, put, wanted
 from support.model import Fate, ModelStore, World

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.scope_request import Selector
-from sluice.engine.limits import Limits
+from sluice.core.scope.request import Selector
+from sluice.core.scope.scope import StreamState
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import (
     JournalDamaged,
     PermissionDenied,
@@ -35,7 +35,7 @@ from support.engine.scope_requests import (
 from support.model import World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.scope_request import OnExists
+    from sluice.core.scope.request import OnExists
 
 
 @pytest.fixture

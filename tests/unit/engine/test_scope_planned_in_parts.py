@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.world import Planned
-from sluice.engine import pool
-from sluice.engine.scope_planning import resolve_scope
+from sluice.core.workloads.answers import Planned
+from sluice.engine.access import parallel
+from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import StoreTimeout, TargetExists
-from sluice.kube.copy_memory import CopyMemory
-from sluice.kube.memory import Blocking
+from sluice.kube.copies.memory import CopyMemory
+from sluice.kube.loop.memory import Blocking
 from support.engine.plans import ADDRESS
 from support.engine.scope_requests import REQUEST, put, put_others
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.values.model import StreamName
+    from sluice.core.workloads.answers import Answer
     from sluice.stores.base import Stream
 
 _STREAMS = [f"s{number:02}" for number in range(40)]
@@ -47,7 +47,7 @@ class Looks:
     """Looks at a ScopeCopy, one after the other."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pool, "AT_ONCE", 1)
+        monkeypatch.setattr(parallel, "AT_ONCE", 1)
         self.world = World()
         put(self.world, *_STREAMS)
         self.memory = CopyMemory()

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import identity, planner
-from sluice.core.claim import MARKER, SCOPE_MARKER, Claimant
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope import LeftOut, Why
-from sluice.core.scope_request import Rename, Selector
-from sluice.engine import scope_bounds, scope_planner
-from sluice.engine.planning import resolve
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.scope_planning import resolve_scope
+from sluice.core.claims.claim import MARKER, SCOPE_MARKER, Claimant
+from sluice.core.copy import planner
+from sluice.core.scope.request import Rename, Selector
+from sluice.core.scope.scope import LeftOut, Why
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.engine.copy.planning import resolve
+from sluice.engine.scope import copy_planner
+from sluice.engine.scope import planner as scope_planner_module
+from sluice.engine.scope.log import ScopeLog
+from sluice.engine.scope.planning import resolve_scope
 from sluice.errors import (
     InvalidSpec,
     PermissionDenied,
@@ -48,8 +50,8 @@ from support.model import Fate, ModelStore, World, segment_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.core.scope import ScopePlan
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.scope import ScopePlan
     from sluice.errors import SluiceError
     from sluice.stores.base import Stream
 
@@ -117,8 +119,8 @@ def test_the_moments_of_the_first_and_the_last_bounds_are_told(
 ) -> None:
     """What lies between them is how far the bounds are apart."""
     moments = iter(range(1000, 2000, 10))
-    monkeypatch.setattr(scope_bounds, "_TOGETHER", 1)
-    monkeypatch.setattr(scope_planner, "_now", lambda: next(moments))
+    monkeypatch.setattr(copy_planner, "_TOGETHER", 1)
+    monkeypatch.setattr(scope_planner_module, "_now", lambda: next(moments))
     scope = scope_of(world)
     assert (scope.begin, scope.end) == (1000, 1050)
 
@@ -246,7 +248,7 @@ def test_a_store_that_is_away_is_the_trouble_of_all(world: World) -> None:
 
 def test_too_many_streams_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any of them is looked at."""
-    monkeypatch.setattr(scope_planner, "MOST_STREAMS", 2)
+    monkeypatch.setattr(scope_planner_module, "MOST_STREAMS", 2)
     with pytest.raises(PlanTooLarge, match="3 streams are selected") as caught:
         plan_of(world)
     assert caught.value.field == "spec.streams"

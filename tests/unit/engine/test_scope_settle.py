@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.engine.scope_settle import ask_scope
+from sluice.core.values import identity
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.engine.scope.query import ask_scope
 from sluice.errors import (
     StoreUnavailable,
 )
@@ -35,7 +35,7 @@ from support.engine.sources import put_source
 from support.model import Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.scope_request import ScopeRequest
+    from sluice.core.scope.request import ScopeRequest
 
 ALL = {"a": COPIED, "b": COPIED, "c": COPIED}
 

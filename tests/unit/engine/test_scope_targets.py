@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import LeftOut, Why
-from sluice.engine.planning import resolve
-from sluice.engine.stream import StreamCopy
+from sluice.core.scope.scope import LeftOut, Why
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.stream_copy import StreamCopy
 from sluice.errors import TargetExists
 from support.engine.scope_drivers import SharedStore
 from support.engine.scope_requests import (

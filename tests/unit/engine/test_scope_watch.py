@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.progress import Progress
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.scope import Counts, StreamState
-from sluice.core.steps import Configure, Verify
-from sluice.engine import scope_watch
-from sluice.engine.scope_watch import ScopeWatch
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.steps import Configure, Verify
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import Counts, StreamState
+from sluice.core.workloads.scope_log import planned_results
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope import progress
+from sluice.engine.scope.progress import ScopeWatch
 from support.engine.plans import stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore, copy_scope
 from support.engine.scope_requests import drop, in_source, log_of, plan_of, put
@@ -19,7 +19,7 @@ from support.engine.sources import go
 from support.model import Fate, ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
 
 EACH = 13
 """Bytes of a stream."""
@@ -129,7 +129,7 @@ def test_only_the_first_streams_are_looked_at(
     world: World, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many there are; those that have ended make room for others."""
-    monkeypatch.setattr(scope_watch, "LOOKED_AT", 2)
+    monkeypatch.setattr(progress, "LOOKED_AT", 2)
     log_of(world).begin(plan)
     calls = Counter[str]()
 

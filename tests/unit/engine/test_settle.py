@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core import identity
-from sluice.core.model import KeyRange, Segment, StreamConfig, StreamName
-from sluice.core.planner import SourceRequest
-from sluice.core.reconcile.world import Complete, Planned
-from sluice.core.steps import Configure, Done, Seal
-from sluice.engine import settle
-from sluice.engine.settle import abandon, ask
+from sluice.core.copy.planner import SourceRequest
+from sluice.core.copy.steps import Configure, Done, Seal
+from sluice.core.values import identity
+from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
+from sluice.core.workloads.answers import Complete, Planned
+from sluice.engine.copy import query
+from sluice.engine.copy.query import abandon, ask
 from sluice.errors import (
     InfrastructureError,
     SourceNotFound,
@@ -36,8 +36,8 @@ from support.engine.sources import (
 from support.model import EVENT_COUNT, Fate, ModelSegment, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.plan import StreamPlan
-    from sluice.core.reconcile.world import Answer
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.answers import Answer
 
 SHAPES = ([40, 40], [9])
 BYTES, EVENTS = 8 * 3 + 89, 3
@@ -366,7 +366,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch, call: int, published: int
 ) -> None:
     """Once the store answers again, nothing is left of the copy, or all of it is there."""
-    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
+    monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     driver = drive(world, BEFORE_PUBLISHING)
     for index in range(published):
         driver._publish(index)
@@ -390,7 +390,7 @@ def test_publishing_that_would_have_to_move_bytes_is_no_matter_of_the_operator(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where somebody deleted what was staged, a driver has to copy it again."""
-    monkeypatch.setattr(settle, "PUBLISH_PATIENCE", -1.0)
+    monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     driver = drive(world, BEFORE_PUBLISHING)
     driver._publish(0)
     for name in world.staging():

@@ -5,8 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from sluice.core.counting import Counted
-from sluice.engine.slices import CopySlice, SliceResult, VerifySlice, run_slice, verify_slices
+from sluice.core.events.counting import Counted
+from sluice.engine.copy.slices import CopySlice, VerifySlice, verify_slices
+from sluice.engine.rounds.slices import SliceResult, run_slice
 from support.engine.sources import CHUNK, events_of
 from support.model import Fate, ModelSegment, ModelStore, World
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.claim import Claim, Claimant
-from sluice.core.model import StreamConfig, StreamName
-from sluice.engine import claims, scopes
-from sluice.engine.stale import Tagged, drop, stale, tagged
+from sluice.core.claims.claim import Claim, Claimant
+from sluice.core.values.model import StreamConfig, StreamName
+from sluice.engine.claims import claims, scope_lifecycle
+from sluice.engine.claims.stale import Tagged, drop, stale, tagged
 from support.model import ModelStore, World
 
 UIDS = [f"0b1d9c8e-0000-4000-8000-00000000000{n}" for n in range(4)]
@@ -20,7 +20,7 @@ NOW = 103_000
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from sluice.core.model import StreamName
-from sluice.engine.report import Outcome
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.report import Outcome
 from sluice.errors import StoreUnavailable
 from support.engine.plans import TARGET
 from support.engine.sources import Heard, ManualClock, copy_all, planned, put_source

@@ -7,10 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from sluice.engine.limits import Limits
-from sluice.engine.rounds import Rounds
-from sluice.engine.slices import CopySlice, Slice, SliceResult, VerifySlice, run_slice
-from sluice.engine.throttle import STEP, Pace, Task
+from sluice.engine.copy.slices import CopySlice, VerifySlice
+from sluice.engine.rounds.dispatch import Rounds
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.slices import Slice, SliceResult, run_slice
+from sluice.engine.rounds.throttle import STEP, Pace, Task
 from support.model import ModelStore, World
 
 KIB = 1 << 10
@@ -48,11 +49,11 @@ class Clock:
     now: float = 0.0
 
     def monotonic(self) -> float:
-        """See engine.run.Clock."""
+        """See engine.rounds.work.Clock."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """See engine.run.Clock."""
+        """See engine.rounds.work.Clock."""
         assert seconds <= STEP
         self.now += max(seconds, 1e-6)
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.journal import amend_record, digest_record, events_record, fold, plan_record
-from sluice.core.steps import Amend, Publish, Transfer
-from sluice.engine.abort import abort
-from sluice.engine.positions import position_map
-from sluice.engine.settle import ask
+from sluice.core.copy.journal import amend_record, digest_record, events_record, fold, plan_record
+from sluice.core.copy.steps import Amend, Publish, Transfer
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.query import ask
+from sluice.engine.positions.position_map import position_map
 from sluice.errors import SourceTruncated, TargetReplaced
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET, segment_plan, stream_plan
 from support.engine.sources import REQUEST, begun, copy_all, go, put_source
 from support.model import ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.engine.stream import StreamCopy
+    from sluice.engine.copy.stream_copy import StreamCopy
 
 RECORD = REQUEST.model_copy(update={"on_truncation": "Record"})
 PLAN = stream_plan(segment_plan(100, cuts=(48,)), segment_plan(50)).model_copy(

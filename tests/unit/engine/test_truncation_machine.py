@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from sluice.core import identity
-from sluice.core.model import KeyRange
+from sluice.core.values import identity
+from sluice.core.values.model import KeyRange
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, put_scaled_source
 from support.model import EVENT_COUNT, segment_name
@@ -17,7 +17,7 @@ from support.search import run_machine, searches
 from unit.engine.test_protocol_machine import MANY, Protocol
 
 if TYPE_CHECKING:
-    from sluice.core.model import Segment
+    from sluice.core.values.model import Segment
     from support.engine.actors import Actor
 
 STREAM, ORIGIN, START = identity.origin_attributes(COPY)

@@ -22,7 +22,7 @@ from sluice.core.catalogue import (
     failures,
     is_warning,
 )
-from sluice.core.reconcile.world import JobPhase
+from sluice.core.reconcile.copies.world import JobPhase
 from sluice.errors import SluiceError
 from support.cases.recorder import CopyRecorder, StoreRecorder
 from support.cases.situations import SITUATIONS, Situation

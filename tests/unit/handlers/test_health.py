@@ -9,13 +9,13 @@ import pytest
 from sluice.errors import ApiUnavailable
 from sluice.handlers.health import MOST_STILL, Health
 from sluice.handlers.resync import Resync, _state
-from sluice.kube.mirror import Mirror
-from sluice.kube.queue import Key, Lane, WorkQueue
-from sluice.kube.settings import OperatorSettings
+from sluice.kube.api.cache import Mirror
+from sluice.kube.loop.queue import Key, Lane, WorkQueue
+from sluice.kube.loop.settings import OperatorSettings
 from sluice.metrics import Metrics
 
 if TYPE_CHECKING:
-    from sluice.kube.client import Api
+    from sluice.kube.api.client import Api
 
 KEY = Key("StreamCopy", "team", "orders")
 NO_API = cast("Api", None)

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.handlers.resync import Resync
-from sluice.kube.kinds import (
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
     SCOPE_COPY,
     STREAM_ARCHIVE,
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.mirror import Mirror
-from sluice.kube.queue import WorkQueue
+from sluice.kube.loop.queue import WorkQueue
 from sluice.metrics import Metrics
 from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 
 class Bench:

@@ -8,14 +8,14 @@ import pytest
 from kopf import Resource
 
 from sluice.handlers.watches import Watches, registry, settings
-from sluice.kube.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COPY, STREAM_STORE
-from sluice.kube.mirror import Mirror
-from sluice.kube.names import MANAGED, UID_LABEL
-from sluice.kube.queue import Key, Lane, WorkQueue
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, JOB, POD, SCOPE_COPY, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import MANAGED, UID_LABEL
+from sluice.kube.loop.queue import Key, Lane, WorkQueue
 from support.cases.resources import COPY, EPHEMERAL, SCOPE, STORE
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 ORDERS = Key("StreamCopy", "team", "orders")
 SHOP = Key("ScopeCopy", "team", "shop")

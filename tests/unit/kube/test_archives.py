@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from sluice.core.archive.recorded import Recorded
-from sluice.core.model import StoreAddress
-from sluice.core.reconcile.archive_seen import ArchiveSeen
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Planned, StartJob
-from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE
-from sluice.kube.manifests import plan_of
-from sluice.kube.names import controls_name
+from sluice.core.reconcile.copies.actions import StartJob
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_ARCHIVE, STREAM_STORE
+from sluice.kube.api.names import controls_name
+from sluice.kube.jobs.manifests import plan_of
 from support.cases.resources import BUCKET, changed
 from support.engine.sources import events_of
 from support.kube.archive_bench import SOURCE, ArchiveBench

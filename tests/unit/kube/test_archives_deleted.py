@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease
-from sluice.archive.notes import Notes
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.notes import Notes
 from sluice.core.archive.lease import Work
 from sluice.core.archive.manifest import Maker
-from sluice.core.archive.names import HEADS, LEASES, RUNS, DataName, Format
+from sluice.core.archive.names import DataName, Format
 from sluice.core.archive.notes import Note
-from sluice.core.reconcile.world import Erase, Orphan
-from sluice.engine.archiving.erase import erase_archive
+from sluice.core.reconcile.copies.actions import Erase, Orphan
+from sluice.core.values.archive_layout import HEADS, LEASES, RUNS
+from sluice.engine.archive.erase import erase_archive
 from sluice.errors import StoreBusy
-from sluice.kube.kinds import STREAM_ARCHIVE, STREAM_STORE
+from sluice.kube.api.kinds import STREAM_ARCHIVE, STREAM_STORE
 from support.cases.resources import BUCKET, changed
 from support.engine.archive_runs import archive_once
 from support.kube.archive_bench import ArchiveBench

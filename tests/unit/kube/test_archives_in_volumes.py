@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.archive.recorded import Recorded, RunFacts
-from sluice.core.reconcile.copy_status import job_name
-from sluice.core.reconcile.world import Erase, Planned, RemoveFinalizer
-from sluice.core.unplanned import Unplanned
-from sluice.kube.kinds import JOB, STREAM_ARCHIVE
-from sluice.kube.mounts import VOLUMES_DIR
+from sluice.core.reconcile.copies.actions import Erase, RemoveFinalizer
+from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.kube.api.kinds import JOB, STREAM_ARCHIVE
+from sluice.kube.jobs.mounts import VOLUMES_DIR
 from support.kube.archive_bench import ArchiveBench
 from support.reconcile.copies import STALLED, UID, message, reason, said
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from sluice.errors import InvalidSpec
-from sluice.kube.client import Api, asked
-from sluice.kube.kinds import EPHEMERAL_STREAM, EVENT, NAMESPACE, SECRET
+from sluice.kube.api.client import Api, asked
+from sluice.kube.api.kinds import EPHEMERAL_STREAM, EVENT, NAMESPACE, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.api.status import Attempt, StreamCopyStatus
-from sluice.kube.copy_workings import CopyWorkings
-from sluice.kube.kinds import SCOPE_COPY, STREAM_COPY
+from sluice.api.status.common import Attempt, StreamCopyStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.kube.api.kinds import SCOPE_COPY, STREAM_COPY
+from sluice.kube.copies.workings import CopyWorkings
 from sluice.metrics import Metrics
 
 if TYPE_CHECKING:
-    from sluice.api.status import CopyingStatus
-    from sluice.kube.kinds import Kind
+    from sluice.api.status.common import CopyingStatus
+    from sluice.kube.api.kinds import Kind
 
 UNUSED = cast("Any", None)
 THEN, LATER = "2026-01-02T03:04:05Z", "2026-01-02T03:04:25Z"

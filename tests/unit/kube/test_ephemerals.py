@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from sluice.core.claim import Holding, Ownership
-from sluice.kube.client import Api
-from sluice.kube.ephemerals import EphemeralObserver
-from sluice.kube.mirror import Mirror
+from sluice.core.claims.claim import Holding, Ownership
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.client import Api
+from sluice.kube.ephemeral.observer import EphemeralObserver
 
 NOBODY: Any = None
 

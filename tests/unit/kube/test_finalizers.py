@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.kube import finalizers
-from sluice.kube.kinds import EPHEMERAL_STREAM
+from sluice.kube.api import finalizers
+from sluice.kube.api.kinds import EPHEMERAL_STREAM
 from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 MARK = "sluice.dev/streams"
 THEIRS = "theirs.dev/mark"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.world import JobPhase
+from sluice.core.reconcile.copies.world import JobPhase
 from sluice.errors import Category
-from sluice.kube.jobs import attempt_of, is_gone, job_seen, termination
-from sluice.kube.names import ATTEMPT_LABEL
+from sluice.kube.api.names import ATTEMPT_LABEL
+from sluice.kube.jobs.jobs import attempt_of, is_gone, job_seen, termination
 from support.reconcile.jobs import ENDED, SAID, driver, job, look, pod, terminated
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 
 @pytest.mark.parametrize(

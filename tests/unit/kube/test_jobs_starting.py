@@ -9,7 +9,7 @@ import pytest
 from support.reconcile.jobs import driver, event, job, look, pod
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 UNSCHEDULABLE = {
     "type": "PodScheduled",

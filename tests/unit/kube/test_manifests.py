@@ -10,23 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.api.quantities import Bytes
-from sluice.core.model import StoreAddress, StreamName
-from sluice.core.plan import Plan, SourceStream
-from sluice.core.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.reconcile.copy_status import job_name
-from sluice.kube import manifests
-from sluice.kube.kinds import STREAM_COPY
-from sluice.kube.names import Child
-from sluice.kube.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest
-from sluice.pipelines.sparkconf import _LEAST_OVERHEAD
+from sluice.api.fields.quantities import Bytes
+from sluice.core.copy.plan import SourceStream
+from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.values.model import StoreAddress, StreamName
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.workloads.plan import Plan
+from sluice.kube.api.kinds import STREAM_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import manifests
+from sluice.kube.jobs.pods import CREDENTIALS_DIR, EXECUTOR_HEAP, JobRequest
+from sluice.pipelines.spark.sparkconf import _LEAST_OVERHEAD
 from support.engine.plans import TARGET, segment_plan, stream_plan, whole_plan
 from support.kube.pod_security import violations
 from support.reconcile.copies import MAPPED, PLAN, UID, spec
 from support.reconcile.requests import GIB, RICH, driver, executor, pod_of, request
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 UIDS = st.uuids().map(str)

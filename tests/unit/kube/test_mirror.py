@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.kube.kinds import JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.mirror import Mirror
-from sluice.kube.names import UID_LABEL, copy_of
-from sluice.kube.slim import counted, slim
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import UID_LABEL, copy_of
+from sluice.kube.api.slim import counted, slim
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 
 class Clock:

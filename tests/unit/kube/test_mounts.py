@@ -1,8 +1,8 @@
 """What of stores is mounted into pods."""
 
-from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan
-from sluice.kube.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.plan import Plan
+from sluice.kube.jobs.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
 
 LIVE = StoreAddress(uri="tcp://here:1", secret="login")  # noqa: S106 - the name of a Secret
 BUCKET = StoreAddress(backend="s3", uri="s3://archives", secret="keys")  # noqa: S106 - as above

@@ -7,8 +7,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.kube import manifests, names
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.kube.api import names
+from sluice.kube.jobs import manifests
 from support.reconcile.copies import UID
 from support.reconcile.requests import RICH, executor, request
 

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from sluice.api.scope_status import ScopeCopyStatus
-from sluice.api.scopecopy import ScopeCopySpec
-from sluice.api.status import MOST_TOKEN, ConditionType, StreamCopyStatus
-from sluice.core.reconcile.copy_seen import CopySeen
+from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.api.status.common import MOST_TOKEN, ConditionType, StreamCopyStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
+from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.errors import InvalidSpec
-from sluice.kube.objects import (
+from sluice.kube.api.objects import (
     FORCE_ORPHAN,
     REQUESTED_AT,
     STAGING_FINALIZER,
@@ -21,8 +21,8 @@ from sluice.kube.objects import (
     parse_scope,
     parse_store,
 )
-from sluice.kube.status import of_invalid
-from sluice.kube.users import stores_of
+from sluice.kube.api.status import of_invalid
+from sluice.kube.stores.dependents import stores_of
 from support.cases.resources import COPY, SCOPE, STORE, changed
 
 

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.core.model import Health
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Complete, JobPhase, StoreSeen
-from sluice.core.request import copy_request
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Complete
+from sluice.core.workloads.request import copy_request
 from sluice.errors import StoreNotReady, StoreUnavailable
-from sluice.kube.copies import CopyObserver
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
-from sluice.kube.manifests import plan_config_map, positions_config_map
-from sluice.kube.mirror import Mirror
-from sluice.kube.names import ATTEMPT_LABEL, Child, child_labels
-from sluice.kube.objects import parse_copy
-from sluice.kube.probes import Probed
-from sluice.kube.settings import OperatorSettings
-from sluice.kube.storeview import StoreView
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
+from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels
+from sluice.kube.api.objects import parse_copy
+from sluice.kube.copies.observer import CopyObserver
+from sluice.kube.jobs.manifests import plan_config_map, positions_config_map
+from sluice.kube.loop.settings import OperatorSettings
+from sluice.kube.stores.probes import Probed
+from sluice.kube.stores.storeview import StoreView
 from sluice.stores.allowance import Allowance
 from support.cases.resources import COPY, STORE, changed
 from support.engine.sources import copy_all, planned, put_source
@@ -33,10 +35,10 @@ from support.model import ModelStore, World
 from support.reconcile.copies import PLAN, message, plan_seen, reason
 
 if TYPE_CHECKING:
-    from sluice.kube.copies import Situation
-    from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probes
-    from sluice.kube.stores import Connections
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.copies.observer import Situation
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.probes import Probes
     from sluice.stores.base import Store
 
 UID = "6e1f1a52-7f0b-4b52-9a57-0c7d6ad3d9a1"

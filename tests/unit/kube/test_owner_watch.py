@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.api.ephemeralstream import Owner
-from sluice.core.reconcile.ephemeral_world import OwnerSeen
+from sluice.api.kinds.ephemeralstream import Owner
+from sluice.core.reconcile.ephemeral.world import OwnerSeen
 from sluice.errors import ApiUnavailable
-from sluice.kube import owner_watch
-from sluice.kube.client import Page, Refused
-from sluice.kube.kinds import JOB, Kind
-from sluice.kube.owner_kinds import OwnerKinds
-from sluice.kube.owner_watch import ABSENT, Backoff, Cache
-from sluice.kube.owners import Owners
+from sluice.kube.api.client import Page, Refused
+from sluice.kube.api.kinds import JOB, Kind
+from sluice.kube.ephemeral import owner_watch
+from sluice.kube.ephemeral.owner_kinds import OwnerKinds
+from sluice.kube.ephemeral.owner_watch import ABSENT, Backoff, Cache
+from sluice.kube.ephemeral.owners import Owners
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 SECONDS = 10
 DONE = {"conditions": [{"type": "Complete", "status": "True"}]}

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.core.reconcile.world import DeleteJob, WritePositions
-from sluice.kube import manifests
-from sluice.kube.kinds import CONFIG_MAP, JOB, STREAM_COPY
-from sluice.kube.names import Child, child_labels, run_name
-from sluice.kube.performer import Performer
+from sluice.core.reconcile.copies.actions import DeleteJob, WritePositions
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, STREAM_COPY
+from sluice.kube.api.names import Child, child_labels, run_name
+from sluice.kube.copies.performer import Performer
+from sluice.kube.jobs import manifests
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import MAPPED, UID, copy
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.world import Action
-    from sluice.kube.copies import Situation
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.kube.copies.observer import Situation
 
 UNUSED = cast("Any", None)
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 
-from sluice.core.model import Health
+from sluice.core.values.model import Health
 from sluice.errors import StoreUnavailable
-from sluice.kube import probes
-from sluice.kube.probes import Probes
+from sluice.kube.stores import probes
+from sluice.kube.stores.probes import Probes
 from support.cases.resources import STORE, changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.kube.kinds import Object
-    from sluice.kube.probes import Probed
-    from sluice.kube.stores import Connections
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.probes import Probed
 
 OBJECT: Object = changed(STORE, "metadata", {"name": "local", "namespace": "team", "uid": "u"})
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.errors import Category
-from sluice.kube.objects import parse_either
-from sluice.kube.profiles import profile_trouble
-from sluice.kube.settings import OperatorSettings
+from sluice.kube.api.objects import parse_either
+from sluice.kube.jobs.profiles import profile_trouble
+from sluice.kube.loop.settings import OperatorSettings
 from support.cases.resources import COPY, SCOPE, changed
 
 if TYPE_CHECKING:
-    from sluice.core.trouble import Trouble
+    from sluice.core.values.trouble import Trouble
 
 
 def trouble(resource: dict[str, Any] = COPY, **runtime: Any) -> Trouble | None:

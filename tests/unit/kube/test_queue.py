@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sluice.kube.queue import FIRST_DELAY, LONGEST_DELAY, Key, Lane, WorkQueue
+from sluice.kube.loop.queue import FIRST_DELAY, LONGEST_DELAY, Key, Lane, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator

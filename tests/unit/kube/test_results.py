@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.scope_results import MOST_IN_SHARD, results_hash, results_name
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.copies.scope_results import MOST_IN_SHARD, results_hash, results_name
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.trouble import Trouble
 from sluice.errors import SourceNotFound
-from sluice.kube import results
-from sluice.kube.client import Refused
-from sluice.kube.kinds import CONFIG_MAP, SCOPE_COPY
-from sluice.kube.names import Child
+from sluice.kube.api.client import Refused
+from sluice.kube.api.kinds import CONFIG_MAP, SCOPE_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.jobs import results
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import UID
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 CHILD = Child(kind=SCOPE_COPY, namespace="default", name="shop", uid=UID)
 GONE = Trouble.of(SourceNotFound("there is no stream in/s"))

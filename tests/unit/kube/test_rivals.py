@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sluice.kube import rivals
-from sluice.kube.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.mirror import Mirror
-from sluice.kube.objects import STAGING_FINALIZER, STREAMS_FINALIZER
+from sluice.kube.api.cache import Mirror
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.objects import STAGING_FINALIZER, STREAMS_FINALIZER
+from sluice.kube.ephemeral import conflicts
 from support.cases.resources import ARCHIVE, COPY, SCOPE, STORE, changed
 
 
@@ -58,14 +58,14 @@ def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]
     """Where a stream can be meant by both, by whatever name their store goes; not the other way."""
     older, younger = _body("older", 1, **one), _body("younger", 2, **other)
     mirror = _mirror(older, younger)
-    found = rivals.rival(mirror, younger)
+    found = conflicts.rival(mirror, younger)
     assert found is not None
     assert (found.name, found.uid, found.grace) == (
         "EphemeralStream team/older",
         "uid-older",
         None,
     )
-    assert rivals.rival(mirror, older) is None
+    assert conflicts.rival(mirror, older) is None
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]
 def test_others_are_no_rivals(other: dict[str, Any]) -> None:
     """Another stream, another scope, another store, or one that nobody knows."""
     younger = _body("younger", 2, stream="a")
-    assert rivals.rival(_mirror(_body("older", 1, **other), younger), younger) is None
+    assert conflicts.rival(_mirror(_body("older", 1, **other), younger), younger) is None
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_who_has_nothing_in_the_store_blocks_nobody(
     """A finalizer may be set by anybody; a status is the operator's."""
     older, younger = _body("older", 1, stream="a"), _body("younger", 2, stream="a")
     older["metadata"]["finalizers"], older["status"] = finalizers, status
-    assert rivals.rival(_mirror(older, younger), younger) is None
+    assert conflicts.rival(_mirror(older, younger), younger) is None
 
 
 def test_who_claims_a_prefix_counts_before_there_are_streams() -> None:
     """The claim is in the store then, and the operator says so."""
     older, younger = _body("older", 1, streamPrefix="flow"), _body("younger", 2, stream="flow-a")
     older["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
-    assert rivals.rival(_mirror(older, younger), younger) is not None
+    assert conflicts.rival(_mirror(older, younger), younger) is not None
 
 
 def test_what_is_in_another_namespace_is_not_named() -> None:
@@ -116,7 +116,7 @@ def test_what_is_in_another_namespace_is_not_named() -> None:
     mirror = _mirror(older, younger)
     there = changed(changed(STORE, "metadata.name", "local"), "metadata.namespace", "others")
     mirror.see(STREAM_STORE, there, gone=False)
-    found = rivals.rival(mirror, younger)
+    found = conflicts.rival(mirror, younger)
     assert found is not None
     assert found.name == "an EphemeralStream of another namespace"
 
@@ -125,8 +125,8 @@ def test_of_two_of_one_second_one_is_older() -> None:
     """Both see the same one."""
     one, other = _body("a", 1, stream="s"), _body("b", 1, stream="s")
     mirror = _mirror(one, other)
-    assert rivals.rival(mirror, one) is None
-    assert rivals.rival(mirror, other) is not None
+    assert conflicts.rival(mirror, one) is None
+    assert conflicts.rival(mirror, other) is not None
 
 
 def test_what_was_released_claims_nothing() -> None:
@@ -135,7 +135,7 @@ def test_what_was_released_claims_nothing() -> None:
         "status": {"streams": ["a"], "release": {"reason": "OwnersDeleted"}}
     }
     younger = _body("younger", 2, stream="a")
-    assert rivals.rival(_mirror(older, younger), younger) is None
+    assert conflicts.rival(_mirror(older, younger), younger) is None
 
 
 def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
@@ -144,7 +144,7 @@ def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
     older = _body("older", 1, stream="a", gracePeriodSeconds=60)
     older["metadata"]["deletionTimestamp"] = gone
     younger = _body("younger", 2, stream="a")
-    found = rivals.rival(_mirror(older, younger), younger)
+    found = conflicts.rival(_mirror(older, younger), younger)
     assert found is not None
     assert found.grace is not None
     assert 45 < found.grace <= 50
@@ -169,9 +169,9 @@ def test_copies_that_are_not_done_read_their_source(
         copy, "spec.source", {"storeRef": {"name": "same"}, "scope": "in", "stream": "s"}
     )
     body = _body("helper", 1, **spec)
-    assert rivals.readers(_mirror(copy, body), body) == (), "anybody may set a finalizer"
+    assert conflicts.readers(_mirror(copy, body), body) == (), "anybody may set a finalizer"
     copy["status"] = {"planHash": "h"}
-    assert rivals.readers(_mirror(copy, body), body) == expected
+    assert conflicts.readers(_mirror(copy, body), body) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_copy_of_a_scope_reads_what_is_ephemeral_if_it_is_to(
     if ephemeral is not None:
         copy = changed(copy, "spec.streams", {"includeEphemeral": ephemeral})
     body = _body("helper", 1, **spec)
-    assert rivals.readers(_mirror(copy, body), body) == expected
+    assert conflicts.readers(_mirror(copy, body), body) == expected
 
 
 def test_an_archive_reads_while_a_run_goes_on() -> None:
@@ -209,7 +209,7 @@ def test_an_archive_reads_while_a_run_goes_on() -> None:
     meta = {"name": "orders", "namespace": "team", "finalizers": [STAGING_FINALIZER]}
     archive = changed(ARCHIVE, "metadata", meta)
     own = _body("own", 1, stream="orders")
-    assert rivals.readers(_mirror(archive), own) == ()
+    assert conflicts.readers(_mirror(archive), own) == ()
     conditions = [{"type": "Reconciling", "status": "True"}]
     going = archive | {"status": {"conditions": conditions, "planHash": "h"}}
-    assert rivals.readers(_mirror(going), own) == ("StreamArchive team/orders",)
+    assert conflicts.readers(_mirror(going), own) == ("StreamArchive team/orders",)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.archive.verify import verify_archive
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Abandon, Orphan, ScopeEnded, StartJob
-from sluice.core.scope import Counts
-from sluice.kube.kinds import JOB, STREAM_STORE
+from sluice.archive.runs.verify import verify_archive
+from sluice.core.reconcile.copies.actions import Abandon, Orphan, StartJob
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.scope.scope import Counts
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.kube.api.kinds import JOB, STREAM_STORE
 from support.cases.resources import BUCKET, SCOPE, changed
 from support.kube.scope_bench import ScopeBench
 from support.reconcile.copies import DONE, STALLED, UID, message, reason, said
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sluice.archive.archive import Archive
+    from sluice.archive.runs.archive import Archive
 
 
 @pytest.fixture

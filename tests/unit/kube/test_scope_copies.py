@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.api.status import ConditionType
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import (
-    Abandon,
-    DropPlan,
-    Orphan,
-    Planned,
-    ScopeEnded,
-    StartJob,
-    WriteResults,
-)
-from sluice.core.scope import Counts
-from sluice.core.steps import Verify
-from sluice.core.trouble import Trouble
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.stream import StreamCopy
+from sluice.api.status.common import ConditionType
+from sluice.core.copy.steps import Verify
+from sluice.core.reconcile.copies.actions import Abandon, DropPlan, Orphan, StartJob, WriteResults
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.scope.scope import Counts
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.log import ScopeLog
 from sluice.errors import StoreNotReady
-from sluice.kube.kinds import CONFIG_MAP, JOB, POD, STREAM_STORE
-from sluice.kube.manifests import plan_of
-from sluice.kube.names import ATTEMPT_LABEL, child_labels, controls_name, run_name
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_STORE
+from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name, run_name
+from sluice.kube.jobs.manifests import plan_of
 from support.cases.resources import STORE, changed
 from support.engine.scope_drivers import copy_scope
 from support.engine.sources import copy_all, go

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core import plan as plans
-from sluice.kube import manifests
-from sluice.kube.pods import executors_for
+from sluice.core.workloads.plan import compressed
+from sluice.kube.jobs import manifests
+from sluice.kube.jobs.pods import executors_for
 from support.reconcile.copies import PLAN, UID
 from support.reconcile.requests import driver, executor, pod_of, request, scope_plan, scope_request
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Object
+    from sluice.kube.api.kinds import Object
 
 
 def packed(data: bytes) -> Object:
@@ -85,7 +85,7 @@ def test_a_bomb_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can have the operator unpack more than a plan may take."""
     plan = scope_plan(10)
     size = len(plan.model_dump_json())
-    body = packed(plans.compressed(plan))
+    body = packed(compressed(plan))
     monkeypatch.setattr(manifests, "MOST_PLAN_JSON", size)
     assert manifests.plan_of(body) == plan
     monkeypatch.setattr(manifests, "MOST_PLAN_JSON", size - 1)

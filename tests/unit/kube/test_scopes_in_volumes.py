@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import Abandon, Planned, ScopeEnded, WriteResults
-from sluice.core.unplanned import Unplanned
-from sluice.engine.scope_log import ScopeLog
-from sluice.engine.stream import StreamCopy
-from sluice.kube.kinds import JOB
-from sluice.kube.manifests import plan_of
+from sluice.core.reconcile.copies.actions import Abandon, WriteResults
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.scope.log import ScopeLog
+from sluice.kube.api.kinds import JOB
+from sluice.kube.jobs.manifests import plan_of
 from support.cases.resources import SCOPE
 from support.kube.scope_bench import ScopeBench
 from support.reconcile.copies import DONE, UID, message, reason, said
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
-    from sluice.core.plan import Plan
+    from sluice.core.workloads.plan import Plan
 
 NAMES = ["s000", "s001", "s002"]
 RESTORED = {"source": {"archive": {"storeRef": {"name": "shelf"}, "path": "backup/in"}}}

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from sluice.errors import InvalidSpec
-from sluice.kube.queue import Key, Lane, WorkQueue
-from sluice.kube.served import Served
-from sluice.kube.settings import OperatorSettings
+from sluice.kube.loop.queue import Key, Lane, WorkQueue
+from sluice.kube.loop.served import Served
+from sluice.kube.loop.settings import OperatorSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import InvalidSpec
-from sluice.kube.settings import OperatorSettings
+from sluice.kube.loop.settings import OperatorSettings
 
 
 @pytest.fixture

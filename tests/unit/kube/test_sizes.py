@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sluice.kube import manifests
-from sluice.kube.pods import JobRequest, executors_for, tasks_for
-from sluice.kube.settings import ExecutorSize, Profile
+from sluice.kube.jobs import manifests
+from sluice.kube.jobs.pods import JobRequest, executors_for, tasks_for
+from sluice.kube.loop.settings import ExecutorSize, Profile
 from support.reconcile.requests import GIB, RICH, driver, executor, pod_of, request
 
 

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.values.model import StoreAddress
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
-from sluice.kube import stores
-from sluice.kube.keys import Keys, login_of, read_keys
-from sluice.kube.kinds import CLAIM, CONFIG_MAP, SECRET
-from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER
-from sluice.kube.storekeeper import _secret
-from sluice.kube.stores import Connections
-from sluice.kube.users import users
+from sluice.kube.api.kinds import CLAIM, CONFIG_MAP, SECRET
+from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER
+from sluice.kube.stores import connections
+from sluice.kube.stores.connections import Connections
+from sluice.kube.stores.dependents import users
+from sluice.kube.stores.keys import Keys, login_of, read_keys
+from sluice.kube.stores.storekeeper import _secret
 from support.cases.resources import ARCHIVE, COPY, STORE, changed
 from support.kube.api_server import ApiServer
 
 if TYPE_CHECKING:
-    from sluice.engine.archived import Place
-    from sluice.kube.kinds import Object
+    from sluice.engine.access.source_runs import Place
+    from sluice.kube.api.kinds import Object
 
 
 def secret(**values: bytes) -> Object:
@@ -152,7 +152,7 @@ class Connection:
 
 def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as somebody does, it is kept; who asks later has another one."""
-    monkeypatch.setattr(stores, "connect", lambda *_, **__: Connection())
+    monkeypatch.setattr(connections, "connect", lambda *_, **__: Connection())
     here, there = StoreAddress(uri="tcp://here:1"), StoreAddress(uri="tcp://there:1")
 
     async def story() -> None:
@@ -192,7 +192,7 @@ def test_a_volume_is_a_claim_that_is_there() -> None:
 
 def test_what_is_at_an_address_is_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bucket is no live store; a volume is there, and cannot be looked into."""
-    monkeypatch.setattr(stores, "connect", lambda *_, **__: Connection())
+    monkeypatch.setattr(connections, "connect", lambda *_, **__: Connection())
     bucket = StoreAddress(backend="s3", uri="s3://archives", endpoint="http://127.0.0.1:1")
     volume = StoreAddress(backend="volume", uri="volume://archives")
 

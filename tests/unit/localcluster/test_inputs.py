@@ -22,7 +22,7 @@ ONLY_SOME = """\
         (ONLY_SOME, "README.md", True),
         (ONLY_SOME, "docker/entrypoint", False),
         (ONLY_SOME, "operator/other/file.py", True),
-        (ONLY_SOME, "operator/sluice/core/plan.py", False),
+        (ONLY_SOME, "operator/sluice/core/copy/plan.py", False),
         (ONLY_SOME, "operator/sluice/__pycache__/plan.pyc", True),
         ("", "anything", False),
         ("*.md", "README.md", True),

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sluice.core.catalogue import METRICS
-from sluice.kube.settings import ExecutorSize, OperatorSettings, PodSize, Profile
+from sluice.kube.loop.settings import ExecutorSize, OperatorSettings, PodSize, Profile
 from support.kube.chart import (
     CHART,
     EVERYTHING,

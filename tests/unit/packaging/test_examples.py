@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from sluice.api.common import GROUP, Resource
-from sluice.api.ephemeralstream import EphemeralStream
+from sluice.api.fields.common import GROUP, Resource
+from sluice.api.kinds.ephemeralstream import EphemeralStream
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.load import Resources, load
-from sluice.api.schema import KINDS
-from sluice.api.streamstore import StreamStore
-from sluice.core import access
-from sluice.core.request import copy_request
-from sluice.kube.settings import Profile
-from sluice.pipelines.program import store_of
+from sluice.api.schema.schema import KINDS
+from sluice.core.workloads import access
+from sluice.core.workloads.request import copy_request
+from sluice.kube.loop.settings import Profile
+from sluice.pipelines.programs.program import store_of
 from support.kube.chart import ROOT, refusal, render
 from support.kube.pod_security import violations
 

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from sluice.kube import kinds as known
-from sluice.kube.kinds import (
+from sluice.kube.api import kinds as known
+from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
     SCOPE_COPY,
     STREAM_ARCHIVE,
@@ -17,7 +17,7 @@ from support.kube.chart import ROOT, render, rules
 SOURCES = [
     path
     for folder in ("kube", "handlers")
-    for path in (ROOT / "operator" / "sluice" / folder).glob("*.py")
+    for path in (ROOT / "operator" / "sluice" / folder).rglob("*.py")
     if path.name != "client.py"
 ]
 OURS = [STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE, STREAM_STORE, EPHEMERAL_STREAM]

@@ -13,7 +13,7 @@ from sluice import cli
 from sluice.administration import drain
 from sluice.administration.drain import Drain, Policy
 from sluice.commands import uninstall
-from sluice.kube.kinds import (
+from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
     SCOPE_COPY,
     SECRET,
@@ -21,14 +21,14 @@ from sluice.kube.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
-from sluice.kube.served import Served
+from sluice.kube.api.objects import IN_USE_FINALIZER, STAGING_FINALIZER, STREAMS_FINALIZER
+from sluice.kube.loop.served import Served
 from support.cases import resources
 from support.kube.chart import EVERYTHING, NAMESPACE, NAMESPACED, Rendered, render, rules
 from support.kube.finalizing import FinalizingServer
 
 if TYPE_CHECKING:
-    from sluice.kube.kinds import Kind, Object
+    from sluice.kube.api.kinds import Kind, Object
 
 POLICIES = [policy.value for policy in Policy]
 

@@ -15,11 +15,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
-from sluice.core import identity
-from sluice.core.model import StreamName
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.report import Outcome, StreamReport
-from sluice.engine.stream import StreamCopy
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import (
     DigestMismatch,
     InvalidSpec,
@@ -27,9 +27,10 @@ from sluice.errors import (
     TargetExists,
     WaitingForExecutors,
 )
-from sluice.pipelines import driver, program, stopping
-from sluice.pipelines.driver import DriverOptions, drive, read_plan
-from sluice.pipelines.stopping import Stop, Terminated
+from sluice.pipelines.driver import driver, stopping
+from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
+from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.programs import program
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.sources import planned, put_source
 from support.model import ModelStore, World
@@ -77,7 +78,7 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
         monkeypatch.setattr(module, "Stores", lambda _settings: Stores())
     monkeypatch.setattr(driver, "Application", application)
     monkeypatch.setattr(program, "SparkExecutor", lambda *_, **__: InlineExecutor([store], store))
-    monkeypatch.setattr("sluice.engine.executor.INLINE_PLAN", 95)  # the source has 96 bytes
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_PLAN", 95)  # the source has 96 bytes
     return log
 
 
@@ -171,7 +172,7 @@ def test_a_small_copy_is_run_without_spark(
     options: DriverOptions, world: World, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process has copied it before Spark would be there."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_PLAN", 96)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_PLAN", 96)
     assert drive(options, Settings()) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams

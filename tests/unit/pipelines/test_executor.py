@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import InfrastructureError
-from sluice.pipelines import java
-from sluice.pipelines.executor import MAIN, arguments
+from sluice.pipelines.spark import java
+from sluice.pipelines.spark.executor import MAIN, arguments
 
 ENVIRONMENT = {
     "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@10.0.0.7:7078",

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sluice.errors import InvalidSpec, WaitingForExecutors
-from sluice.pipelines.kubernetes import Crew, own_pod, read_template
-from sluice.pipelines.sparkconf import Executors, Pod, Template
+from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
+from sluice.pipelines.spark.sparkconf import Executors, Pod, Template
 
 MIB = 1 << 20
 ENVIRONMENT = {"POD_NAME": "d", "POD_UID": "u", "POD_IP": "10.0.0.7", "POD_NAMESPACE": "team-a"}

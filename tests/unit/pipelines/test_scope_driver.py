@@ -10,13 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from sluice.config import Settings
-from sluice.core.plan import Plan, compressed
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.slices import Slice, SliceResult
+from sluice.core.workloads.plan import Plan, compressed
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import InvalidSpec, WaitingForExecutors
-from sluice.pipelines import driver, scopes
-from sluice.pipelines.driver import DriverOptions, drive, read_plan
-from sluice.pipelines.stopping import Terminated
+from sluice.pipelines.driver import driver
+from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
+from sluice.pipelines.driver.stopping import Terminated
+from sluice.pipelines.programs import scopes
 from support.engine.scope_drivers import (
     SharedStore,
     put_scope,
@@ -152,7 +153,7 @@ def test_a_scope_s_driver_ends_when_spark_does_not_start(
         started.append("start")
         raise WaitingForExecutors("none was there")
 
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
     monkeypatch.setattr(driver, "Application", application)
     with capture_logs() as logs:
         trouble = drive(options, Settings())
@@ -166,7 +167,7 @@ def test_large_streams_start_spark_once(
     options: DriverOptions, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the main thread; its JVM begins to start at once."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
     assert drive(options, Settings()) is None
     main = threading.current_thread().name
     assert started == ["jvm", f"spark in {main}", "stores closed", "stopped"]
@@ -201,7 +202,7 @@ def test_executors_that_do_not_come_are_the_drivers_failure(
     options: DriverOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not one of the streams that wait for them."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 10)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
 
     def start(_self: object) -> None:
         raise WaitingForExecutors("nobody came")

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import InvalidSpec
-from sluice.pipelines import sparkconf
-from sluice.pipelines.sparkconf import Executors, Pod, Template
+from sluice.pipelines.spark import sparkconf
+from sluice.pipelines.spark.sparkconf import Executors, Pod, Template
 
 MIB = 1 << 20
 POD = Pod("orders-1-x7k2p", "0f9b2c44-aaaa-bbbb-cccc-1234567890ab", "10.0.0.7", "team-a")

@@ -9,7 +9,7 @@ import signal
 import pytest
 import structlog
 
-from sluice.pipelines.stopping import Stop, Terminated
+from sluice.pipelines.driver.stopping import Stop, Terminated
 
 
 class _Interrupting(io.StringIO):

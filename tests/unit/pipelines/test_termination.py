@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.trouble import Trouble
+from sluice.core.values.trouble import Trouble
 from sluice.errors import Category, StoreUnavailable
-from sluice.pipelines import termination
+from sluice.pipelines.driver import termination
 
 TROUBLE = Trouble.of(StoreUnavailable("store:9090 does not answer", field="spec.source"))
 

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from pydantic import ValidationError
 
-from sluice.archive.shelf import Shelf
+from sluice.archive.runs.shelf import Shelf
 from sluice.config import Settings
-from sluice.core.model import StoreAddress, StreamConfig, StreamName
-from sluice.core.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.core.reconcile import copy_plan
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import RestoreFrom, ScopeRequest
-from sluice.core.unplanned import Unplanned, read_plan
+from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
+from sluice.core.scope.request import RestoreFrom, ScopeRequest
+from sluice.core.values.model import StoreAddress, StreamConfig, StreamName
+from sluice.core.workloads import plan as plan_module
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.unplanned import Unplanned, read_plan
 from sluice.errors import ArchiveNotFound, InvalidSpec, PlanTooLarge
-from sluice.kube.errands import ScopeErrand, StreamErrand
-from sluice.kube.stores import unseen
-from sluice.pipelines import scopes, termination, unplanned
-from sluice.pipelines.driver import DriverOptions, drive
+from sluice.kube.copies.errands import ScopeErrand, StreamErrand
+from sluice.kube.stores.connections import unseen
+from sluice.pipelines.driver import termination
+from sluice.pipelines.driver.driver import DriverOptions, drive
+from sluice.pipelines.programs import scopes, unplanned
 from support.engine.archive_runs import PATH, REQUEST, archive_once, shelf_of
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore
@@ -32,8 +33,8 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sluice.core.plan import Plan
-    from sluice.engine.archived import Place
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
 
 LIVE = StoreAddress(uri="tcp://model:1")
 VOLUME = StoreAddress(backend="volume", uri="volume://archives")
@@ -196,7 +197,7 @@ def test_a_scope_that_cannot_be_planned_is_refused_by_its_driver(
     """Before anything is begun: also where the operator could not write the plan down later."""
     with pytest.raises(ArchiveNotFound, match="there are no archives in the folder 'other'"):
         folder.planned(scoped(folder, FOLDER.model_copy(update={"source": "other"})))
-    monkeypatch.setattr(copy_plan, "MOST_PLAN_BYTES", 100)
+    monkeypatch.setattr(plan_module, "MOST_PLAN_BYTES", 100)
     with pytest.raises(PlanTooLarge, match="the plan for 1 streams takes"):
         folder.planned(scoped(folder))
 

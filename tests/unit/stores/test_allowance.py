@@ -20,21 +20,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.archive.archive import Archive
+from sluice.archive.runs.archive import Archive
 from sluice.core.archive.documents import MOST_SHORT, encode
 from sluice.core.archive.head import Head, RunEntry
 from sluice.core.archive.names import RunName, head_name
-from sluice.core.journal import digest_record, frame
-from sluice.core.weight import weight_of_json
-from sluice.engine import pool, whose
-from sluice.engine.ledger import Ledger
-from sluice.engine.scope_log import ScopeLog
+from sluice.core.copy.journal import digest_record, frame
+from sluice.core.values.weight import weight_of_json
+from sluice.engine.access import parallel
+from sluice.engine.claims import ownership
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.scope.log import ScopeLog
 from sluice.errors import ProtocolError, StoreTimeout
-from sluice.kube.memory import Blocking, BoundedThreads
+from sluice.kube.loop.memory import Blocking, BoundedThreads
 from sluice.stores import allowance
 from sluice.stores.allowance import Allowance, Held, Kept, held, part, take, tenant
 from sluice.stores.deadline import within
-from sluice.stores.pravega.wire import MAX_READ, FrameDecoder, FrameType
+from sluice.stores.pravega.wire.wire import MAX_READ, FrameDecoder, FrameType
 from support.engine.plans import COPY, TARGET, segment_plan, stream_plan
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
@@ -77,7 +78,7 @@ def test_what_is_let_go_does_not_count() -> None:
             del mine
 
 
-@pytest.mark.parametrize("each", [pool.each, whose.each])
+@pytest.mark.parametrize("each", [parallel.each, ownership.each])
 def test_many_streams_count_as_those_that_are_looked_at(each: Callable[..., list[object]]) -> None:
     """Of each little is left, and of a hundred in one look not the sum."""
     with Allowance(small=1 << 20, large=1 << 20).look("a"):
@@ -213,7 +214,7 @@ def test_a_late_turn_keeps_nobody_out() -> None:
 def test_threads_of_one_look_are_let_in_together() -> None:
     """The second one does not wait for the first one's turn to end."""
     with Allowance(small=SMALL, large=LARGE).look("a"), within(10):
-        assert pool.each(lambda _: take(2 * SMALL), range(4)) == [True] * 4
+        assert parallel.each(lambda _: take(2 * SMALL), range(4)) == [True] * 4
 
 
 def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:

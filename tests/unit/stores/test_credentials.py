@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sluice.config import Settings
-from sluice.core.model import StoreAddress
+from sluice.core.values.model import StoreAddress
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials

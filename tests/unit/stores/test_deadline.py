@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.archive.leases import Lease
-from sluice.archive.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
+from sluice.archive.runs.leases import Lease
 from sluice.config import StoreTimeouts
 from sluice.core.archive.lease import Work
-from sluice.engine import pool, scopes, whose
+from sluice.engine.access import parallel
+from sluice.engine.claims import ownership, scope_lifecycle
 from sluice.errors import StoreTimeout
-from sluice.kube.memory import Blocking, BoundedThreads
+from sluice.kube.loop.memory import Blocking, BoundedThreads
 from sluice.stores import deadline
 from sluice.stores.allowance import Allowance
 from sluice.stores.deadline import within
-from sluice.stores.pravega.connection import Connection
-from sluice.stores.pravega.messages import KeepAlive
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from sluice.stores.pravega.wire import encode
+from sluice.stores.pravega.wire.connection import Connection
+from sluice.stores.pravega.wire.messages import KeepAlive
+from sluice.stores.pravega.wire.wire import encode
 from support.model import ModelStore, World
 from support.model.memory_objects import MemoryObjects
 from support.store.hostile import HostileController
@@ -124,7 +125,7 @@ def test_signs_of_life_keep_nobody(pair: tuple[Connection, socket.socket]) -> No
     thread.join()
 
 
-@pytest.mark.parametrize("each", [pool.each, whose.each])
+@pytest.mark.parametrize("each", [parallel.each, ownership.each])
 def test_threads_of_a_call_have_its_time(each: Callable[..., list[object]]) -> None:
     """What is asked side by side is over by the same time."""
     with within(0), pytest.raises(StoreTimeout):
@@ -166,7 +167,7 @@ def test_a_lease_is_given_back_though_the_time_is_over() -> None:
 def test_who_waits_for_others_at_a_scope_waits_for_so_long_only() -> None:
     """They may be kept by the store."""
     store = cast("Store", ModelStore(World()))
-    gate = scopes._gate(store, "held")
+    gate = scope_lifecycle._gate(store, "held")
     with gate.removing(), within(SHORT), pytest.raises(StoreTimeout), gate.using():
         raise AssertionError("the scope is being removed")
     with gate.using(), within(SHORT), pytest.raises(StoreTimeout), gate.removing():

@@ -1,7 +1,7 @@
 """What a run of an archive does next, decided from what the archive holds.
 
-As `core.copying` for copies: a pure function of one observation, so a driver that comes in the
-middle decides the same as one that was there from the beginning.
+As `core.copy.next_step` for copies: a pure function of one observation, so a driver that comes in
+the middle decides the same as one that was there from the beginning.
 
     (Replan ->) Transfer (-> Amend -> Transfer) -> Verify -> Record -> Forget -> Done
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.core.plan import Part
-from sluice.core.steps import Amend, Done, Forget, Record, Replan, Transfer, Verify
+from sluice.core.copy.plan import Part
+from sluice.core.copy.steps import Amend, Done, Forget, Record, Replan, Transfer, Verify
 from sluice.errors import (
     CopyAborted,
     SourceNotFound,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.standing import SegmentStanding, Standing
-    from sluice.core.observed import SeenSource
-    from sluice.core.steps import Step
+    from sluice.core.copy.observed import SeenSource
+    from sluice.core.copy.steps import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from sluice.core.model import Frozen
+from sluice.core.values.model import Frozen
 from sluice.errors import ArchiveDamaged, ArchiveUnsupported
 
 MAJOR: Final = 1

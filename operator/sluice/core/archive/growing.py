@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.archive.manifest import Gap, Stretch
-from sluice.core.digest import chunks
+from sluice.core.events.digest import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

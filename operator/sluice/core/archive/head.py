@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from sluice.core.archive.documents import Document
 from sluice.core.archive.manifest import Count, Sha256, Work
 from sluice.core.archive.names import RunName, read_run
-from sluice.core.model import Frozen
+from sluice.core.values.model import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 
 from sluice.core.archive.documents import Document
 from sluice.core.archive.names import DataName, Format
-from sluice.core.digest import chunks
-from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
+from sluice.core.events.digest import chunks
+from sluice.core.values.model import Frozen, KeyRange, StreamConfig, StreamName, break_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,8 @@ class Stretch(Frozen):
         start: first offset.
         end: offset after the last one.
         events: in it; None where its bytes are no events.
-        digests: SHA-256 of its chunks (`core.digest`), one after the other, in hexadecimal digits.
+        digests: SHA-256 of its chunks (`core.events.digest`), one after the other, in hexadecimal
+            digits.
         objects: that hold it, by offsets.
     """
 

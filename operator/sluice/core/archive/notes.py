@@ -12,11 +12,11 @@ from typing import Literal
 from pydantic import Field
 
 from sluice.core.archive.documents import Document
-from sluice.core.archive.events import Following
 from sluice.core.archive.manifest import Count, Offset, Sha256, StoredObject
 from sluice.core.archive.plan import ArchivePlan
-from sluice.core.framing import HEADER
-from sluice.core.model import Frozen
+from sluice.core.events.framing import HEADER
+from sluice.core.events.grouping import Following
+from sluice.core.values.model import Frozen
 
 
 class ChunkDigest(Frozen):
@@ -27,7 +27,7 @@ class ChunkDigest(Frozen):
 
 
 class NextEvent(Frozen):
-    """Where the next event begins; see `core.archive.events.Following`."""
+    """Where the next event begins; see `core.events.grouping.Following`."""
 
     offset: Offset
     header: str = Field(default="", pattern=r"^([0-9a-f]{2}){0,7}$")

@@ -13,8 +13,9 @@ from typing import Literal
 from pydantic import Field
 
 from sluice.core.archive.manifest import ArchivedSegment, Lost, Maker, Parent, RecordedCut
-from sluice.core.archive.names import Format, stream_at
-from sluice.core.model import Frozen, KeyRange, StreamConfig, StreamName, is_none
+from sluice.core.archive.names import Format
+from sluice.core.values.archive_layout import stream_at
+from sluice.core.values.model import Frozen, KeyRange, StreamConfig, StreamName, is_none
 
 
 class SegmentRun(Frozen):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from sluice.core.model import Frozen
+from sluice.core.values.model import Frozen
 
 MOST_RUNS: Final = 20
 """Runs that are listed; all are counted."""

@@ -7,8 +7,8 @@ import json
 
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
-from sluice.core.model import Frozen, StreamName
-from sluice.core.plan import OnTruncation
+from sluice.core.copy.plan import OnTruncation
+from sluice.core.values.model import Frozen, StreamName
 
 MAX_EVENTS = 1_000_000
 """Events that become objects of their own, unless somebody asks for more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.model import Frozen
+from sluice.core.values.model import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

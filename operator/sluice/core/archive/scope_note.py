@@ -1,6 +1,6 @@
 """Notes of a scope that is archived into a folder of archives: its plan, and what came of streams.
 
-They are the records of `core.scope_log`, each in an object of its own.
+They are the records of `core.workloads.scope_log`, each in an object of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from sluice.core.archive.documents import Document
-from sluice.core.archive.names import WORK
+from sluice.core.values.archive_layout import WORK
 
 _SCOPE: Final = f"{WORK}scope-"
 _NAME: Final = re.compile(rf"{_SCOPE}[^/]+/[0-9a-f]{{16}}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core import marks
-from sluice.core.archive.events import Following
 from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import ArchivedSegment, ArchiveSource, Manifest, StoredObject
 from sluice.core.archive.plan import SOURCE_TRUNCATED, gone
-from sluice.core.digest import chunk_of, chunk_start
+from sluice.core.events.digest import chunk_of, chunk_start
+from sluice.core.events.grouping import Following
+from sluice.core.values import marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.model import Health
-from sluice.core.reconcile import conditions
-from sluice.core.reconcile.conditions import Saying
-from sluice.core.reconcile.verdict import Backoff
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.verdict import Backoff
+from sluice.core.values.model import Health
 from sluice.errors import ClaimNotFound, SecretNotFound
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.api.status import StreamStoreStatus
-    from sluice.core.trouble import Trouble
+    from sluice.api.status.common import StreamStoreStatus
+    from sluice.core.values.trouble import Trouble
 
 PROBE_SECONDS: Final = 30.0
 """Between two looks at a store that is ready."""

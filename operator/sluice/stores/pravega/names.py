@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:

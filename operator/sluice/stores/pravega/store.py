@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sluice.core.identity import TAG_MANAGED, same_maker
-from sluice.core.model import Health, StreamName
+from sluice.core.values.identity import TAG_MANAGED, same_maker
+from sluice.core.values.model import Health, StreamName
 from sluice.errors import (
     ProtocolError,
     ReaderGroupExists,
@@ -18,23 +18,25 @@ from sluice.errors import (
     StreamNotFound,
 )
 from sluice.stores.base import joined
-from sluice.stores.pravega import cuts, epochs, group_state, groups, names
+from sluice.stores.pravega import names
 from sluice.stores.pravega.bounds import MOST_STATE
-from sluice.stores.pravega.directory import Directory
-from sluice.stores.pravega.pool import ConnectionPool
-from sluice.stores.pravega.segments import PravegaSegments
-from sluice.stores.pravega.transport import Transport
+from sluice.stores.pravega.controller import epochs
+from sluice.stores.pravega.controller.directory import Directory
+from sluice.stores.pravega.groups import cuts, group_state, groups
+from sluice.stores.pravega.segments.segments import PravegaSegments
+from sluice.stores.pravega.segments.transport import Transport
+from sluice.stores.pravega.wire.pool import ConnectionPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from sluice.config import StoreTimeouts
-    from sluice.core.groups import GroupConfig, GroupName, GroupSettings, GroupState
-    from sluice.core.model import KeyRange, Segment, StreamConfig, TransactionState
+    from sluice.core.values.groups import GroupConfig, GroupName, GroupSettings, GroupState
+    from sluice.core.values.model import KeyRange, Segment, StreamConfig, TransactionState
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
-    from sluice.stores.pravega.controller import Controller
+    from sluice.stores.pravega.controller.controller import Controller
     from sluice.stores.transactions import Transaction
 
 _T = TypeVar("_T")

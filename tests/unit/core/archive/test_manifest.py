@@ -18,8 +18,8 @@ from sluice.core.archive.manifest import (
     StoredObject,
 )
 from sluice.core.archive.names import DataName, Format
-from sluice.core.digest import CHUNK
-from sluice.core.model import KeyRange, StreamConfig, StreamName
+from sluice.core.events.digest import CHUNK
+from sluice.core.values.model import KeyRange, StreamConfig, StreamName
 from sluice.errors import ArchiveDamaged, ArchiveUnsupported
 
 HASH = "ab" * 32

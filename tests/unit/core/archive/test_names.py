@@ -5,22 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.archive.names import (
-    DATA,
-    EVENTS,
     DataName,
     EventName,
     Format,
     RunName,
-    below,
-    checked_path,
     head_name,
     head_number,
     read_data,
     read_event,
     read_run,
     segment_prefix,
-    stream_at,
 )
+from sluice.core.values.archive_layout import DATA, EVENTS, below, checked_path, stream_at
 from sluice.errors import InvalidSpec
 
 epochs = st.integers(0, (1 << 32) - 1)

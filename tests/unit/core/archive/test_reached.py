@@ -8,7 +8,7 @@ from sluice.core.archive.names import Format
 from sluice.core.archive.notes import GapNote, Note, PutNote
 from sluice.core.archive.plan import ArchivePlan, SegmentRun
 from sluice.core.archive.reached import Reached
-from sluice.core.model import KeyRange, StreamConfig, StreamName
+from sluice.core.values.model import KeyRange, StreamConfig, StreamName
 
 BEGIN, END = 10, 40
 

@@ -6,23 +6,21 @@ from datetime import datetime, timedelta
 import pytest
 
 from sluice.core.archive.recorded import LostBytes
-from sluice.core.reconcile.archive import after_failure, reconcile_archive
-from sluice.core.reconcile.copy import questions
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.copies.actions import (
     Abandon,
     AddFinalizer,
     DeleteJob,
     DropPlan,
     HoldStores,
-    JobPhase,
-    Planned,
-    Question,
     RemoveFinalizer,
     StartJob,
-    World,
     WriteControls,
     WritePlan,
 )
+from sluice.core.reconcile.copies.decide import questions
+from sluice.core.reconcile.copies.decide_archive import after_failure, reconcile_archive
+from sluice.core.reconcile.copies.world import JobPhase, Question, World
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     ArchiveDamaged,
     DriverLost,

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from sluice.core.reconcile.archive import after_failure, reconcile_archive
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.copies.actions import (
     Abandon,
     AddFinalizer,
     DeleteJob,
@@ -12,6 +11,7 @@ from sluice.core.reconcile.world import (
     Orphan,
     RemoveFinalizer,
 )
+from sluice.core.reconcile.copies.decide_archive import after_failure, reconcile_archive
 from sluice.errors import AccessDenied, SourceNotFound, StoreBusy
 from support.reconcile.archives_seen import EVERY_HOUR, after, archive, begun, done, spec
 from support.reconcile.copies import DONE, STALLED, job, message, reason, said, trouble, world

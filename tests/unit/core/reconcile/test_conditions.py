@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.api.status import Condition, ConditionType
-from sluice.core.reconcile import conditions
-from sluice.core.reconcile.conditions import Saying, Tri, merge
+from sluice.api.status.common import Condition, ConditionType
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying, Tri, merge
 from support.reconcile.copies import NOW
 
 SAYING = Saying("Because", "So it is.")

@@ -2,16 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_deletion import GONE_PATIENCE
-from sluice.core.reconcile.world import (
-    Abandon,
-    DeleteJob,
-    JobPhase,
-    Orphan,
-    RemoveFinalizer,
-    World,
-)
+from sluice.core.reconcile.copies.actions import Abandon, DeleteJob, Orphan, RemoveFinalizer
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.deletion import GONE_PATIENCE
+from sluice.core.reconcile.copies.world import JobPhase, World
 from sluice.errors import (
     IntegrityError,
     SecretNotFound,

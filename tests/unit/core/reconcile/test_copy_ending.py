@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import Complete, JobPhase, Question, WritePositions
+from sluice.core.reconcile.copies.actions import WritePositions
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.workloads.answers import Complete
 from sluice.errors import (
     AuthenticationFailed,
     QuotaExceeded,

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.world import Decision, JobPhase, Planned, Question, StartJob
+from sluice.core.reconcile.copies.actions import Decision, StartJob
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.seen import CopySeen
+from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     CutInsideEvent,
     DigestMismatch,

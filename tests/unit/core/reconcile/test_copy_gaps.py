@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status import StreamCopyStatus
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.world import Gap, JobPhase
+from sluice.api.status.common import StreamCopyStatus
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.workloads.answers import Gap
 from support.reconcile.copies import (
     DONE,
     WHOLE,

@@ -4,19 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.world import (
-    DeleteJob,
-    DropPlan,
-    JobPhase,
-    Planned,
-    PlanSeen,
-    Question,
-    StartJob,
-    World,
-    WritePlan,
-)
+from sluice.core.reconcile.copies.actions import DeleteJob, DropPlan, StartJob, WritePlan
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.seen import CopySeen
+from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, Question, World
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     AccessDenied,
     ApiUnavailable,

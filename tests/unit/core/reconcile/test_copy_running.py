@@ -2,18 +2,17 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.progress import Pace
-from sluice.core.reconcile.copy import START_PATIENCE, after_failure, questions, reconcile
-from sluice.core.reconcile.world import (
+from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     DeleteJob,
     HoldStores,
-    JobPhase,
-    Planned,
-    Question,
     StartJob,
     WriteControls,
 )
+from sluice.core.reconcile.copies.decide import START_PATIENCE, after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, Question
+from sluice.core.scope.progress import Pace
+from sluice.core.workloads.answers import Planned
 from sluice.errors import (
     ApiUnavailable,
     ImagePullFailed,

@@ -2,25 +2,22 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status import StreamCopyStatus
-from sluice.core.model import ArchivedRun, StoreAddress
-from sluice.core.plan import Plan
-from sluice.core.reconcile.copy import questions, reconcile
-from sluice.core.reconcile.copy_plan import MOST_PLAN_BYTES
-from sluice.core.reconcile.copy_status import job_name, plan_name
-from sluice.core.reconcile.world import (
+from sluice.api.status.common import StreamCopyStatus
+from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     DeleteJob,
     DropPlan,
     HoldStores,
-    JobPhase,
-    Planned,
-    Question,
     StartJob,
-    World,
     WriteControls,
     WritePlan,
 )
+from sluice.core.reconcile.copies.copy_status import job_name, plan_name
+from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, Question, World
+from sluice.core.values.model import ArchivedRun, StoreAddress
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import MOST_PLAN_BYTES, Plan
 from sluice.errors import (
     InvalidSpec,
     PermissionDenied,

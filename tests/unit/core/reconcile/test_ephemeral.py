@@ -2,12 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status import ConditionType
-from sluice.core.claim import Holding
-from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
-from sluice.core.reconcile.ephemeral_holding import DRIFT_SECONDS, NEWS_SECONDS, SUCCESSOR_SECONDS
-from sluice.core.reconcile.ephemeral_world import (
+from sluice.api.status.common import ConditionType
+from sluice.core.claims.claim import Holding
+from sluice.core.reconcile.ephemeral.decide import (
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral.failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
+from sluice.core.reconcile.ephemeral.holding import DRIFT_SECONDS, NEWS_SECONDS, SUCCESSOR_SECONDS
+from sluice.core.reconcile.ephemeral.world import (
     Adopt,
     Configure,
     EphemeralWorld,

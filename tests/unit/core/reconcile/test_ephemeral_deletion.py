@@ -2,9 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_deletion import GONE_PATIENCE, POLL_SECONDS, READERS_PATIENCE
-from sluice.core.reconcile.ephemeral_world import (
+from sluice.core.reconcile.ephemeral.decide import (
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral.deletion import GONE_PATIENCE, POLL_SECONDS, READERS_PATIENCE
+from sluice.core.reconcile.ephemeral.world import (
     Abandon,
     EphemeralDecision,
     EphemeralSeen,

@@ -24,7 +24,7 @@ from support.simulation.simulated import simulated
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sluice.core.reconcile.ephemeral_world import EphemeralSeen
+    from sluice.core.reconcile.ephemeral.world import EphemeralSeen
 
 ROUNDS = 30
 NAMES = ("a", "b")

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.ephemeral_status import EphemeralStreamStatus
-from sluice.core.reconcile.ephemeral import REFER_SECONDS, asks_store, reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
-from sluice.core.reconcile.ephemeral_world import Make, OwnerSeen, Protect, Refer
-from sluice.core.trouble import Trouble
+from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.core.reconcile.ephemeral.decide import REFER_SECONDS, asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral.failure import RETRY_SECONDS, STALLED_SECONDS, WAIT_SECONDS
+from sluice.core.reconcile.ephemeral.world import Make, OwnerSeen, Protect, Refer
+from sluice.core.values.trouble import Trouble
 from sluice.errors import ApiUnavailable, Category
 from support.reconcile.copies import later
 from support.reconcile.ephemerals import (

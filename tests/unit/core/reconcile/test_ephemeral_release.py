@@ -2,10 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.ephemeral import after_ephemeral_failure, asks_store, reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_deletion import READERS_PATIENCE
-from sluice.core.reconcile.ephemeral_failure import WAIT_SECONDS
-from sluice.core.reconcile.ephemeral_world import OwnerSeen, Release, Unprotect
+from sluice.core.reconcile.ephemeral.decide import (
+    after_ephemeral_failure,
+    asks_store,
+    reconcile_ephemeral,
+)
+from sluice.core.reconcile.ephemeral.deletion import READERS_PATIENCE
+from sluice.core.reconcile.ephemeral.failure import WAIT_SECONDS
+from sluice.core.reconcile.ephemeral.world import OwnerSeen, Release, Unprotect
 from sluice.errors import PermissionDenied, StoreUnavailable
 from support.reconcile.copies import later
 from support.reconcile.ephemerals import (

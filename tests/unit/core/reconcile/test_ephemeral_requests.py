@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.ephemeral import asks_store, reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_world import Configure
+from sluice.core.reconcile.ephemeral.decide import asks_store, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral.world import Configure
 from support.reconcile.ephemerals import AWAY, OURS, after, claimed, ephemeral, said, stands, world
 
 if TYPE_CHECKING:
-    from sluice.core.reconcile.ephemeral_world import EphemeralWorld
+    from sluice.core.reconcile.ephemeral.world import EphemeralWorld
 
 DRIFTED = replace(OURS, drift=("retention is Bytes/1, not None/0",))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.reconcile.ephemeral import reconcile_ephemeral
-from sluice.core.reconcile.ephemeral_deletion import POLL_SECONDS, STOPPING_SECONDS
-from sluice.core.reconcile.ephemeral_world import EphemeralDecision, Release, Unprotect
+from sluice.core.reconcile.ephemeral.decide import reconcile_ephemeral
+from sluice.core.reconcile.ephemeral.deletion import POLL_SECONDS, STOPPING_SECONDS
+from sluice.core.reconcile.ephemeral.world import EphemeralDecision, Release, Unprotect
 from support.reconcile.copies import later
 from support.reconcile.ephemerals import (
     ABSENT,

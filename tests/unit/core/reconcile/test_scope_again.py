@@ -4,19 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_seen import CopySeen, asks_again
-from sluice.core.reconcile.scope_results import planned_results
-from sluice.core.reconcile.world import (
-    DropPlan,
-    JobPhase,
-    Planned,
-    PlanSeen,
-    Question,
-    StartJob,
-    WritePlan,
-    WriteResults,
-)
+from sluice.core.reconcile.copies.actions import DropPlan, StartJob, WritePlan, WriteResults
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.seen import CopySeen, asks_again
+from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, Question
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import ApiUnavailable, DriverLost
 from support.reconcile.copies import (
     STORE,

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.core.archive.manifest import Parent
-from sluice.core.reconcile.copy import reconcile
-from sluice.core.reconcile.scope_archive_status import ScopeArchiveStatus
-from sluice.core.reconcile.scope_results import results_hash
-from sluice.core.reconcile.world import (
-    DropPlan,
-    JobPhase,
-    Planned,
-    ScopeEnded,
-    StartJob,
-    WriteResults,
-)
-from sluice.core.scope import LeftOut, StreamState, Why
+from sluice.core.reconcile.copies.actions import DropPlan, StartJob, WriteResults
+from sluice.core.reconcile.copies.decide import reconcile
+from sluice.core.reconcile.copies.scope_archive_status import ScopeArchiveStatus
+from sluice.core.reconcile.copies.scope_results import results_hash
+from sluice.core.reconcile.copies.world import JobPhase
+from sluice.core.scope.scope import LeftOut, StreamState, Why
+from sluice.core.workloads.answers import Planned, ScopeEnded
 from support.reconcile.copies import DONE, after, job, message, plan_seen, reason, said, world
 from support.reconcile.scope_archives import (
     ARCHIVED,
@@ -38,9 +33,9 @@ from support.reconcile.scope_archives import (
 from support.reconcile.scope_copies import copied, ended, failed, published, reading, scope, status
 
 if TYPE_CHECKING:
-    from sluice.core.plan import Plan
-    from sluice.core.reconcile.copy_seen import CopySeen
-    from sluice.core.reconcile.world import Decision
+    from sluice.core.reconcile.copies.actions import Decision
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.workloads.plan import Plan
 
 UNTIL = {
     "storeRef": {"name": "archives"},

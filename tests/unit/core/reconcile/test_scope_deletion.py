@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.copy_seen import CopySeen
-from sluice.core.reconcile.world import Abandon, DeleteJob, Orphan, RemoveFinalizer
+from sluice.core.reconcile.copies.actions import Abandon, DeleteJob, Orphan, RemoveFinalizer
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.errors import StoreNotFound, StoreUnavailable
 from support.reconcile.copies import WORKING, job, message, plan_seen, reason, said, trouble, world
 from support.reconcile.scope_copies import FAILED, PARTLY, PLAN, SUCCEEDED, WHOLE, begun, over

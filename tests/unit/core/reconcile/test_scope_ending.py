@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.api.status import ConditionType
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import (
-    Abandon,
-    Question,
-    RemoveFinalizer,
-    ScopeEnded,
-    WriteResults,
-)
-from sluice.core.scope import LeftOut, Why
+from sluice.api.status.common import ConditionType
+from sluice.core.reconcile.copies.actions import Abandon, RemoveFinalizer, WriteResults
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import Question
+from sluice.core.scope.scope import LeftOut, Why
+from sluice.core.workloads.answers import ScopeEnded
 from sluice.errors import (
     ApiUnavailable,
     DigestMismatch,

@@ -6,18 +6,17 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.api.scope_status import MOST_RESULTS
-from sluice.core.reconcile.scope_results import (
+from sluice.api.status.scope_status import MOST_RESULTS
+from sluice.core.reconcile.copies.scope_results import (
     MOST_IN_SHARD,
     MOST_SHARD_BYTES,
-    counts_of,
-    planned_results,
     results_hash,
     results_name,
     shards,
 )
-from sluice.core.scope import Counts, StreamResult, StreamState
-from sluice.core.trouble import Trouble
+from sluice.core.scope.scope import Counts, StreamResult, StreamState, counts_of
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import StoreRejected
 from support.reconcile.copies import UID
 from support.reconcile.scope_copies import (

@@ -2,15 +2,10 @@
 
 from dataclasses import replace
 
-from sluice.api.scope_status import StreamCounts
-from sluice.core.reconcile.copy import after_failure, questions, reconcile
-from sluice.core.reconcile.world import (
-    DeleteJob,
-    DropPlan,
-    JobPhase,
-    Question,
-    StartJob,
-)
+from sluice.api.status.scope_status import StreamCounts
+from sluice.core.reconcile.copies.actions import DeleteJob, DropPlan, StartJob
+from sluice.core.reconcile.copies.decide import after_failure, questions, reconcile
+from sluice.core.reconcile.copies.world import JobPhase, Question
 from sluice.errors import ApiUnavailable, DriverLost, SourceNotFound, StoreUnavailable
 from support.reconcile.copies import (
     STALLED,

@@ -5,26 +5,24 @@ from random import Random
 
 import pytest
 
-from sluice.api.scope_status import LeftOutCount
-from sluice.core.plan import Plan, compressed, expanded
-from sluice.core.reconcile import copy_plan
-from sluice.core.reconcile.copy import questions, reconcile
-from sluice.core.reconcile.copy_plan import MOST_PLAN_BYTES
-from sluice.core.reconcile.scope_results import planned_results, results_hash, results_name
-from sluice.core.reconcile.world import (
+from sluice.api.status.scope_status import LeftOutCount
+from sluice.core.reconcile.copies.actions import (
     AddFinalizer,
     DropPlan,
     HoldStores,
-    Planned,
-    PlanSeen,
-    Question,
     StartJob,
-    World,
     WriteControls,
     WritePlan,
     WriteResults,
 )
-from sluice.core.scope import StreamState
+from sluice.core.reconcile.copies.decide import questions, reconcile
+from sluice.core.reconcile.copies.scope_results import results_hash, results_name
+from sluice.core.reconcile.copies.world import PlanSeen, Question, World
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads import plan as plan_module
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import MOST_PLAN_BYTES, Plan, compressed, expanded
+from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import SluiceError, SourceNotFound, StoreUnavailable, TargetExists
 from support.reconcile.copies import (
     STALLED,
@@ -225,7 +223,7 @@ def test_a_suspended_scope_has_its_streams_published_though_an_operator_was_kill
 
 def test_a_plan_that_no_operator_could_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small it gets when it is compressed."""
-    monkeypatch.setattr(copy_plan, "MOST_PLAN_JSON", 1000)
+    monkeypatch.setattr(plan_module, "MOST_PLAN_JSON", 1000)
     decision = reconcile(scope(), world(answer=PLANNED))
     assert (said(decision), reason(decision)) == (STALLED, "PlanTooLarge")
     assert "the operator reads 1.0 kB of it" in message(decision)

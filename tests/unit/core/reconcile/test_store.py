@@ -2,10 +2,10 @@ from datetime import timedelta
 
 import pytest
 
-from sluice.api.status import StreamStoreStatus
-from sluice.core.model import Health
+from sluice.api.status.common import StreamStoreStatus
 from sluice.core.reconcile.store import StoreDecision, StoreWorld, reconcile_store
-from sluice.core.trouble import Trouble
+from sluice.core.values.model import Health
+from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     AuthenticationFailed,
     ClaimNotFound,

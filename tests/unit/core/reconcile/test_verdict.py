@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.reconcile.verdict import ATTEMPTS, LASTING, RECHECK, in_a_row, judge
-from sluice.core.trouble import Trouble
+from sluice.core.reconcile.shared.verdict import ATTEMPTS, LASTING, RECHECK, in_a_row, judge
+from sluice.core.values.trouble import Trouble
 from sluice.errors import Category
 
 FAILURES = st.integers(1, 1_000)

@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 from greenlet import getcurrent, greenlet
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.engine.archiving.report import ArchiveReport
+from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import StoreUnavailable
 from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run
 from support.engine.plans import SOURCE

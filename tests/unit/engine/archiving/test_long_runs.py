@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.archive import notes
-from sluice.core.archive.names import WORK
+from sluice.archive.runs import notes
+from sluice.core.values.archive_layout import WORK
 from support.engine.archive_runs import archive_once, last_run
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
-from sluice.engine.archiving.settle import told_of
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.report import Outcome
-from sluice.engine.slices import Slice, SliceResult
+from sluice.engine.archive.query import told_of
+from sluice.engine.copy.report import Outcome
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.slices import Slice, SliceResult
 from sluice.errors import (
     InvalidSpec,
     SourceNotFound,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.archive.archive import Archive
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
-from sluice.engine.archiving.slices import ArchiveSlice
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.limits import Limits
+from sluice.engine.archive.slices import ArchiveSlice
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
 from support.engine.archive_runs import REQUEST, archive_once, held_by, last_run, shelf_of
 from support.engine.plans import SOURCE
 from support.engine.sources import events_of, put_source
@@ -24,7 +24,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.engine.slices import Slice, SliceResult
+    from sluice.engine.rounds.slices import Slice, SliceResult
 
 EVENTS = [20] * 40
 """Of 1,120 bytes, in objects of 64 bytes."""

@@ -5,19 +5,20 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.archive.archive import Archive
-from sluice.archive.leases import Lease, holding
-from sluice.archive.sweep import sweep
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.archive import Archive
+from sluice.archive.runs.leases import Lease, holding
+from sluice.archive.runs.sweep import sweep
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import Work
-from sluice.core.archive.names import HEADS, LEASES, RUNS, Format
+from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention
-from sluice.core.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
-from sluice.engine.archiving.copy import ArchiveCopy
-from sluice.engine.archiving.erase import erase_archive
-from sluice.engine.archiving.planning import resolve_archive
-from sluice.engine.archiving.retain import retain
-from sluice.engine.executor import InlineExecutor
+from sluice.core.copy.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
+from sluice.core.values.archive_layout import HEADS, LEASES, RUNS
+from sluice.engine.archive.archive_run import ArchiveCopy
+from sluice.engine.archive.erase import erase_archive
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.retention import retain
+from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import StoreBusy, StoreUnavailable
 from support.engine.archive_runs import LIMITS, REQUEST, archive_once, held_by, last_run, shelf_of
 from support.engine.plans import SOURCE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.engine import scopes, whose
+from sluice.engine.claims import ownership, scope_lifecycle
 from support.engine.claims import fresh
 from support.model import ModelStore, World
 
@@ -10,8 +10,8 @@ from support.model import ModelStore, World
 @pytest.fixture(autouse=True)
 def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets every run make the same calls in the same order, and know nothing of another."""
-    monkeypatch.setattr(whose, "AT_ONCE", 1)
-    monkeypatch.setattr(scopes, "_gates", {})
+    monkeypatch.setattr(ownership, "AT_ONCE", 1)
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
-from sluice.core.claim import Claim
-from sluice.engine import claims, scopes
+from sluice.core.claims.claim import Claim
+from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreUnavailable
 from support.engine.claims import NAME, NOW, ONE, OWN, PREFIX, fresh, put
 from support.model import Fate, ModelStore, World
@@ -41,7 +41,7 @@ def broken_runs(
             try:
                 act(store)
             except StoreUnavailable:
-                scopes._gates.clear()  # another process knows nothing
+                scope_lifecycle._gates.clear()  # another process knows nothing
                 yield world
             else:
                 break
@@ -126,7 +126,7 @@ def test_a_scope_is_made_and_removed_across_crashes(*, same_process: bool) -> No
                 store = breaking(world, call, fate)
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(ModelStore, "__repr__", lambda _: "store")
-                    scopes._gates.clear()
+                    scope_lifecycle._gates.clear()
                     try:
                         broken(store)
                     except StoreUnavailable:
@@ -134,7 +134,7 @@ def test_a_scope_is_made_and_removed_across_crashes(*, same_process: bool) -> No
                     else:
                         break
                     if not same_process:
-                        scopes._gates.clear()
+                        scope_lifecycle._gates.clear()
                     for act in acts[acts.index(broken) :]:
                         act(ModelStore(world))
                 assert not world.streams

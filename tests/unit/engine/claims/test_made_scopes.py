@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.claim import SCOPE_MARKER
-from sluice.core.model import StreamConfig, StreamName
-from sluice.engine import claims, scopes
+from sluice.core.claims.claim import SCOPE_MARKER
+from sluice.core.values.model import StreamConfig, StreamName
+from sluice.engine.claims import claims, scope_lifecycle
 from sluice.errors import StoreUnavailable
 from support.engine.claims import BOB, NOW, ONE, OWN
 from support.model import Fate, ModelStore, World
@@ -124,14 +124,14 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Is set once somebody waits for a scope of that name at another address, for a minute."""
     there = threading.Event()
 
-    class Name(scopes._Name):
+    class Name(scope_lifecycle._Name):
         def _wait(self, over: Callable[[], bool]) -> None:
             if not over():
                 there.set()
             super()._wait(over)
 
-    monkeypatch.setattr(scopes, "ELSEWHERE", 60.0)
-    monkeypatch.setattr(scopes, "_Name", Name)
+    monkeypatch.setattr(scope_lifecycle, "ELSEWHERE", 60.0)
+    monkeypatch.setattr(scope_lifecycle, "_Name", Name)
     return there
 
 
@@ -146,8 +146,8 @@ def test_a_scope_is_not_removed_while_it_is_used_at_another_address(
     here.seal_stream(StreamName(scope="new", stream=OWN.stream or ""))
     here.delete_stream(StreamName(scope="new", stream=OWN.stream or ""))
     with ThreadPoolExecutor(1) as pool:
-        with scopes.used("new", here, cluster="here", make=False):
-            removed = pool.submit(scopes.remove, "new", elsewhere, cluster="here")
+        with scope_lifecycle.used("new", here, cluster="here", make=False):
+            removed = pool.submit(scope_lifecycle.remove, "new", elsewhere, cluster="here")
             assert there.wait(60)
             made = StreamName(scope="new", stream="made")
             here.create_stream(made, StreamConfig(tags=("team=a",)))
@@ -164,7 +164,7 @@ def test_a_scope_is_not_used_while_it_is_removed_at_another_address(
     here, elsewhere = ModelStore(world), ModelStore(world)
     scopes_of(here, elsewhere, monkeypatch)
     with ThreadPoolExecutor(1) as pool:
-        with scopes.unused("new", here):
+        with scope_lifecycle.unused("new", here):
             made = pool.submit(claims.make, OWN, elsewhere, NOW)
             assert there.wait(60)
             assert "new" not in world.scopes
@@ -176,19 +176,19 @@ def test_a_scope_of_that_name_at_a_store_that_hangs_keeps_nobody(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be another store's; it is waited for, and no longer."""
-    monkeypatch.setattr(scopes, "ELSEWHERE", 0.0)
+    monkeypatch.setattr(scope_lifecycle, "ELSEWHERE", 0.0)
     here, elsewhere = ModelStore(world), ModelStore(World())
     scopes_of(here, elsewhere, monkeypatch)
-    with scopes.used("new", elsewhere, cluster="here", make=False):
+    with scope_lifecycle.used("new", elsewhere, cluster="here", make=False):
         assert claims.make(OWN, here, NOW)
         assert claims.release(OWN, here, delete=True) == 1
     assert "new" not in world.scopes
-    with scopes.unused("new", elsewhere):
+    with scope_lifecycle.unused("new", elsewhere):
         assert claims.make(OWN, here, NOW)
 
 
 def scopes_of(here: ModelStore, elsewhere: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what was known of scopes; the two are connections to different addresses."""
-    monkeypatch.setattr(scopes, "_gates", {})
-    monkeypatch.setattr(scopes, "_names", {})
+    monkeypatch.setattr(scope_lifecycle, "_gates", {})
+    monkeypatch.setattr(scope_lifecycle, "_names", {})
     assert repr(here) != repr(elsewhere)

@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from sluice.core.claim import IN_DOUBT, Holding, Ownership, has_list
-from sluice.core.identity import owner_tags
-from sluice.core.model import StreamConfig, StreamName
-from sluice.engine import claims, whose
+from sluice.core.claims.claim import IN_DOUBT, Holding, Ownership, has_list
+from sluice.core.values.identity import owner_tags
+from sluice.core.values.model import StreamConfig, StreamName
+from sluice.engine.claims import claims, ownership
 from sluice.errors import StoreBusy, StoreTimeout, StoreUnavailable, StreamExists
 from support.engine.claims import AHEAD, ALICE, BOB, NOW, OTHER_UID, PREFIX, names, put
 from support.model import Fate, ModelStore, World
@@ -228,7 +228,7 @@ def test_many_streams_are_deleted_in_several_calls(
     world: World, store: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each call gets on and ends, and the claim stays remembered until the last one."""
-    monkeypatch.setattr(whose, "_PART", 3)
+    monkeypatch.setattr(ownership, "_PART", 3)
     claims.make(PREFIX, store, NOW)
     for number in range(10):
         put(world, f"app-{number}")
@@ -246,7 +246,7 @@ def test_a_store_that_is_too_slow_for_all_of_them_gets_rid_of_some(
     world: World, store: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time of the caller ends in the midst of a part: what is deleted by then is deleted."""
-    monkeypatch.setattr(whose, "_PART", 3)
+    monkeypatch.setattr(ownership, "_PART", 3)
     claims.make(PREFIX, store, NOW)
     for number in range(10):
         put(world, f"app-{number}")

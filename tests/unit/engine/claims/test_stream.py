@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.claim import Holding, Ownership
-from sluice.core.identity import owner_tags
-from sluice.core.model import Retention, RetentionType, Scaling, StreamConfig
-from sluice.engine import claims
+from sluice.core.claims.claim import Holding, Ownership
+from sluice.core.values.identity import owner_tags
+from sluice.core.values.model import Retention, RetentionType, Scaling, StreamConfig
+from sluice.engine.claims import claims
 from sluice.errors import ScopeNotFound, StoreRejected, StreamExists, StreamNotFound
 from support.engine.claims import (
     ALICE,

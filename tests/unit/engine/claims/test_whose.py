@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.core.claim import is_ephemeral, scope_tags
-from sluice.core.identity import owner_tags
-from sluice.core.model import StreamConfig
-from sluice.engine import claims
-from sluice.engine.whose import claimed_prefixes
+from sluice.core.claims.claim import is_ephemeral, scope_tags
+from sluice.core.values.identity import owner_tags
+from sluice.core.values.model import StreamConfig
+from sluice.engine.claims import claims
+from sluice.engine.claims.ownership import claimed_prefixes
 from sluice.errors import ScopeNotFound
 from support.engine.claims import BOB, NOW, PREFIX, put
 from support.model import ModelStore, World

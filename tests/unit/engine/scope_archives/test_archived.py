@@ -2,18 +2,18 @@ from typing import Any
 
 import pytest
 
-from sluice.archive.verify import verify_archive
+from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import StreamState, Why
-from sluice.core.scope_request import ArchiveTo, Rename, ScopeRequest, Selector
-from sluice.core.steps import Record, Step, Transfer
-from sluice.engine.limits import Limits
-from sluice.engine.run import Undertaking
-from sluice.engine.scope_listener import SilentScope
-from sluice.engine.scope_watch import ScopeWatch
+from sluice.core.copy.steps import Record, Step, Transfer
+from sluice.core.scope.request import ArchiveTo, Rename, ScopeRequest, Selector
+from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.work import Undertaking
+from sluice.engine.scope.listener import SilentScope
+from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
 from support.engine.scope_drivers import damage, put_scope, source_name
 from support.engine.scope_requests import states_of

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.archive.verify import verify_archive
-from sluice.core.scope import StreamState
-from sluice.core.scope_request import ScopeRequest
-from sluice.engine.limits import Limits
+from sluice.archive.runs.verify import verify_archive
+from sluice.core.scope.request import ScopeRequest
+from sluice.core.scope.scope import StreamState
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import SluiceError
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from sluice.archive.verify import verify_archive
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import StreamState
-from sluice.core.scope_request import Selector
-from sluice.core.steps import Drain, Leave, Record, Step
-from sluice.engine.limits import Limits
-from sluice.engine.run import Undertaking
-from sluice.engine.settle import How
+from sluice.archive.runs.verify import verify_archive
+from sluice.core.copy.steps import Drain, Leave, Record, Step
+from sluice.core.scope.request import Selector
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.engine.copy.query import How
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.work import Undertaking
 from sluice.errors import InvalidSpec
 from support.engine.scope_drivers import SharedStore, put_scope, source_name
 from support.engine.scope_requests import states_of

@@ -3,14 +3,14 @@ from typing import Any
 import pytest
 
 from sluice.core.archive.head import Head
-from sluice.core.model import StreamName
-from sluice.core.reconcile.world import ScopeEnded
-from sluice.core.scope import StreamState, Why
-from sluice.core.scope_request import Rename, RestoreFrom, ScopeRequest, Selector
-from sluice.core.steps import Step
-from sluice.engine.run import Undertaking
-from sluice.engine.scope_listener import SilentScope
-from sluice.engine.scope_streams import HOLD_AGAIN, ScopeStreams
+from sluice.core.copy.steps import Step
+from sluice.core.scope.request import Rename, RestoreFrom, ScopeRequest, Selector
+from sluice.core.scope.scope import StreamState, Why
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.engine.rounds.work import Undertaking
+from sluice.engine.scope.listener import SilentScope
+from sluice.engine.scope.streams import HOLD_AGAIN, ScopeStreams
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
 from support.engine.scope_drivers import source_name
 from support.engine.scope_requests import states_of

@@ -4,17 +4,17 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.archive.shelf import Shelf
-from sluice.core.model import StoreAddress
-from sluice.core.plan import Plan
-from sluice.core.reconcile.world import Planned, ScopeEnded
-from sluice.core.scope_request import ScopeRequest
-from sluice.core.unplanned import Unplanned
-from sluice.engine.limits import Limits
-from sluice.engine.scope_settle import abandon_scope, ask_scope, plan_run
-from sluice.engine.scope_watch import UnplannedScopeWatch
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.scope.request import ScopeRequest
+from sluice.core.values.model import StoreAddress
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.scope.progress import UnplannedScopeWatch
+from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
 from sluice.errors import TargetScopeNotFound
-from sluice.kube.stores import unseen
+from sluice.kube.stores.connections import unseen
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SharedStore, put_scope
 from support.engine.scope_requests import states_of

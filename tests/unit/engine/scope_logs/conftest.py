@@ -1,6 +1,6 @@
 import pytest
 
-from sluice.core.plan import Plan
+from sluice.core.workloads.plan import Plan
 from support.engine.scope_drivers import MANY, SharedStore, put_scope, scope_plan
 from support.model import World
 

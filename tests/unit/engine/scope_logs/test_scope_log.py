@@ -1,9 +1,9 @@
 import pytest
 
-from sluice.core.model import StreamConfig
-from sluice.core.plan import Plan
-from sluice.engine import scope_log
-from sluice.engine.scope_log import ScopeLog
+from sluice.core.values.model import StreamConfig
+from sluice.core.workloads.plan import Plan
+from sluice.engine.scope import log as log_module
+from sluice.engine.scope.log import ScopeLog
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge, StoreUnavailable
 from support.engine.scope_drivers import (
     MANY,
@@ -151,7 +151,7 @@ def test_a_plan_too_large_for_one_record_is_refused(
     store: SharedStore, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything is made."""
-    monkeypatch.setattr(scope_log, "MAX_RECORD", 1000)
+    monkeypatch.setattr(log_module, "MAX_RECORD", 1000)
     with pytest.raises(PlanTooLarge, match=f"{MANY} streams"):
         log(store).begin(plan)
     assert not log(store).is_there()

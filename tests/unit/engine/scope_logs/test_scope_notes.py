@@ -1,8 +1,8 @@
 import pytest
 
 from sluice.core.archive.names import read_note
-from sluice.core.plan import Plan
-from sluice.engine.scope_notes import ScopeNotes, log_of
+from sluice.core.workloads.plan import Plan
+from sluice.engine.scope.object_log import ScopeNotes, log_of
 from sluice.errors import CopyAborted, JournalDamaged, NoSuchSegment, StoreUnavailable
 from support.engine.scope_drivers import (
     MANY,

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.engine import scope_run
+from sluice.engine.scope import runner
 from support.engine.scope_drivers import MANY, SharedStore, put_scope
 from support.model import World
 
@@ -11,7 +11,7 @@ from support.model import World
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """The calling thread looks at its workers often."""
-    monkeypatch.setattr(scope_run, "POLL", 0.01)
+    monkeypatch.setattr(runner, "POLL", 0.01)
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core.scope import StreamResult, StreamState
-from sluice.core.steps import Leave
-from sluice.engine.limits import Limits
-from sluice.engine.scope_settle import abandon_scope
-from sluice.engine.stream import StreamCopy
+from sluice.core.copy.steps import Leave
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.scope.query import abandon_scope
 from support.engine.scope_drivers import (
     MANY,
     InWork,
@@ -86,7 +86,7 @@ def test_drivers_that_are_killed_over_and_over_copy_all(
 
     What was written down of a stream is never taken back by a later driver.
     """
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 100)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 100)
     chance = random.Random(seed)  # noqa: S311 - a test's
     world = World()
     shapes = [

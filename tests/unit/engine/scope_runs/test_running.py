@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
-from sluice.core.scope import StreamState
-from sluice.engine.limits import Limits
+from sluice.core.scope.scope import StreamState
+from sluice.engine.rounds.limits import Limits
 from sluice.errors import InfrastructureError
 from support.engine.scope_drivers import (
     MANY,
@@ -78,7 +78,7 @@ def test_small_streams_never_reach_the_executor(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is larger is copied in rounds, which the calling thread runs; both side by side."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 60)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 60)
     world = store._world
     contents = put_scope(world, [[100], [200]], [[300]], *([[9]] for _ in range(5)))
     executor = Rounds(store)
@@ -92,7 +92,7 @@ def test_small_streams_never_reach_the_executor(
 
 def test_large_streams_share_rounds(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of several streams run in one round."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 0)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
     put_scope(store._world, *([[100]] for _ in range(4)))
     executor = Rounds(store)
     report = copy_scope(scope_plan(store, range(4)), store, executor=executor)
@@ -102,7 +102,7 @@ def test_large_streams_share_rounds(store: SharedStore, monkeypatch: pytest.Monk
 
 def test_a_round_takes_only_so_much(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams that do not fit into a round are in the next one."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 0)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
     put_scope(store._world, *([[100]] for _ in range(9)))
     executor = Rounds(store)
     report = copy_scope(
@@ -135,7 +135,7 @@ def test_a_round_that_breaks_is_tried_again(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its streams wait, and go on."""
-    monkeypatch.setattr("sluice.engine.executor.INLINE_BYTES", 0)
+    monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 0)
     executor = Rounds(store, [InfrastructureError("worker lost")])
     report = copy_scope(scope_plan(store, range(2)), store, executor=executor, patience=None)
     assert report.counts.copied == 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.model import KeyRange, StreamConfig
-from sluice.core.planner import Position, Range
-from sluice.core.verification import Result, What
+from sluice.core.copy.planner import Position, Range
+from sluice.core.values.model import KeyRange, StreamConfig
+from sluice.core.verify.verification import Result, What
 from sluice.errors import InvalidSpec
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import copy_all, events_of, planned, put_scaled_source, request_of

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segment_hash import Events
-from sluice.core.pairing import Alignment
-from sluice.core.verification import Result, What
-from sluice.engine.verification import compare, match_copy, match_streams
+from sluice.core.verify.pairing import Alignment
+from sluice.core.verify.verification import Result, What
+from sluice.engine.verify.compare import compare, match_copy, match_streams
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source
 from support.engine.verifying import (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.pairing import Alignment
-from sluice.core.planner import Position, Range
-from sluice.core.verification import Result, What
+from sluice.core.copy.planner import Position, Range
+from sluice.core.verify.pairing import Alignment
+from sluice.core.verify.verification import Result, What
 from sluice.errors import InvalidSpec
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import put_source as put
@@ -20,7 +20,7 @@ from support.engine.verifying import (
 from support.model import EVENT_COUNT, ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
 
 
 def test_a_range_is_compared_with_a_whole_stream() -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.pairing import Alignment
-from sluice.core.verification import Result, What
-from sluice.engine.verification import Subject, compare, match_streams
+from sluice.core.verify.pairing import Alignment
+from sluice.core.verify.verification import Result, What
+from sluice.engine.verify.compare import Subject, compare, match_streams
 from sluice.errors import SegmentTruncated, StoreUnavailable
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import events_of
@@ -21,7 +21,7 @@ from support.engine.verifying import (
 from support.model import Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.core.model import StreamName
+    from sluice.core.values.model import StreamName
 
 
 def test_bytes_are_read_side_by_side() -> None:

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.digest import combine
-from sluice.core.model import StreamName
-from sluice.core.plan import Plan
-from sluice.core.planner import Position, Range, SourceRequest
-from sluice.core.verification import Result, What
-from sluice.engine.copy import CopyRunner
-from sluice.engine.executor import InlineExecutor
-from sluice.engine.planning import resolve
-from sluice.engine.verification import Subject, compare, match_copy
+from sluice.core.copy.planner import Position, Range, SourceRequest
+from sluice.core.events.digest import combine
+from sluice.core.values.model import StreamName
+from sluice.core.verify.verification import Result, What
+from sluice.core.workloads.plan import Plan
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.verify.compare import Subject, compare, match_copy
 from support.engine.plans import ADDRESS, COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, events_of, put_scaled_source
 from support.engine.verifying import MOVES, SHAPES, of, only
 from support.model import ModelStore, World
 
 if TYPE_CHECKING:
-    from sluice.core.planner import CopyRequest
-    from sluice.core.verification import Verification
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.verify.verification import Verification
 
 SECOND = StreamName(scope="in", stream="second")
 THIRD = StreamName(scope="attic", stream="s")

@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from sluice.core.model import KeyRange
-from sluice.core.verification import Result, What
+from sluice.core.values.model import KeyRange
+from sluice.core.verify.verification import Result, What
 from support.engine.plans import SOURCE, TARGET
 from support.engine.sources import CHUNK, events_of
 from support.engine.sources import put_source as put

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sluice.config import StoreTimeouts
 from sluice.errors import NoSuchSegment, PermissionDenied, StoreBusy
 from sluice.stores.base import Condition
-from sluice.stores.pravega import attributes, transport
 from sluice.stores.pravega import store as store_module
-from sluice.stores.pravega.directory import Token
+from sluice.stores.pravega.controller.directory import Token
 from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, Access
+from sluice.stores.pravega.segments import attributes, transport
 from sluice.stores.pravega.store import PravegaStore
 from support.store.forgetful import WRITERS_TOKEN, Forgetful
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.errors import ProtocolError
 from sluice.stores.allowance import Allowance
-from sluice.stores.pravega import bounds, epochs
+from sluice.stores.pravega import bounds
+from sluice.stores.pravega.controller import epochs
 from sluice.stores.pravega.names import Access
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from support.store.hostile import HostileController, segment_of, stream_of

@@ -16,8 +16,8 @@ import pytest
 
 from sluice.config import StoreTimeouts
 from sluice.errors import StoreTimeout, StoreUnavailable
-from sluice.stores.pravega import calls
-from sluice.stores.pravega.directory import Directory
+from sluice.stores.pravega.controller import calls
+from sluice.stores.pravega.controller.directory import Directory
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from sluice.stores.pravega.proto import controller_pb2_grpc as service

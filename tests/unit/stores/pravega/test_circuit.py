@@ -10,7 +10,7 @@ import pytest
 
 from sluice.config import StoreTimeouts
 from sluice.errors import StoreTimeout, StoreUnavailable, StreamNotFound
-from sluice.stores.pravega.circuit import Circuit
+from sluice.stores.pravega.controller.circuit import Circuit
 from sluice.stores.pravega.store import PravegaStore
 
 REST = 5.0

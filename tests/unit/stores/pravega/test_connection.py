@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import ProtocolError, StoreTimeout, StoreUnavailable
-from sluice.stores.pravega.connection import Connection
-from sluice.stores.pravega.messages import (
+from sluice.stores.pravega.names import Endpoint
+from sluice.stores.pravega.wire.connection import Connection
+from sluice.stores.pravega.wire.messages import (
     AppendBlockEnd,
     DataAppended,
     Hello,
@@ -21,8 +22,7 @@ from sluice.stores.pravega.messages import (
     SegmentCreated,
     SegmentRead,
 )
-from sluice.stores.pravega.names import Endpoint
-from sluice.stores.pravega.wire import VERSION, Message, encode
+from sluice.stores.pravega.wire.wire import VERSION, Message, encode
 from support.store.segment_store import Peer, ScriptedStore
 
 PEER = Endpoint("store.example", 12345)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.errors import InvalidSpec
-from sluice.stores.pravega import cuts, names
+from sluice.stores.pravega import names
+from sluice.stores.pravega.groups import cuts
 
 CLIENTS = "H4sIAAAAAAAA/zOwSi4tKdZPtDLWMdIx1DGxMtQxAEJDK0MDCwMdE2MjINvUEEgaAAAcQG3mKgAAAA=="
 """What StreamCut.asText of version 0.13.0 gave for a stream that was scaled once."""

@@ -11,9 +11,9 @@ import pytest
 from sluice.config import StoreTimeouts
 from sluice.errors import StoreUnavailable
 from sluice.stores.credentials import Credentials
-from sluice.stores.pravega import directory as directory_module
-from sluice.stores.pravega.controller import Controller
-from sluice.stores.pravega.directory import Directory, expiry_of
+from sluice.stores.pravega.controller import directory as directory_module
+from sluice.stores.pravega.controller.controller import Controller
+from sluice.stores.pravega.controller.directory import Directory, expiry_of
 from sluice.stores.pravega.names import Access, Endpoint
 
 CONTROLLER = Endpoint("127.0.0.1", 1)

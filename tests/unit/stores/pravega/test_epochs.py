@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from sluice.core.model import KeyRange
-from sluice.stores.pravega.epochs import following
+from sluice.core.values.model import KeyRange
+from sluice.stores.pravega.controller.epochs import following
 
 EPOCH = 1 << 32
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.groups import GroupSettings, GroupState
-from sluice.core.model import StreamName
+from sluice.core.values.groups import GroupSettings, GroupState
+from sluice.core.values.model import StreamName
 from sluice.errors import ProtocolError
-from sluice.stores.pravega import group_state, names
-from sluice.stores.pravega import serialized as to
+from sluice.stores.pravega import names
+from sluice.stores.pravega.groups import group_state
+from sluice.stores.pravega.groups import serialized as to
 
 EPOCH = 1 << 32
 STREAM = StreamName(scope="s", stream="a")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.model import StreamName
+from sluice.core.values.model import StreamName
 from sluice.errors import InvalidSpec
 from sluice.stores.pravega.names import (
     CREATION_TIME,

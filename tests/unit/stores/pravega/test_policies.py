@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.model import (
+from sluice.core.values.model import (
     Retention,
     RetentionType,
     ScaleType,
@@ -11,7 +11,7 @@ from sluice.core.model import (
     StreamName,
 )
 from sluice.errors import InvalidSpec, ProtocolError
-from sluice.stores.pravega.policies import from_message, to_message
+from sluice.stores.pravega.controller.policies import from_message, to_message
 from sluice.stores.pravega.proto import controller_pb2 as pb
 
 NAME = StreamName(scope="plant", stream="sensors")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sluice.errors import StoreTimeout, StoreUnavailable
-from sluice.stores.pravega import connection as connection_module
-from sluice.stores.pravega.messages import Hello, KeepAlive, SegmentRead
 from sluice.stores.pravega.names import Endpoint
-from sluice.stores.pravega.pool import ConnectionPool
-from sluice.stores.pravega.wire import encode
+from sluice.stores.pravega.wire import connection as connection_module
+from sluice.stores.pravega.wire.messages import Hello, KeepAlive, SegmentRead
+from sluice.stores.pravega.wire.pool import ConnectionPool
+from sluice.stores.pravega.wire.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from sluice.errors import (
     TokenExpired,
     WrongHost,
 )
-from sluice.stores.pravega import refusals as r
-from sluice.stores.pravega.wire import FrameType
+from sluice.stores.pravega.wire import refusals as r
+from sluice.stores.pravega.wire.wire import FrameType
 
 NAME = "scope/stream/0.#epoch.0"
 EXPECTED: list[tuple[r.Refusal, type[BackendError]]] = [

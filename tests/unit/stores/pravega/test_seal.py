@@ -6,10 +6,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from sluice.config import StoreTimeouts
-from sluice.stores.pravega import messages as m
-from sluice.stores.pravega.directory import Token
-from sluice.stores.pravega.refusals import SegmentIsSealed
+from sluice.stores.pravega.controller.directory import Token
 from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.pravega.wire import messages as m
+from sluice.stores.pravega.wire.refusals import SegmentIsSealed
 from support.store.segment_store import ScriptedStore
 
 if TYPE_CHECKING:

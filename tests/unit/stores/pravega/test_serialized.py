@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import ProtocolError
-from sluice.stores.pravega import serialized as to
-from sluice.stores.pravega.serialized import Input
+from sluice.stores.pravega.groups import serialized as to
+from sluice.stores.pravega.groups.serialized import Input
 
 
 @given(st.integers(0, (1 << 30) - 1))

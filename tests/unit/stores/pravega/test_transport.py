@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from sluice.config import StoreTimeouts
-from sluice.core.model import SegmentInfo
+from sluice.core.values.model import SegmentInfo
 from sluice.errors import (
     InvalidEventNumber,
     ProtocolError,
@@ -16,12 +16,12 @@ from sluice.errors import (
     StoreUnavailable,
 )
 from sluice.stores.base import Condition
-from sluice.stores.pravega import messages as m
-from sluice.stores.pravega import refusals as r
-from sluice.stores.pravega import transport as transport_module
 from sluice.stores.pravega.names import Endpoint, Owner, owner_of
+from sluice.stores.pravega.segments import transport as transport_module
 from sluice.stores.pravega.store import PravegaStore
-from sluice.stores.pravega.wire import NOT_SET
+from sluice.stores.pravega.wire import messages as m
+from sluice.stores.pravega.wire import refusals as r
+from sluice.stores.pravega.wire.wire import NOT_SET
 from support.store.segment_store import Peer, ScriptedStore
 
 NAME = "scope/stream/0.#epoch.0"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.stores.pravega.window import InFlightWindow
+from sluice.stores.pravega.segments.window import InFlightWindow
 
 MIB = 1 << 20
 

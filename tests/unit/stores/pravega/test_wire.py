@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import ProtocolError
-from sluice.stores.pravega import messages, refusals
-from sluice.stores.pravega.refusals import decode
-from sluice.stores.pravega.wire import (
+from sluice.stores.pravega.wire import messages, refusals
+from sluice.stores.pravega.wire.refusals import decode
+from sluice.stores.pravega.wire.wire import (
     MAX_DATA,
     MAX_PAYLOAD,
     MAX_READ,

@@ -1,0 +1,1 @@
+"""Fields that several kinds have, and their rules."""

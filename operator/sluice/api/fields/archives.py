@@ -1,0 +1,142 @@
+"""What kinds share that write archives or read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+
+from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator
+
+from sluice.api.fields.common import ApiModel, InStore, LocalRef, NameInStore
+from sluice.api.fields.rules import Rule, rules
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
+
+DEFAULT_MAX_EVENTS: Final = 1_000_000
+
+FORMATS: Final = (
+    "How events are kept: the bytes of segments as they are, which is the fastest; a table with a "
+    "row for each event; or one object for each."
+)
+
+_NO_EVENTS = "maxEvents goes with format: EventObjects: remove it, or choose that format"
+
+FormatName = Literal["Segments", "Parquet", "EventObjects"]
+"""How an archive holds events."""
+
+MaxEvents = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)] | None,
+    Field(
+        description="With EventObjects: a run that would make more objects than this is refused; "
+        "1000000 when left out.",
+    ),
+]
+
+MAX_EVENTS_RULE: Final = Rule(
+    "!has(self.maxEvents) || (has(self.format) && self.format == 'EventObjects')",
+    _NO_EVENTS,
+    path=".maxEvents",
+    reason="FieldValueForbidden",
+)
+"""Of what has the fields format and maxEvents."""
+
+
+def guards_objects(most: int | None, info: ValidationInfo) -> int | None:
+    """The validator of a field max_events behind a field format; see MAX_EVENTS_RULE."""
+    if most is not None and info.data.get("format", "EventObjects") != "EventObjects":
+        raise ValueError(_NO_EVENTS)
+    return most
+
+
+class InArchives(InStore):
+    """Something in a StreamStore of archives."""
+
+    @property
+    def holds_archives(self) -> bool:
+        """It has to."""
+        return True
+
+
+class OrArchive(ApiModel):
+    """Something in a store of streams, or archives in its place; all other fields are empty then.
+
+    Attributes:
+        needed: what has to be given where no archive is, said to people.
+        in_place: that nothing else is to be given where an archive is.
+    """
+
+    needed: ClassVar[str]
+    in_place: ClassVar[str]
+
+    archive: InArchives | None = None
+    store_ref: LocalRef | None = Field(default=None, validate_default=True)
+    scope: NameInStore = Field(default="", validate_default=True)
+
+    @field_validator("store_ref", "scope", "stream", mode="wrap", check_fields=False)
+    @classmethod
+    def _one_of_both(
+        cls, value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> object:
+        missing = value is None or value == ""
+        if info.data.get("archive") is not None:
+            if not missing:
+                raise ValueError(cls.in_place)
+            return value
+        if missing and "archive" in info.data:
+            raise ValueError(cls.needed)
+        return value if missing else read(value)
+
+    @property
+    def store(self) -> str:
+        """The name of the StreamStore."""
+        ref = self.store_ref if self.archive is None else self.archive.store_ref
+        return ref.name if ref is not None else ""
+
+    @property
+    def store_field(self) -> str:
+        """The field that names it, below this one."""
+        return "storeRef.name" if self.archive is None else "archive.storeRef.name"
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether that has to be a store of archives."""
+        return self.archive is not None
+
+
+def or_archive(
+    *fields: str,
+    needed: str,
+    in_place: str,
+    others: tuple[str, ...] = (),
+    more: tuple[Rule, ...] = (),
+) -> JsonDict:
+    """The rules of an OrArchive.
+
+    Args:
+        fields: what has to be given where no archive is.
+        needed: see OrArchive.
+        in_place: see OrArchive.
+        others: what may be given then.
+        more: what else it has.
+    """
+    return rules(
+        *(
+            Rule(
+                f"has(self.archive) || has(self.{name})",
+                needed,
+                path=f".{name}",
+                reason="FieldValueRequired",
+            )
+            for name in fields
+        ),
+        *(
+            Rule(
+                f"!has(self.archive) || !has(self.{name})",
+                in_place,
+                path=f".{name}",
+                reason="FieldValueForbidden",
+            )
+            for name in (*fields, *others)
+        ),
+        *more,
+    )

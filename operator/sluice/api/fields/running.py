@@ -1,0 +1,152 @@
+"""How a copy runs, whatever it copies: what it may use, on which pods, how often it is tried.
+
+Nothing of this makes it another copy, so all of it may be changed while the copy is there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+
+from sluice.api.fields.common import ApiModel, StoreName
+from sluice.api.fields.quantities import Bytes, MilliCpu
+from sluice.api.fields.rules import Rule, rules
+
+DEFAULT_BACKOFF_LIMIT: Final = 6
+DEFAULT_PROFILE: Final = "default"
+
+_NO_EXECUTORS = "there are no executor pods to describe: remove executor, or the 0 from executors"
+
+Executors = Annotated[int, Field(ge=0, le=256, strict=True)]
+
+
+class LimitsSpec(ApiModel):
+    """What the copy may use. May be changed while it runs."""
+
+    bytes_per_second: Annotated[int, Bytes("1Ki", "1Ti")] | None = Field(
+        default=None,
+        description="Most bytes per second, over all tasks; no limit when left out. 1Ki to 1Ti.",
+    )
+    in_flight_bytes: Annotated[int, Bytes("1Mi", "1Gi")] | None = Field(
+        default=None,
+        description="Most bytes sent to the target store and not confirmed, over all tasks. "
+        "1Mi to 1Gi; Sluice chooses when left out.",
+    )
+
+
+class ResourcesSpec(ApiModel):
+    """The size of a pod. The profile bounds what may be asked for, and a JVM what is enough."""
+
+    cpu: Annotated[int, MilliCpu("100m", "256")] | None = Field(
+        default=None,
+        description='Processors that the pod asks for: 2, "1.5" or 500m. 100m to 256.',
+    )
+    memory: int | None = None
+
+
+class DriverResources(ResourcesSpec):
+    """The size of a driver."""
+
+    memory: Annotated[int, Bytes("512Mi", "1Ti")] | None = Field(
+        default=None,
+        description="Memory that the pod asks for and may use at most. 512Mi to 1Ti.",
+    )
+
+
+class ExecutorResources(ResourcesSpec):
+    """The size of an executor."""
+
+    memory: Annotated[int, Bytes("768Mi", "1Ti")] | None = Field(
+        default=None,
+        description="Memory that the pod asks for and may use at most. 768Mi to 1Ti.",
+    )
+
+
+class DriverSpec(ApiModel):
+    """The driver pod of a copy."""
+
+    resources: DriverResources = Field(
+        default=DriverResources(), description="Its size; what is left out comes from the profile."
+    )
+
+
+class ExecutorSpec(ApiModel):
+    """The executor pods of a copy."""
+
+    resources: ExecutorResources = Field(
+        default=ExecutorResources(), description="Their size; what is left out is the profile's."
+    )
+
+
+class RuntimeSpec(ApiModel):
+    """What the copy runs on. Tenants choose a profile and sizes, never a pod."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "!has(self.executor) || !has(self.executors) || self.executors != 0",
+                _NO_EXECUTORS,
+                path=".executor",
+                reason="FieldValueForbidden",
+            )
+        )
+    )
+
+    profile: StoreName = Field(
+        default=DEFAULT_PROFILE,
+        description="One of the profiles that the administrator offers (Helm value `profiles`).",
+    )
+    executors: Executors | None = Field(
+        default=None,
+        description="Pods that copy beside the driver. With 0 the driver pod does all the work. "
+        "Sluice chooses by the source's size when left out.",
+    )
+    driver: DriverSpec = Field(default=DriverSpec(), description="The driver pod.")
+    executor: ExecutorSpec | None = Field(
+        default=None, description="The executor pods. Not allowed where executors is 0."
+    )
+
+    @field_validator("executor", mode="after")
+    @classmethod
+    def _executor_is_used(
+        cls, executor: ExecutorSpec | None, info: ValidationInfo
+    ) -> ExecutorSpec | None:
+        if executor is not None and info.data.get("executors") == 0:
+            raise ValueError(_NO_EXECUTORS)
+        return executor
+
+
+Suspend = Annotated[
+    bool,
+    Field(
+        strict=True,
+        description="Plan, but move no byte. A running copy stops and keeps what it has staged.",
+    ),
+]
+
+Limits = Annotated[
+    LimitsSpec,
+    Field(description="What the copy may use. May be changed while the copy runs."),
+]
+
+BackoffLimit = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=100,
+        strict=True,
+        description="Attempts that may fail one after the other without any progress; "
+        "one more and the copy has failed.",
+    ),
+]
+
+DeadlineSeconds = Annotated[
+    Annotated[int, Field(ge=60, le=31_536_000, strict=True)] | None,
+    Field(
+        description="Seconds from the first attempt after which a copy that is not done has "
+        "failed; no deadline when left out.",
+    ),
+]
+
+Runtime = Annotated[RuntimeSpec, Field(description="What the copy runs on.")]

@@ -1,0 +1,159 @@
+"""Between which places a ScopeCopy copies: scopes, or archives of their streams."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+
+from sluice.api.fields.archives import (
+    DEFAULT_MAX_EVENTS,
+    FORMATS,
+    MAX_EVENTS_RULE,
+    FormatName,
+    InArchives,
+    MaxEvents,
+    OrArchive,
+    guards_objects,
+    or_archive,
+)
+from sluice.api.fields.common import (
+    ArchiveFolder,
+    ArchivePath,
+    LocalRef,
+    NameInStore,
+    NewNameInStore,
+)
+from sluice.api.fields.instant import Instant
+from sluice.api.fields.rules import Rule, frozen, rules
+
+_FROM_SCOPE = "a source is a scope (storeRef and scope) or a folder of archives (archive): name it"
+_TO_SCOPE = "a target is a scope (storeRef and scope) or a folder of archives (archive): name it"
+_IN_PLACE = "archive stands in place of storeRef and scope: remove these"
+_NO_SCOPE = "archives need no scope: remove scopePolicy, or name a scope in place of archive"
+
+
+class ArchivedScope(InArchives):
+    """Archives of streams: each archive in a folder, by the name of its stream."""
+
+    store_ref: LocalRef = Field(
+        description="The StreamStore that holds the archives, of this namespace; of kind s3 or "
+        "volume."
+    )
+    path: ArchivePath = Field(
+        description="The folder in the store: an archive at PATH/NAME is the stream NAME."
+    )
+    until: Instant | None = Field(
+        default=None,
+        description="Of each archive the last run that ends no later than this time is restored, "
+        "such as 2026-05-04T12:00:00Z; the last one when left out.",
+    )
+
+
+class ScopeSource(OrArchive):
+    """The scope to copy: its streams, each from its oldest byte to its end when the copy begins.
+
+    Or archives to restore streams from; scope is empty then.
+    """
+
+    needed = _FROM_SCOPE
+    in_place = _IN_PLACE
+
+    model_config = ConfigDict(
+        json_schema_extra=or_archive("storeRef", "scope", needed=_FROM_SCOPE, in_place=_IN_PLACE)
+    )
+
+    archive: ArchivedScope | None = Field(
+        default=None,
+        description="Archives to restore streams from, in place of storeRef and scope.",
+    )
+    store_ref: LocalRef | None = Field(
+        default=None,
+        validate_default=True,
+        description="The StreamStore that holds it, of this namespace.",
+    )
+    scope: NameInStore = Field(default="", validate_default=True, description="Its name.")
+
+    @property
+    def title(self) -> str:
+        """What is copied, for people: a scope, or a folder of archives by its path."""
+        return self.scope if self.archive is None else self.archive.path
+
+
+class ArchivesMade(InArchives):
+    """Archives to make, or to add a run to: one for each stream."""
+
+    model_config = ConfigDict(json_schema_extra=rules(MAX_EVENTS_RULE))
+
+    store_ref: LocalRef = Field(
+        description="The StreamStore to archive to, of this namespace; of kind s3, and for the "
+        "command line also volume."
+    )
+    path: ArchiveFolder = Field(
+        description="The folder in the store: the stream NAME is archived at PATH/NAME."
+    )
+    format: FormatName = Field(default="Segments", description=FORMATS, json_schema_extra=frozen())
+    max_events: MaxEvents = None
+
+    _guards_objects = field_validator("max_events", mode="after")(guards_objects)
+
+    @property
+    def most_events(self) -> int:
+        """With EventObjects: how many objects of events a stream's run may make."""
+        return self.max_events or DEFAULT_MAX_EVENTS
+
+
+class ScopeTarget(OrArchive):
+    """The scope to copy to. Or where to archive the streams; scope is empty then."""
+
+    needed = _TO_SCOPE
+    in_place = _IN_PLACE
+
+    model_config = ConfigDict(
+        json_schema_extra=or_archive(
+            "storeRef",
+            "scope",
+            needed=_TO_SCOPE,
+            in_place=_IN_PLACE,
+            more=(
+                Rule(
+                    "!has(self.archive) || !has(self.scopePolicy)"
+                    " || self.scopePolicy == 'MustExist'",
+                    _NO_SCOPE,
+                    path=".scopePolicy",
+                    reason="FieldValueForbidden",
+                ),
+            ),
+        )
+    )
+
+    archive: ArchivesMade | None = Field(
+        default=None,
+        description="Where to archive each stream, in place of storeRef and scope.",
+    )
+    store_ref: LocalRef | None = Field(
+        default=None,
+        validate_default=True,
+        description="The StreamStore that holds it, of this namespace.",
+    )
+    scope: NewNameInStore = Field(default="", validate_default=True, description="Its name.")
+    scope_policy: Literal["MustExist", "CreateIfAbsent"] = Field(
+        default="MustExist",
+        description="What to do if it is not there: refuse to begin, or make it.",
+        json_schema_extra=frozen(),
+    )
+
+    @field_validator("scope_policy", mode="after")
+    @classmethod
+    def _of_scope(
+        cls, chosen: Literal["MustExist", "CreateIfAbsent"], info: ValidationInfo
+    ) -> Literal["MustExist", "CreateIfAbsent"]:
+        # The API server writes the default in any case, so that one is no mistake.
+        if chosen != "MustExist" and info.data.get("archive") is not None:
+            raise ValueError(_NO_SCOPE)
+        return chosen
+
+    @property
+    def title(self) -> str:
+        """Where it goes, for people: a scope, or a folder of archives by its path."""
+        return self.scope if self.archive is None else self.archive.path

@@ -1,0 +1,318 @@
+"""ScopeCopy: all streams of a scope, or those that are selected, each copied exactly once."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+
+from sluice.api.fields.common import ApiModel, Resource
+from sluice.api.fields.rules import Rule, frozen, immutable, rules
+from sluice.api.fields.running import (
+    DEFAULT_BACKOFF_LIMIT,
+    BackoffLimit,
+    DeadlineSeconds,
+    Limits,
+    LimitsSpec,
+    Runtime,
+    RuntimeSpec,
+    Suspend,
+)
+from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
+
+MOST_SELECTORS: Final = 256
+MOST_RENAMES: Final = 64
+
+_NAME = "[A-Za-z0-9._-]+"
+_ANOTHER = "make another copy, under another name"
+_NEW = "^_?[A-Za-z0-9.-]*$"
+_NO_PREFIX = (
+    "names in a store have letters, digits, . and - only, behind the _ of the store's own: "
+    "choose another toPrefix"
+)
+_NO_NAME = "streams have letters, digits, '.', '_' and '-' in their names: correct value, or type"
+_ONTO_ITSELF = "source and target are one scope: rename the streams, or name another scope or store"
+_MIRRORED = (
+    "archives are not copied to archives: mirror the bucket or the volume with a tool of its own"
+)
+_NO_GAPS = "copies that append record no gaps: take onTruncation: Fail, or onExists: Fail or Skip"
+_NOT_MOVED = (
+    "sourceOnComplete: Delete moves users' streams to new ones: take onExists: Fail or Skip, and "
+    "include no names that begin with _"
+)
+
+_NOT_DELETED = (
+    "restoring deletes no archives: take sourceOnComplete: Retain, and delete them when nobody "
+    "needs them"
+)
+
+_Value = Annotated[str, Field(min_length=1, max_length=249)]
+_Affix = Annotated[str, Field(max_length=249, pattern=r"^[A-Za-z0-9._-]*$")]
+
+
+class StreamSelector(ApiModel):
+    """Streams that have something in common."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                f"self.type == 'Tag' || self.value.matches('^{_NAME}$')",
+                _NO_NAME,
+                path=".value",
+            )
+        )
+    )
+
+    type: Literal["Exact", "Prefix", "Tag"] = Field(
+        description="What value is: a stream's name, what names begin with, or one of the tags "
+        "that a stream has in its store."
+    )
+    value: _Value = Field(description="The name, the beginning of names, or the tag.")
+
+    @field_validator("value", mode="after")
+    @classmethod
+    def _is_a_name(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("type") != "Tag" and not re.fullmatch(_NAME, value):
+            raise ValueError(_NO_NAME)
+        return value
+
+
+_Selectors = Annotated[tuple[StreamSelector, ...], Field(max_length=MOST_SELECTORS)]
+_ATOMIC: Final[JsonDict] = {"x-kubernetes-list-type": "atomic"}
+
+
+class StreamsSpec(ApiModel):
+    """Which streams of the scope."""
+
+    include: _Selectors = Field(
+        default=(),
+        description="Those that are copied; all when left out. Streams whose names begin with _ "
+        "are the store's own, and are copied only where Exact or Prefix says so.",
+        json_schema_extra=_ATOMIC,
+    )
+    exclude: _Selectors = Field(
+        default=(),
+        description="Those that are not copied, whatever include says.",
+        json_schema_extra=_ATOMIC,
+    )
+    include_ephemeral: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether streams of EphemeralStreams are copied as well. The copies live "
+        "until somebody deletes them.",
+        json_schema_extra=frozen(),
+    )
+
+
+class RenameSpec(ApiModel):
+    """Other names for the targets of some streams."""
+
+    from_prefix: _Affix = Field(
+        description="What the names of these streams begin with; every name begins with ''."
+    )
+    to_prefix: _Affix = Field(description="What the names of their targets have in its place.")
+
+
+class ScopeCopySpec(ApiModel):
+    """What is copied where."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "!has(self.source.archive) || !has(self.target.archive)", _MIRRORED, path=".target"
+            ),
+            Rule(
+                "has(self.target.archive) || !has(self.rename)"
+                f" || self.rename.all(one, one.toPrefix.matches('{_NEW}'))",
+                _NO_PREFIX,
+                path=".rename",
+            ),
+            Rule(
+                "has(self.source.archive) || has(self.target.archive)"
+                " || self.source.storeRef.name != self.target.storeRef.name"
+                " || self.source.scope != self.target.scope"
+                " || (has(self.rename) && size(self.rename) > 0)",
+                _ONTO_ITSELF,
+                path=".rename",
+            ),
+            Rule(
+                "has(self.target.archive) || !has(self.onTruncation)"
+                " || self.onTruncation == 'Fail' || !has(self.onExists)"
+                " || self.onExists != 'Append'",
+                _NO_GAPS,
+                path=".onTruncation",
+            ),
+            Rule(
+                "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
+                " || ((has(self.target.archive) || !has(self.onExists)"
+                " || self.onExists != 'Append')"
+                " && (!has(self.streams) || !has(self.streams.include)"
+                " || !self.streams.include.exists(one,"
+                " one.type != 'Tag' && one.value.startsWith('_'))))",
+                _NOT_MOVED,
+                path=".sourceOnComplete",
+            ),
+            Rule(
+                "!has(self.sourceOnComplete) || self.sourceOnComplete == 'Retain'"
+                " || !has(self.source.archive)",
+                _NOT_DELETED,
+                path=".sourceOnComplete",
+            ),
+            *(
+                Rule(
+                    f"has(self.{name}) == has(oldSelf.{name})",
+                    f"{name} cannot be changed: {_ANOTHER}",
+                    path=f".{name}",
+                    reason="FieldValueForbidden",
+                )
+                for name in ("streams", "rename")
+            ),
+        )
+    )
+
+    source: ScopeSource = Field(
+        description="The scope to copy, or archives to restore. Cannot be changed.",
+        json_schema_extra=immutable("the source", _ANOTHER),
+    )
+    target: ScopeTarget = Field(
+        description="The scope to copy to, or where to archive. Cannot be changed.",
+        json_schema_extra=immutable("the target", _ANOTHER),
+    )
+    streams: StreamsSpec = Field(
+        default=StreamsSpec(),
+        description="Which streams; all that users made when left out. Cannot be changed.",
+        json_schema_extra=immutable("streams", _ANOTHER),
+    )
+    rename: Annotated[tuple[RenameSpec, ...], Field(max_length=MOST_RENAMES)] = Field(
+        default=(),
+        validate_default=True,
+        description="How the targets are called; as their sources when left out. The first one "
+        "that fits a name holds. Cannot be changed.",
+        json_schema_extra=_ATOMIC | immutable("rename", _ANOTHER),
+    )
+    on_exists: Literal["Fail", "Skip", "Append"] = Field(
+        default="Fail",
+        description="What to do about streams whose target exists and is not this copy's own: "
+        "begin nothing, leave these streams out, or append to each once; to an archive of the "
+        "same stream, what is new. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("onExists", _ANOTHER),
+    )
+    on_truncation: Literal["Fail", "Record"] = Field(
+        default="Fail",
+        description="What to do if a stream loses bytes to its retention or a truncation before "
+        "they were read: fail it, or copy what is left and record the gap. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("onTruncation", _ANOTHER),
+    )
+    source_on_complete: Literal["Retain", "Delete"] = Field(
+        default="Retain",
+        description="What becomes of the sources: nothing, or each stream was sealed before its "
+        "last bytes were copied and is deleted once its target is whole, and then the scope if "
+        "nothing is left in it. Cannot be changed.",
+        json_schema_extra=frozen() | immutable("sourceOnComplete", _ANOTHER),
+    )
+    failure_policy: Literal["Continue", "Stop"] = Field(
+        default="Continue",
+        description="What to do when a stream cannot be copied: go on with the others, or begin "
+        "no other one. May be changed while the copy runs.",
+    )
+    parallelism: Annotated[int, Field(ge=1, le=64, strict=True)] | None = Field(
+        default=None,
+        description="Most streams that are worked on at once; 16 when left out. May be changed "
+        "while the copy runs.",
+    )
+    suspend: Suspend = False
+    limits: Limits = LimitsSpec()
+    backoff_limit: BackoffLimit = DEFAULT_BACKOFF_LIMIT
+    active_deadline_seconds: DeadlineSeconds = None
+    runtime: Runtime = RuntimeSpec()
+
+    @field_validator("target", mode="after")
+    @classmethod
+    def _not_mirrored(cls, target: ScopeTarget, info: ValidationInfo) -> ScopeTarget:
+        source = info.data.get("source")
+        if source is not None and source.archive is not None and target.archive is not None:
+            raise ValueError(_MIRRORED)
+        return target
+
+    @field_validator("rename", mode="after")
+    @classmethod
+    def _names_can_be_given(
+        cls, rename: tuple[RenameSpec, ...], info: ValidationInfo
+    ) -> tuple[RenameSpec, ...]:
+        target = info.data.get("target")
+        if target is None or target.archive is not None:
+            return rename
+        if not all(re.fullmatch(_NEW, one.to_prefix) for one in rename):
+            raise ValueError(_NO_PREFIX)
+        return rename
+
+    @field_validator("rename", mode="after")
+    @classmethod
+    def _target_is_not_source(
+        cls, rename: tuple[RenameSpec, ...], info: ValidationInfo
+    ) -> tuple[RenameSpec, ...]:
+        source, target = info.data.get("source"), info.data.get("target")
+        if rename or source is None or target is None or source.archive or target.archive:
+            return rename
+        if (source.store_ref, source.scope) == (target.store_ref, target.scope):
+            raise ValueError(_ONTO_ITSELF)
+        return rename
+
+    @field_validator("on_truncation", mode="after")
+    @classmethod
+    def _appends_without_gaps(
+        cls, chosen: Literal["Fail", "Record"], info: ValidationInfo
+    ) -> Literal["Fail", "Record"]:
+        target = info.data.get("target")
+        if chosen == "Fail" or target is None or target.archive is not None:
+            return chosen
+        if info.data.get("on_exists") == "Append":
+            raise ValueError(_NO_GAPS)
+        return chosen
+
+    @field_validator("source_on_complete", mode="after")
+    @classmethod
+    def _moves_to_new_streams(
+        cls, chosen: Literal["Retain", "Delete"], info: ValidationInfo
+    ) -> Literal["Retain", "Delete"]:
+        source, target = info.data.get("source"), info.data.get("target")
+        if chosen == "Retain" or source is None or target is None:
+            return chosen
+        if source.archive is not None:
+            raise ValueError(_NOT_DELETED)
+        streams = info.data.get("streams")
+        included = streams.include if streams is not None else ()
+        internal = any(one.type != "Tag" and one.value.startswith("_") for one in included)
+        appends = info.data.get("on_exists") == "Append" and target.archive is None
+        if internal or appends:
+            raise ValueError(_NOT_MOVED)
+        return chosen
+
+    @property
+    def origins(self) -> tuple[tuple[str, ScopeSource], ...]:
+        """What is copied, with the field that names it."""
+        return (("spec.source", self.source),)
+
+    @property
+    def goal(self) -> tuple[str, ScopeTarget]:
+        """Where it goes, with the field that names it."""
+        return "spec.target", self.target
+
+    def identity(self) -> dict[str, Any]:
+        """The part of the spec that makes it this copy and no other.
+
+        Defaults are left out, so that a field that a later version adds changes no copy's identity.
+        """
+        parts = {"source", "target", "streams", "rename", "on_exists"}
+        return self.model_dump(mode="json", by_alias=True, include=parts, exclude_defaults=True)
+
+
+class ScopeCopy(Resource):
+    """All streams of a scope, or those that are selected, each copied exactly once."""
+
+    kind: Literal["ScopeCopy"]
+    spec: ScopeCopySpec

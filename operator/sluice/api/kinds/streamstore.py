@@ -1,0 +1,238 @@
+"""StreamStore: a place that holds streams, live or archived."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from sluice.api.fields.common import ApiModel, Folder, ObjectName, Resource, SecretRef
+from sluice.api.fields.rules import Rule, exactly_one, one_of, rules
+
+_MOST_PORT = 65535
+_SELECTOR = "namespaces: Selector and selector go together: give both or none"
+_NO_SCOPES = "archives are in no scope: remove scopes, or give a store of live streams"
+_PORT = f"the address ends in a port from 1 to {_MOST_PORT}: tcp://host:9090"
+
+
+class BasicAuth(ApiModel):
+    """A user name and a password."""
+
+    secret_ref: SecretRef = Field(description="A Secret with the keys `username` and `password`.")
+
+
+class Auth(ApiModel):
+    """How Sluice shows the store who it is."""
+
+    model_config = ConfigDict(json_schema_extra=one_of("way to log in", "basic"))
+
+    basic: BasicAuth = Field(description="By user name and password.")
+
+
+class PravegaStore(ApiModel):
+    """A Pravega cluster."""
+
+    controller_uri: str = Field(
+        alias="controllerURI",
+        pattern=r"^tcp://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$",
+        max_length=300,
+        description="The controller's gRPC address, tcp://host:port.",
+        json_schema_extra=rules(
+            Rule(
+                "!self.matches(':[0-9]{1,5}$')"
+                " || (int(self.substring(self.lastIndexOf(':') + 1)) >= 1"
+                f" && int(self.substring(self.lastIndexOf(':') + 1)) <= {_MOST_PORT})",
+                _PORT,
+            )
+        ),
+    )
+    auth: Auth | None = Field(default=None, description="Left out where the store asks for none.")
+
+    @field_validator("controller_uri", mode="after")
+    @classmethod
+    def _has_a_port(cls, uri: str) -> str:
+        if not 1 <= int(uri.rpartition(":")[2]) <= _MOST_PORT:
+            raise ValueError(_PORT)
+        return uri
+
+
+class CABundle(ApiModel):
+    """Names a part of a ConfigMap or a Secret of the same namespace."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    kind: Literal["ConfigMap", "Secret"] = Field(
+        default="ConfigMap", description="What kind of object it is."
+    )
+    name: ObjectName = Field(description="The object's name.")
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = Field(
+        default="ca.crt", description="The key in it, whose value is certificates in PEM."
+    )
+
+
+class S3Store(ApiModel):
+    """A bucket of Amazon's S3, or of what speaks its protocol."""
+
+    bucket: Annotated[
+        str, Field(min_length=3, max_length=63, pattern=r"^[a-z0-9][a-z0-9.-]*[a-z0-9]$")
+    ] = Field(description="The bucket's name.")
+    prefix: Folder | None = Field(
+        default=None, description="The part of the bucket that is used; all of it when left out."
+    )
+    endpoint: (
+        Annotated[
+            str,
+            Field(
+                max_length=300,
+                pattern=r"^https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?/?$",
+            ),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="The server, https://host:port; Amazon's of the region when left out.",
+    )
+    region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")] | None = (
+        Field(default=None, description="The bucket's region; us-east-1 when left out.")
+    )
+    credentials_secret_ref: SecretRef | None = Field(
+        default=None,
+        description="A Secret with the keys `accessKeyId` and `secretAccessKey`. It may be left "
+        "out only where the administrator lets the operator use its own identity; pods then use "
+        "what their environment offers, such as a role of their ServiceAccount.",
+    )
+    ca_bundle_ref: CABundle | None = Field(
+        default=None,
+        description="Certificates that the server's is trusted by, besides the system's.",
+    )
+
+
+class VolumeStore(ApiModel):
+    """A directory of a volume."""
+
+    claim_name: ObjectName = Field(
+        description="The PersistentVolumeClaim, of this namespace. Drivers and executors mount "
+        "it, so it takes ReadWriteMany if they are on different nodes."
+    )
+    path: Folder | None = Field(
+        default=None, description="The directory in the volume; its root when left out."
+    )
+
+
+Operation = Literal["Read", "Create", "Append", "Delete"]
+ScopePattern = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[A-Za-z0-9._-]*\*?$")]
+Label = Annotated[
+    str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$")
+]
+LabelKey = Annotated[str, Field(min_length=1, max_length=317)]
+
+
+class NamespaceSelector(ApiModel):
+    """Namespaces, by their labels."""
+
+    match_labels: Annotated[dict[LabelKey, Label], Field(min_length=1, max_length=16)] = Field(
+        description="Labels that a namespace must have, all of them."
+    )
+
+
+class Access(ApiModel):
+    """Who may do what with the store, beyond what the store's own rules allow its user."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "(has(self.namespaces) && self.namespaces == 'Selector') == has(self.selector)",
+                _SELECTOR,
+                path=".selector",
+            )
+        )
+    )
+
+    namespaces: Literal["Same", "Selector"] = Field(
+        default="Same",
+        description="Whose workloads may own streams here: those of this namespace, or also those "
+        "of the namespaces that the selector takes.",
+    )
+    selector: NamespaceSelector | None = Field(
+        default=None, description="With Selector: the other namespaces."
+    )
+    scopes: Annotated[tuple[ScopePattern, ...], Field(min_length=1, max_length=64)] | None = Field(
+        default=None,
+        description="Scopes that may be used: names, or beginnings of names that end in *. "
+        "All when left out.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    operations: Annotated[tuple[Operation, ...], Field(min_length=1, max_length=4)] | None = Field(
+        default=None,
+        description="What may be done: Read streams, Create them, Append to or change those that "
+        "exist, Delete them. All when left out.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+
+    @model_validator(mode="after")
+    def _selector_goes_with_namespaces(self) -> Self:
+        if (self.namespaces == "Selector") != (self.selector is not None):
+            raise ValueError(_SELECTOR)
+        return self
+
+
+class StreamStoreSpec(ApiModel):
+    """Where the store is, and who may use it."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            exactly_one("backend", "pravega", "s3", "volume"),
+            Rule(
+                "has(self.pravega) || !has(self.access) || !has(self.access.scopes)",
+                _NO_SCOPES,
+                path=".access.scopes",
+                reason="FieldValueForbidden",
+            ),
+        )
+    )
+
+    pravega: PravegaStore | None = Field(
+        default=None, description="A Pravega cluster: a store of live streams."
+    )
+    s3: S3Store | None = Field(default=None, description="A bucket: a store of archives.")
+    volume: VolumeStore | None = Field(
+        default=None, description="A directory of a volume: a store of archives."
+    )
+    access: Access | None = Field(
+        default=None,
+        description="Who may do what; everything is allowed from this namespace when left out.",
+    )
+
+    @model_validator(mode="after")
+    def _one_backend(self) -> Self:
+        if sum(one is not None for one in (self.pravega, self.s3, self.volume)) != 1:
+            raise ValueError("exactly one backend is needed: pravega, s3, volume")
+        if self.pravega is None and self.access is not None and self.access.scopes is not None:
+            raise ValueError(_NO_SCOPES)
+        return self
+
+    @property
+    def backend(self) -> PravegaStore | S3Store | VolumeStore:
+        """What kind of store it is, with its fields."""
+        return next(one for one in (self.pravega, self.s3, self.volume) if one is not None)
+
+    @property
+    def holds_archives(self) -> bool:
+        """Whether it is a store of archives, and not of live streams."""
+        return self.pravega is None
+
+    @property
+    def secret(self) -> str | None:
+        """The name of the Secret that holds the credentials."""
+        if self.pravega is not None:
+            return self.pravega.auth.basic.secret_ref.name if self.pravega.auth else None
+        if self.s3 is not None and self.s3.credentials_secret_ref is not None:
+            return self.s3.credentials_secret_ref.name
+        return None
+
+
+class StreamStore(Resource):
+    """A place that holds streams, live or archived."""
+
+    kind: Literal["StreamStore"]
+    spec: StreamStoreSpec

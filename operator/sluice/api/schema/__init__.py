@@ -1,0 +1,1 @@
+"""The resources' OpenAPI schema."""

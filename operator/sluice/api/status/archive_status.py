@@ -1,0 +1,105 @@
+"""What the operator reports of a StreamArchive."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from sluice.api.fields.rules import following
+from sluice.api.status.common import (
+    MOST_GAPS,
+    CopyingStatus,
+    Count,
+    GapStatus,
+    Number,
+    ShortText,
+    StatusModel,
+    Text,
+    Time,
+    head,
+)
+
+MOST_RUNS: Final = 20
+"""Runs that a status lists; it counts all of them."""
+
+
+class RunStatus(StatusModel):
+    """A run of the archive that can be restored."""
+
+    run: Count = Field(description="Its number.")
+    time: Time | None = Field(default=None, description="Up to when it holds the stream.")
+    bytes: Count = Field(default=0, description="Bytes of the stream that it holds.")
+    events: Count | None = Field(default=None, description="Events in them.")
+    verified: bool = Field(
+        default=False,
+        description="Whether all that it added was read back and compared before it was recorded.",
+    )
+
+
+class ArchiveSummary(StatusModel):
+    """What the archive holds, as its last head says."""
+
+    last_head: Count = Field(default=0, description="The number of the last head; 0 before any.")
+    sha256: ShortText = Field(
+        default="",
+        description="The SHA-256 of the last head. Whoever has it can tell later whether anything "
+        "before it was changed.",
+    )
+    runs: Number = Field(default=0, description="Runs that can be restored.")
+    bytes: Count = Field(default=0, description="Bytes of the stream that the last run holds.")
+    last_runs: Annotated[
+        tuple[RunStatus, ...],
+        Field(max_length=MOST_RUNS),
+        BeforeValidator(partial(head, MOST_RUNS)),
+    ] = Field(default=(), description=f"The last {MOST_RUNS} runs, the newest first.")
+    time: Time | None = Field(default=None, description="When this was read.")
+
+
+class StreamArchiveStatus(CopyingStatus):
+    """What was archived, and what is to come."""
+
+    model_config = ConfigDict(
+        json_schema_extra=following(
+            jobRef=("runKey", "run", "scheduledTime", "startCut", "endCut"),
+            progress=("archive", "lastRunTime", "nextRunTime"),
+            completionTime=("gaps",),
+        )
+    )
+
+    run_key: ShortText | None = Field(
+        default=None,
+        description="Names the run that goes on, or was the last one: what asked for it.",
+    )
+    run: Count | None = Field(
+        default=None, description="The number of that run in the archive, once it is planned."
+    )
+    scheduled_time: Time | None = Field(
+        default=None, description="When that run was due, by the schedule."
+    )
+    start_cut: Text | None = Field(
+        default=None, description="Where that run begins in the source: `segment=offset,...`."
+    )
+    end_cut: Text | None = Field(
+        default=None, description="Where that run ends in the source: `segment=offset,...`."
+    )
+    archive: ArchiveSummary | None = Field(default=None, description="What the archive holds.")
+    last_run_time: Time | None = Field(
+        default=None, description="When the last run was recorded that succeeded."
+    )
+    next_run_time: Time | None = Field(
+        default=None, description="When the next run is due, by the schedule."
+    )
+    gaps: (
+        Annotated[
+            tuple[GapStatus, ...],
+            Field(max_length=MOST_GAPS),
+            BeforeValidator(partial(head, MOST_GAPS)),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="What the source had lost before that run read it, the first 100 gaps. "
+        "Only with onTruncation: Record.",
+    )

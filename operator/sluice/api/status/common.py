@@ -1,0 +1,379 @@
+"""What the operator reports of a resource.
+
+A status may have been written by another version of the operator, so reading one never fails:
+fields without a meaning here are passed over, and one that cannot be read counts as absent. Nothing
+is lost by that: a status only reports, what is true is found in the stores and in the cluster.
+Writing one never fails for its length either: texts that are too long are cut.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from sluice.api.fields.common import ObjectName
+from sluice.api.fields.rules import following
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_HISTORY: Final = 10
+"""Attempts that a status remembers."""
+
+MOST_GAPS: Final = 100
+"""Gaps that a status lists."""
+
+MOST_TOKEN: Final = 512
+"""Characters of the annotation sluice.dev/requestedAt that count."""
+
+_CUT = "..."
+
+
+def cut(most: int, value: Any) -> Any:
+    """A text of at most `most` characters; one that was cut ends in dots."""
+    if isinstance(value, str) and len(value) > most:
+        return value[: most - len(_CUT)] + _CUT
+    return value
+
+
+def _first(most: int, value: Any) -> Any:
+    """The first `most` characters of a text, without a sign that there were more."""
+    return value[:most] if isinstance(value, str) else value
+
+
+def _last(most: int, value: Any) -> Any:
+    """The last `most` of a list."""
+    return value[-most:] if isinstance(value, list | tuple) else value
+
+
+def head(most: int, value: Any) -> Any:
+    """The first `most` of a list."""
+    return value[:most] if isinstance(value, list | tuple) else value
+
+
+def _whole_seconds(value: datetime) -> datetime:
+    """Kubernetes writes times in UTC, to the second; so is kept what will be read back."""
+    return value.astimezone(UTC).replace(microsecond=0)
+
+
+Time = Annotated[
+    AwareDatetime,
+    AfterValidator(_whole_seconds),
+    PlainSerializer(lambda value: value.strftime("%Y-%m-%dT%H:%M:%SZ"), return_type=str),
+]
+"""A point in time, to the second, in UTC."""
+
+Reason = Annotated[
+    str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+]
+"""One CamelCase word of the catalogue."""
+
+Count = Annotated[int, Field(ge=0, le=1 << 62)]
+"""A number of things. The bound is one that JSON's numbers hold exactly."""
+
+Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
+"""A number of things that are few."""
+
+ShortText = Annotated[str, Field(max_length=128), BeforeValidator(partial(cut, 128))]
+Name = Annotated[str, Field(max_length=253), BeforeValidator(partial(cut, 253))]
+Token = Annotated[str, Field(max_length=MOST_TOKEN), BeforeValidator(partial(_first, MOST_TOKEN))]
+"""A text that is only compared; whoever compares takes the first `MOST_TOKEN` characters."""
+FieldPath = Annotated[str, Field(max_length=512), BeforeValidator(partial(cut, 512))]
+Text = Annotated[str, Field(max_length=4096), BeforeValidator(partial(cut, 4096))]
+
+
+class ConditionType(StrEnum):
+    """The conditions that Sluice sets. `Reconciling` and `Stalled` stand only while they hold."""
+
+    READY = "Ready"
+    SUCCEEDED = "Succeeded"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    SUSPENDED = "Suspended"
+    VERIFIED = "Verified"
+    DRIFTED = "Drifted"
+
+
+class StatusModel(BaseModel):
+    """A part of a status: camelCase in YAML, unknown fields passed over, immutable."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="ignore",
+        frozen=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, in which what is changed is held to the same bounds as what is read."""
+        if not update:
+            return super().model_copy(deep=deep)
+        return self.model_validate({**dict(self), **update})
+
+    def dump(self) -> dict[str, Any]:
+        """As Kubernetes takes it: camelCase, JSON values, nothing that is absent."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class Condition(StatusModel):
+    """One thing that can be said of a resource, as Kubernetes' conditions are."""
+
+    type: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=64,
+            pattern=r"^[A-Za-z]([A-Za-z0-9]*)$",
+            description="What the condition is about: Ready, Succeeded, Reconciling, Stalled, "
+            "Suspended, Verified or Drifted.",
+        ),
+    ]
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    reason: Reason = Field(description="Why, in one word of the catalogue of reasons.")
+    message: Text = Field(default="", description="Why, in a sentence, and what to do.")
+    observed_generation: Count = Field(
+        default=0, description="The generation of the resource that this was said of."
+    )
+    last_transition_time: Time = Field(description="When `status` last changed.")
+
+
+class ObjectRef(StatusModel):
+    """Names an object of the same namespace."""
+
+    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    name: Name = Field(description="The object's name.")
+
+
+class Progress(StatusModel):
+    """How far a copy is. Read by the operator from the target store."""
+
+    bytes: Count = Field(default=0, description="Bytes in the target store, staged or published.")
+    total_bytes: Count = Field(default=0, description="Bytes to copy.")
+    events: Count | None = Field(
+        default=None,
+        description="Events to copy, as the source's store counts them, which may be too few; "
+        "once the copy is whole, those that were copied.",
+    )
+    percent: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0, description="Bytes as a share of the bytes to copy, rounded down."
+    )
+    summary: ShortText = Field(default="", description="The progress in a few words, for a table.")
+    bytes_per_second: Count | None = Field(
+        default=None, description="Speed, averaged over the last seconds."
+    )
+    rate: ShortText | None = Field(default=None, description="The speed, for a table.")
+    eta_seconds: Count | None = Field(
+        default=None, description="Seconds left at this speed; absent while it cannot be told."
+    )
+    time: Time | None = Field(default=None, description="When this was read.")
+
+
+class Failure(StatusModel):
+    """What went wrong the last time."""
+
+    reason: Reason = Field(description="What went wrong, in one word of the catalogue.")
+    category: ShortText = Field(
+        description="Whose move it is: Spec, Backend, Infrastructure, Scheduling or Integrity."
+    )
+    message: Text = Field(default="", description="What went wrong, with the names concerned.")
+    field: FieldPath | None = Field(
+        default=None, description="The field of the spec that has to change, when there is one."
+    )
+    remedy: Text | None = Field(default=None, description="What to do.")
+    attempt: Number | None = Field(default=None, description="The attempt that failed, from 1.")
+    time: Time | None = Field(default=None, description="When it failed.")
+
+
+class Verification(StatusModel):
+    """What was compared before it was published."""
+
+    digest: ShortText = Field(description="The SHA-256 over the chunks of all segments.")
+    bytes: Count = Field(default=0, description="Bytes compared.")
+    events: Count | None = Field(
+        default=None,
+        description="Events in them, counted one by one; without verification, as the "
+        "source's store counts them.",
+    )
+    segments: Count = Field(default=0, description="Segments compared.")
+    time: Time | None = Field(default=None, description="When it was done.")
+
+
+class GapStatus(StatusModel):
+    """Bytes that a source had lost before they were read, and that the copy is without."""
+
+    source: Number = Field(
+        default=0, description="The place of the stream among the sources, from 0."
+    )
+    segment_id: Count = Field(alias="segmentID", description="The segment of the source.")
+    from_: Count = Field(alias="from", description="The first offset that is gone.")
+    to: Count | None = Field(
+        default=None,
+        description="The offset after the last byte that is gone; left out where nobody knows how "
+        "many there were, perhaps none.",
+    )
+
+
+class Attempt(StatusModel):
+    """One attempt: one Job."""
+
+    attempt: Number = Field(description="Its number, from 1.")
+    job: Name = Field(description="The Job's name.")
+    start_time: Time | None = Field(default=None, description="When it began.")
+    end_time: Time | None = Field(default=None, description="When it ended.")
+    outcome: ShortText | None = Field(
+        default=None, description="How it ended, such as Succeeded, Failed or Suspended."
+    )
+    reason: ShortText | None = Field(default=None, description="Why it ended so, in one word.")
+
+
+class ResourceStatus(StatusModel):
+    """What every status begins with."""
+
+    observed_generation: Annotated[int, Field(ge=-1, le=1 << 62)] = Field(
+        default=-1,
+        description="The generation of the resource that this status is about; -1 before any.",
+    )
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
+        default=(),
+        description="What can be said of the resource, one entry per type.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    )
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any] | None) -> Self:
+        """What a resource's `status` says; fields that cannot be read count as absent."""
+        fields = dict(written or {})
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            for problem in error.errors(include_url=False, include_input=False):
+                fields.pop(str(problem["loc"][0]), None)
+        return cls.model_validate(fields)
+
+    def condition(self, kind: ConditionType | str) -> Condition | None:
+        """The condition of a type, if it stands."""
+        return next((found for found in self.conditions if found.type == kind), None)
+
+
+class StreamStoreStatus(ResourceStatus):
+    """What the operator found when it last asked the store."""
+
+    protocol_version: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
+        default=None, description="The version of the protocol that the store speaks."
+    )
+    latency_milliseconds: Annotated[int, Field(ge=0, le=86_400_000)] | None = Field(
+        default=None, description="How long the store took to answer, in milliseconds."
+    )
+    last_probe_time: Time | None = Field(default=None, description="When the store was last asked.")
+    in_use_by: Number | None = Field(
+        default=None, description="Resources that name this store and are not done."
+    )
+    held_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=64)] = Field(
+        default=(),
+        description="Secrets of this namespace that must not go while the store is in use.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+
+
+class CopyingStatus(ResourceStatus):
+    """How far a copy is, of one stream or of many, and what became of it."""
+
+    copy_id: ShortText | None = Field(
+        default=None,
+        alias="copyID",
+        description="Names all that the copy keeps in the target store.",
+    )
+    source: Text | None = Field(
+        default=None,
+        description="The stream or the scope that is copied, for a table; of several streams the "
+        "first, and how many follow.",
+    )
+    plan_ref: ObjectRef | None = Field(
+        default=None, description="The ConfigMap that holds the plan."
+    )
+    plan_hash: ShortText | None = Field(default=None, description="The SHA-256 of the plan.")
+    plan_digest: ShortText | None = Field(
+        default=None,
+        description="The SHA-256 of the plan and of where its stores are; a ConfigMap with another "
+        "plan is not believed.",
+    )
+    job_ref: ObjectRef | None = Field(
+        default=None, description="The Job of the attempt that runs, or ran last."
+    )
+    progress: Progress | None = Field(default=None, description="How far the copy is.")
+    attempts: Number = Field(default=0, description="Attempts begun.")
+    failures: Number = Field(
+        default=0, description="Attempts that failed since the copy last made progress."
+    )
+    retry_time: Time | None = Field(default=None, description="When the next attempt begins.")
+    last_failure: Failure | None = Field(default=None, description="What went wrong the last time.")
+    last_handled_requested_at: Token | None = Field(
+        default=None,
+        description="The value of the annotation sluice.dev/requestedAt that was last obeyed.",
+    )
+    start_time: Time | None = Field(default=None, description="When the first attempt began.")
+    completion_time: Time | None = Field(
+        default=None, description="When the copy was done or had failed."
+    )
+    history: Annotated[
+        tuple[Attempt, ...],
+        Field(max_length=MOST_HISTORY),
+        BeforeValidator(partial(_last, MOST_HISTORY)),
+    ] = Field(default=(), description="The last attempts, oldest first.")
+
+
+class StreamCopyStatus(CopyingStatus):
+    """How far the copy is and what became of it."""
+
+    model_config = ConfigDict(
+        json_schema_extra=following(
+            jobRef=("startCut", "endCut"),
+            completionTime=("verification", "positionMapRef", "gaps"),
+        )
+    )
+
+    start_cut: Text | None = Field(
+        default=None, description="Where the copy begins in the source: `segment=offset,...`."
+    )
+    end_cut: Text | None = Field(
+        default=None, description="Where the copy ends in the source: `segment=offset,...`."
+    )
+    verification: Verification | None = Field(
+        default=None, description="What was compared before it was published."
+    )
+    position_map_ref: ObjectRef | None = Field(
+        default=None,
+        description="The ConfigMap that says which position of the source is which one of the "
+        "target, once the copy is done.",
+    )
+    gaps: (
+        Annotated[
+            tuple[GapStatus, ...],
+            Field(max_length=MOST_GAPS),
+            BeforeValidator(partial(head, MOST_GAPS)),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="What the sources had lost before it was read, the first 100 gaps. "
+        "Only with onTruncation: Record.",
+    )

@@ -1,0 +1,1 @@
+"""Formats in which archives hold events."""

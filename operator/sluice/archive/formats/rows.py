@@ -1,0 +1,248 @@
+"""Reading objects that follow one another, and comparing them with all that runs say of them.
+
+Objects that several runs list are read once: an incremental run has its parent's objects first, so
+what the parent says of them is compared on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sluice.archive.formats import formats
+from sluice.archive.formats.content import Checked, damaged
+from sluice.core.archive.names import Format
+from sluice.core.events.digest import chunk_end, chunk_start, chunks
+from sluice.core.events.grouping import Following, Tallier, Tally
+from sluice.errors import ArchiveDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from sluice.archive.objects.objects import Objects
+    from sluice.core.archive.head import RunEntry
+    from sluice.core.archive.manifest import ArchivedSegment, Manifest, StoredObject, Stretch
+
+
+class Problem(NamedTuple):
+    """Something that is not what was recorded.
+
+    Attributes:
+        name: of the object that is damaged, missing or contradicts the others.
+        what: what is wrong, a sentence that begins with the name.
+        runs: that cannot be restored for it.
+    """
+
+    name: str
+    what: str
+    runs: tuple[int, ...]
+
+
+class Claim(NamedTuple):
+    """What a run says of a stretch.
+
+    Attributes:
+        run: its number.
+        name: of its manifest.
+        stretch: what it says.
+    """
+
+    run: int
+    name: str
+    stretch: Stretch
+
+
+class Row(NamedTuple):
+    """Objects that follow one another, and what is said of them.
+
+    Attributes:
+        form: how they hold events.
+        segment: whose bytes they hold.
+        objects: they.
+        claims: of the runs that list them, or the first ones of them.
+    """
+
+    form: Format
+    segment: ArchivedSegment
+    objects: tuple[StoredObject, ...]
+    claims: list[Claim]
+
+
+def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
+    """What has to be read to verify runs: each object once, in the order of the stream."""
+    rows: dict[tuple[int, str], list[Row]] = {}
+    for entry, manifest in sorted(manifests, key=lambda one: -one[0].run):
+        for segment in manifest.segments:
+            for stretch in segment.stretches:
+                beside = rows.setdefault((segment.id, stretch.objects[0].name), [])
+                count = len(stretch.objects)
+                row = next((one for one in beside if one.objects[:count] == stretch.objects), None)
+                if row is None:
+                    row = Row(manifest.format, segment, stretch.objects, [])
+                    beside.append(row)
+                row.claims.append(Claim(entry.run, entry.name, stretch))
+    return sorted(
+        (row for beside in rows.values() for row in beside),
+        key=lambda row: (row.segment.epoch, row.segment.id, row.objects[0].start),
+    )
+
+
+class RowReader:
+    """Reads a row, object by object. One of them is held in memory at a time.
+
+    Args:
+        objects: where they are.
+        row: what to read.
+        names: of objects by their SHA-256, to tell which one lies in another's place.
+
+    Attributes:
+        bytes: of the source that were compared.
+        problems: what is wrong.
+    """
+
+    def __init__(self, objects: Objects, row: Row, names: Mapping[str, str]) -> None:
+        self.bytes = 0
+        self.problems: list[Problem] = []
+        self._objects = objects
+        self._row = row
+        self._names = names
+        self._digests = _Digests(row.claims)
+        counted = row.claims[0].stretch.events is not None
+        self._tallier = Tallier(Following(row.objects[0].start) if counted else None)
+        self._events: dict[int, int | None] = {}
+
+    def run(self, told: Callable[[int], None] | None = None) -> None:
+        """Read all of it, and compare. `told` is told of bytes."""
+        total: int | None = 0
+        for entry in self._row.objects:
+            try:
+                for block in self._blocks(entry):
+                    self.bytes += len(block)
+                    if told:
+                        told(len(block))
+            except ArchiveDamaged as error:
+                self._note(entry, error)
+                self._digests.lose(entry.start, entry.end)
+                self._tallier = Tallier(None)
+            total = self._add(entry, total)
+            self._events[entry.end] = total
+        for claim in self._row.claims:
+            self._compare(claim)
+
+    def _blocks(self, entry: StoredObject) -> Iterator[memoryview]:
+        """An object's bytes of the segment, which go to digests and counts as well."""
+        content = Checked(self._objects, entry)
+        at = entry.start
+        for block in formats.read(
+            self._row.form, self._objects, self._row.segment, content, start=at, end=entry.end
+        ):
+            self._digests.feed(at, block)
+            self._tallier.feed(block)
+            at += len(block)
+            yield block
+        if at != entry.end:
+            raise damaged(entry, f"ends at offset {at}, and not at {entry.end}")
+
+    def _note(self, entry: StoredObject, error: ArchiveDamaged) -> None:
+        """Note what is wrong with an object, or with each of its events."""
+        runs = tuple(sorted(one.run for one in self._row.claims if one.stretch.end >= entry.end))
+        errors = [error]
+        if error.name == entry.name:
+            errors = [self._told_apart(entry, error)]
+        elif self._row.form is Format.EVENT_OBJECTS:
+            from sluice.archive.formats import eventobjects  # noqa: PLC0415 - see formats
+
+            place = (self._row.segment.epoch, self._row.segment.id)
+            content = Checked(self._objects, entry)
+            errors = list(eventobjects.damages(self._objects, content, *place))
+        self.problems += [Problem(one.name, one.message, runs) for one in errors]
+
+    def _told_apart(self, entry: StoredObject, error: ArchiveDamaged) -> ArchiveDamaged:
+        """The error, with the name of the object whose bytes these are, if they are another's."""
+        found = self._objects.look(entry.name)
+        if found is None or found.size > max(one.size for one in self._row.objects) * 2:
+            return error
+        sha256 = hashlib.sha256(self._objects.get(entry.name, 0, found.size) or b"").hexdigest()
+        other = self._names.get(sha256)
+        if other is None or other == entry.name:
+            return error
+        return damaged(entry, f"holds the bytes of {other}")
+
+    def _add(self, entry: StoredObject, total: int | None) -> int | None:
+        """Compare an object's events with what is said of it; how many there are up to its end."""
+        tally = self._tallier.end()
+        if tally.events is None or total is None:
+            return None
+        if entry.events is not None and tally != Tally(entry.events, entry.first, entry.last):
+            for claim in self._row.claims:
+                if claim.stretch.end >= entry.end:
+                    what = f"{claim.name} says other events of {entry.name} than it has"
+                    self.problems.append(Problem(claim.name, what, (claim.run,)))
+        return total + tally.events
+
+    def _compare(self, claim: Claim) -> None:
+        """Compare what a run says of digests and events with what was found."""
+        stretch, number = claim.stretch, self._row.segment.id
+        for chunk, expected in stretch.chunk_digests.items():
+            piece = _Piece(chunk_start(chunk, stretch.start), chunk_end(chunk, stretch.end))
+            digest = self._digests.found(piece)
+            if digest is not None and digest != expected:
+                self.problems.append(
+                    Problem(
+                        claim.name,
+                        f"{claim.name} has another digest than the bytes {piece.start} to "
+                        f"{piece.end} of segment {number}",
+                        (claim.run,),
+                    )
+                )
+        events = self._events[stretch.end]
+        if events is not None and stretch.events != events:
+            what = f"{claim.name} says that segment {number} has {stretch.events} events from "
+            what += f"offset {stretch.start} on, and it has {events}"
+            self.problems.append(Problem(claim.name, what, (claim.run,)))
+
+
+class _Piece(NamedTuple):
+    """Bytes of a segment that have a digest: a chunk, or what a run has of it."""
+
+    start: int
+    end: int
+
+
+@dataclass
+class _Digests:
+    """SHA-256 of all pieces that runs have digests of, fed in order."""
+
+    claims: list[Claim]
+    _done: dict[_Piece, bytes] = field(default_factory=dict)
+    _open: dict[_Piece, Any] = field(default_factory=dict)
+    _lost: list[_Piece] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        pieces = {
+            _Piece(chunk_start(chunk, one.stretch.start), chunk_end(chunk, one.stretch.end))
+            for one in self.claims
+            for chunk in chunks(one.stretch.start, one.stretch.end)
+        }
+        self._left = sorted(pieces, reverse=True)
+
+    def feed(self, at: int, block: memoryview) -> None:
+        """Take bytes that lie at this offset."""
+        end = at + len(block)
+        while self._left and self._left[-1].start < end:
+            self._open[self._left.pop()] = hashlib.sha256()
+        for piece, digest in list(self._open.items()):
+            digest.update(block[max(0, piece.start - at) : max(0, piece.end - at)])
+            if piece.end <= end:
+                self._done[piece] = self._open.pop(piece).digest()
+
+    def lose(self, start: int, end: int) -> None:
+        """These bytes cannot be read, or not all of them."""
+        self._lost.append(_Piece(start, end))
+
+    def found(self, piece: _Piece) -> bytes | None:
+        """The digest of a piece; None where some of it cannot be read."""
+        if any(one.start < piece.end and piece.start < one.end for one in self._lost):
+            return None
+        return self._done[piece]

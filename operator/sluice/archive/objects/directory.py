@@ -1,0 +1,248 @@
+"""A directory as an object store.
+
+obstore's own local store would not do: it does not sync what it writes, so a head could outlast a
+power failure and its manifest not; and what a killed process has begun is hidden from its listings,
+so nobody would ever sweep it.
+
+An object is written to a file of its own in `.partial`, synced, and then linked or renamed to its
+name, so no name ever stands for a part of one. There is no deadline: a call waits as long as the
+file system does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from sluice.archive.objects.objects import Found
+from sluice.core.values.archive_layout import PARTIAL
+from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from sluice.archive.objects.objects import Buffer
+
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DENIED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
+_UNABLE: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+class DirectoryObjects:
+    """`Objects` below a directory, which is made when something is put there.
+
+    Args:
+        root: the directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._made: set[Path] = set()
+
+    def __repr__(self) -> str:
+        """The class and the directory."""
+        return f"{type(self).__name__}({str(self._root)!r})"
+
+    def put(self, name: str, data: Buffer) -> None:
+        """Make an object, or replace it."""
+        with _told(name), self._written(data, sync=True) as partial:
+            path = self._at(name, partial.replace)
+            _sync_folder(path.parent)
+
+    def put_new(self, name: str, data: Buffer) -> bool:
+        """Make an object; False when there is one of that name."""
+        made = True
+        with _told(name), self._written(data, sync=True) as partial:
+            try:
+                self._at(name, lambda path: path.hardlink_to(partial))
+            except FileExistsError:
+                made = False
+            # What is there lasts from now on, though whoever made it was perhaps killed at once.
+            _sync_folder((self._root / name).parent)
+        return made
+
+    def put_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
+        """Make or replace many small objects; they are synced together."""
+        with ExitStack() as left:
+            written = []
+            for name, data in items:
+                with _told(name):
+                    written.append((name, left.enter_context(self._written(data, sync=False))))
+            with _told(""):
+                _sync_file_system(self._root)
+            for name, partial in written:
+                with _told(name):
+                    self._at(name, partial.replace)
+            with _told(""):
+                _sync_file_system(self._root)
+
+    def look(self, name: str) -> Found | None:
+        """What is known of an object; None when there is none."""
+        with _told(name):
+            try:
+                state = (self._root / name).stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return Found(name, state.st_size, state.st_mtime_ns // 1_000_000)
+
+    def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
+        """The bytes [start, end) of an object; None when there is none."""
+        with _told(name):
+            try:
+                with (self._root / name).open("rb") as file:
+                    file.seek(start)
+                    return file.read() if end is None else file.read(max(0, end - start))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def get_many(self, names: Sequence[str]) -> list[bytes | None]:
+        """Many small objects, in the order of `names`."""
+        return [self.get(name) for name in names]
+
+    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+        """The objects in a folder and below it, in the order of their whole names."""
+        with _told(prefix):
+            yield from self._walk(prefix, after)
+
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        """The folders directly in a folder."""
+        with _told(prefix):
+            try:
+                with os.scandir(self._root / prefix) as entries:
+                    found = [f"{prefix}{one.name}/" for one in entries if one.is_dir()]
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            return tuple(sorted(found))
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete objects, and folders that are empty then."""
+        for name in names:
+            with _told(name):
+                path = self._root / name
+                path.unlink(missing_ok=True)
+                for folder in path.parents:
+                    if folder == self._root or not _removed(folder):
+                        break
+                    self._made.discard(folder)
+
+    def _walk(self, folder: str, after: str) -> Iterator[Found]:
+        try:
+            with os.scandir(self._root / folder) as entries:
+                found = {f"{folder}{one.name}{'/' if one.is_dir() else ''}": one for one in entries}
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        # A folder is sorted with its slash, as it stands in the whole names of what is in it.
+        for name in sorted(found):
+            if name.endswith("/"):
+                if not after.startswith(name) and name < after:
+                    continue
+                yield from self._walk(name, after)
+            elif name > after:
+                with suppress(FileNotFoundError):
+                    state = found[name].stat()
+                    yield Found(name, state.st_size, state.st_mtime_ns // 1_000_000)
+
+    @contextmanager
+    def _written(self, data: Buffer, *, sync: bool) -> Iterator[Path]:
+        """The data in a file that has no name yet that anybody looks for."""
+        partial = self._at(f"{PARTIAL}{uuid4().hex}", lambda path: path.touch(exist_ok=False))
+        try:
+            with partial.open("wb", buffering=0) as file:
+                left = memoryview(data)
+                while left:
+                    left = left[file.write(left) :]
+                if sync:
+                    os.fsync(file.fileno())
+            yield partial
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _at(self, name: str, act: Callable[[Path], object]) -> Path:
+        """Do something where an object lies, in a folder that is there; where that is."""
+        path = self._root / name
+        for again in (False, True):
+            if path.parent not in self._made or again:
+                self._make(path.parent)
+                self._made.add(path.parent)
+            try:
+                act(path)
+            except FileNotFoundError:
+                if again:
+                    raise
+                continue  # somebody swept the folder, for it was empty
+            break
+        return path
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder and those above it, so that they last."""
+        if folder.is_dir():
+            # Whoever made it was perhaps killed at once. A place where a file system is mounted, or
+            # whose name we could not have synced, none of us has made.
+            if not folder.is_mount():
+                with suppress(PermissionError):
+                    _sync_folder(folder.parent)
+            return
+        self._make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _removed(folder: Path) -> bool:
+    """Remove a folder if it is empty."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+            raise
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the names in a folder outlast a power failure."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_file_system(folder: Path) -> None:
+    """Let everything in a folder's file system outlast a power failure."""
+    if not folder.is_dir():
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.syncfs(handle):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Raise what goes wrong with a file as an error of the tree."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.filename or name}: {error.strerror}"
+        if error.errno in _FULL:
+            raise StoreRejected(
+                what, remedy="Make room; what is there stays, and it goes on from there."
+            ) from None
+        if error.errno in _DENIED:
+            raise PermissionDenied(
+                what, remedy="Let the user of this process write there."
+            ) from None
+        if error.errno in _UNABLE:
+            raise StoreRejected(
+                what, remedy="Take a file system that has hard links: archives need them."
+            ) from None
+        raise StoreUnavailable(what) from None

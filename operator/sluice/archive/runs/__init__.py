@@ -1,0 +1,1 @@
+"""Archives and their runs: recording, reading, leases, sweeping."""

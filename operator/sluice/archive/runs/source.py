@@ -1,0 +1,288 @@
+"""A run of an archive as a store that holds one stream, which is only read.
+
+What reads streams can read a run: it finds the segments, key ranges, scale events and offsets that
+the source had, and its configuration. Each object is compared with its SHA-256 before a byte of it
+is given.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from sluice.archive.formats.reading import read_segment
+from sluice.archive.runs.pieces import pieces_of
+from sluice.archive.runs.readonly import ReadOnly
+from sluice.core.archive.documents import MAJOR
+from sluice.core.values.model import Health, Segment, SegmentInfo
+from sluice.errors import (
+    NoSuchSegment,
+    ReaderGroupNotFound,
+    ScopeNotFound,
+    SegmentTruncated,
+    StreamNotFound,
+)
+from sluice.stores.base import Block, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.pieces import Piece
+    from sluice.core.archive.head import RunEntry
+    from sluice.core.archive.manifest import Manifest
+    from sluice.core.values.groups import GroupConfig, GroupName, GroupState
+    from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName
+    from sluice.stores.base import Flow
+
+BLOCK: Final = 1 << 20
+"""The most bytes that are given at once. Whoever appends longer ones waits until each is confirmed,
+and no store takes a long event as one."""
+
+EVENT_COUNT: Final = UUID(int=1)
+"""The attribute that holds a segment's number of events."""
+
+CREATION_TIME: Final = UUID(int=2)
+"""The attribute that holds a segment's creation time in the source."""
+
+
+class ArchivedStore(ReadOnly):
+    """`sluice.stores.base.Store` for a run of an archive; safe to use from several threads.
+
+    Args:
+        archive: where it is.
+        pinned: the run.
+    """
+
+    def __init__(self, archive: Archive, pinned: ArchivedRun) -> None:
+        self.archive = archive
+        self.pinned = pinned
+        self._lock = threading.Lock()
+        self._loaded: tuple[RunEntry, Manifest] | None = None
+
+    def __repr__(self) -> str:
+        """The class and the run."""
+        return f"{type(self).__name__}({self.pinned})"
+
+    # -- the run
+
+    @property
+    def entry(self) -> RunEntry:
+        """The run, as a head would list it."""
+        return self._load()[0]
+
+    @property
+    def manifest(self) -> Manifest:
+        """The run's manifest, which is read once."""
+        return self._load()[1]
+
+    def _load(self) -> tuple[RunEntry, Manifest]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self.archive.pinned(self.pinned)
+            return self._loaded
+
+    @cached_property
+    def _generations(self) -> tuple[tuple[Piece, ...], ...]:
+        return pieces_of(self.manifest)
+
+    @cached_property
+    def _pieces(self) -> dict[str, Piece]:
+        """What there is of the segments, by full name."""
+        stream = self.manifest.source.stream
+        return {self.segment_name(stream, one.id): one for one in chain(*self._generations)}
+
+    def _piece(self, name: str) -> Piece:
+        piece = self._pieces.get(name)
+        if piece is None:
+            raise NoSuchSegment(f"{self.pinned} has no segment {name}", segment=name)
+        return piece
+
+    @property
+    def begins(self) -> dict[int, int]:
+        """Where segments were to begin, by id; the first bytes of some were lost."""
+        return {one.id: one.start for one in self._pieces.values()}
+
+    @property
+    def torn(self) -> frozenset[int]:
+        """The segments, by id, of which nobody knows what they had behind their end."""
+        return frozenset(
+            one.id
+            for one in self._pieces.values()
+            if one.segment.lost is not None and one.end == one.segment.end
+        )
+
+    # -- its stream
+
+    def describe(self, name: StreamName) -> Stream | None:
+        """The stream as it was at the end of the run; None of any other name."""
+        run = self.manifest
+        if name != run.source.stream:
+            return None
+        first = {one.segment: 0 for one in run.begin.offsets}
+        last = {one.segment: -1 for one in run.end.offsets}
+        return Stream(run.config, self._at(first), self._at(last), run.sealed)
+
+    def _at(self, places: Mapping[int, int]) -> tuple[Segment, ...]:
+        """The first or last pieces of these segments, by key range."""
+        found = []
+        for number, place in places.items():
+            own = [one for one in self._pieces.values() if one.segment.id == number]
+            found.append(_segment_of(own[place]))
+        return tuple(sorted(found, key=lambda one: one.keys.low))
+
+    def generations(
+        self, name: StreamName, since: Sequence[Segment] = ()
+    ) -> tuple[tuple[Segment, ...], ...]:
+        """The segments as scale events made them, see `archive.runs.pieces`: always all of them."""
+        if since:
+            self._refuse()
+        if name != self.manifest.source.stream:
+            raise StreamNotFound(f"{self.pinned} is none of {name}")
+        return tuple(tuple(map(_segment_of, made)) for made in self._generations)
+
+    def had(self, name: StreamName, segment: int) -> bool:
+        """Whether the run has a segment of this id, though it may have none of its bytes."""
+        return name == self.manifest.source.stream and segment in self.begins
+
+    def configuration(self, name: StreamName) -> StreamConfig | None:
+        """The stream's configuration at the end of the run; None of any other name."""
+        return self.manifest.config if name == self.manifest.source.stream else None
+
+    def scope_exists(self, scope: str) -> bool:
+        """Whether it is the scope of the stream."""
+        return scope == self.manifest.source.stream.scope
+
+    def list_scopes(self) -> list[str]:
+        """The scope of the stream."""
+        return [self.manifest.source.stream.scope]
+
+    def list_streams(
+        self,
+        scope: str,
+        tag: str | None = None,
+        *,
+        internal: bool = False,  # noqa: ARG002 - see Catalog; an archived stream is always told
+        most: int | None = None,  # noqa: ARG002 - see Catalog; there is one
+    ) -> list[str]:
+        """The stream, if it has the tag."""
+        if not self.scope_exists(scope):
+            raise ScopeNotFound(f"{self.pinned} is of no stream in scope {scope!r}")
+        run = self.manifest
+        return [run.source.stream.stream] if tag is None or tag in run.config.tags else []
+
+    def list_key_value_tables(self, scope: str) -> list[str]:
+        """None."""
+        if not self.scope_exists(scope):
+            raise ScopeNotFound(f"{self.pinned} is of no stream in scope {scope!r}")
+        return []
+
+    # -- its bytes
+
+    def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
+        """Each segment as it was at the end of the run.
+
+        What was lost at its beginning is truncated, as it was in the source.
+        """
+        found = [self._pieces.get(name) for name in names]
+        return [
+            None if one is None else SegmentInfo(start=one.first, length=one.end, sealed=one.sealed)
+            for one in found
+        ]
+
+    def attributes(self, asked: Sequence[tuple[str, UUID]]) -> list[int | None]:
+        """The number of events of segments, and their creation times."""
+        return [self._attribute(self._pieces.get(name), what) for name, what in asked]
+
+    @staticmethod
+    def _attribute(piece: Piece | None, what: UUID) -> int | None:
+        if piece is None or what not in {CREATION_TIME, EVENT_COUNT}:
+            return None
+        if what == CREATION_TIME:
+            return piece.segment.created
+        return 0 if piece.stretch is None else piece.stretch.events
+
+    def digests(self, name: str) -> Mapping[int, bytes]:
+        """SHA-256 of the segment's chunks, as they were when it was archived."""
+        stretch = self._piece(name).stretch
+        return {} if stretch is None else stretch.chunk_digests
+
+    def read(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        flow: Flow | None = None,
+        ahead: int | None = None,  # noqa: ARG002 - one object at a time
+    ) -> Iterator[Block]:
+        """The bytes [start, end) in order; how fast they are handed on says how fast they come.
+
+        Raises:
+            ArchiveDamaged: an object is missing or another one than was archived.
+            SegmentTruncated: they were lost before they could be archived.
+            NoSuchSegment: the run has no such segment.
+        """
+        piece = self._piece(name)
+        if start < piece.first:
+            raise SegmentTruncated(
+                f"{name} begins at {piece.first} in {self.pinned}",
+                segment=name,
+                start_offset=piece.first,
+            )
+        at = start
+        blocks = read_segment(self.archive.objects, self.manifest.format, piece.segment, start, end)
+        for data in blocks:
+            for begin in range(0, len(data), BLOCK):
+                block = data[begin : begin + BLOCK]
+                if flow is not None:
+                    flow.spend(len(block))
+                yield Block(at, block)
+                at += len(block)
+
+    # -- names
+
+    @property
+    def event_count(self) -> UUID:
+        """The attribute that holds a segment's number of events."""
+        return EVENT_COUNT
+
+    @property
+    def creation_time(self) -> UUID:
+        """The attribute that holds a segment's creation time in the source."""
+        return CREATION_TIME
+
+    def segment_name(self, stream: StreamName, segment: int) -> str:
+        """The full name of a stream's segment."""
+        return f"{stream}/{segment}"
+
+    def is_original(self, segment: int) -> bool:
+        """Whether the archive begins with this segment."""
+        return any(one.id == segment and one.epoch == 0 for one in self.manifest.segments)
+
+    # -- a store
+
+    def probe(self) -> Health:
+        """Look whether the run is there; of protocols there is none."""
+        began = time.monotonic()
+        self.archive.pinned(self.pinned)
+        return Health(latency=time.monotonic() - began, protocol=MAJOR)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def reader_group(self, group: GroupName) -> GroupConfig | None:  # noqa: ARG002 - see ReaderGroups
+        """None: nobody reads an archive as a group."""
+        return None
+
+    def group_state(self, group: GroupName) -> GroupState:
+        """There is none."""
+        raise ReaderGroupNotFound(f"{self.pinned} has no reader group {group}")
+
+
+def _segment_of(piece: Piece) -> Segment:
+    return Segment(id=piece.id, keys=piece.segment.keys)

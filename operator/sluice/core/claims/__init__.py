@@ -1,0 +1,1 @@
+"""Whose a stream is that lives as long as a resource."""

@@ -1,0 +1,348 @@
+"""What a copy writes down in the target store while it runs.
+
+The journal is a segment of its own, named from the copy id, to which records are appended one at a
+time by compare-and-set on its length. The first record is the plan, so whoever writes it first
+decides the bounds for everybody. A record is JSON, framed like an event: int32 0, int32 length.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.core.copy import append_progress
+from sluice.core.copy.append_progress import Roll
+from sluice.core.copy.plan import SegmentPlan, StreamPlan
+from sluice.core.events.digest import chunk_of
+from sluice.errors import JournalDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    Buffer = bytes | bytearray | memoryview
+
+_HEADER = struct.Struct(">ii")
+_DIGEST = 32
+SHOWN: Final = 200
+"""Characters of a record in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The journal, read.
+
+    Attributes:
+        plan: what is copied.
+        target: ids of the target's segments, in the plan's order, once the target is claimed.
+        digests: per segment of the plan, the runs of source chunks hashed so far: the first chunk
+            of each, and the SHA-256 of one after the other. See `known`.
+        events: per segment of the plan, the exact number of events, once it is counted.
+        amended: the segments that are copied otherwise than planned, by their place in the plan.
+        drained: the segments that a source that is moved has got since it was planned; None until
+            it is sealed.
+        roll: how far an append has come; the target's segments are then those beside which is
+            staged.
+    """
+
+    plan: StreamPlan
+    target: tuple[int, ...] | None = None
+    digests: Mapping[int, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
+    events: Mapping[int, int] = field(default_factory=dict)
+    amended: Mapping[int, SegmentPlan] = field(default_factory=dict)
+    drained: tuple[SegmentPlan, ...] | None = None
+
+    roll: Roll = field(default_factory=Roll)
+
+    @property
+    def current(self) -> StreamPlan:
+        """The plan as it stands: without what the source has lost, and up to where it ends."""
+        if not self.amended and not self.drained:
+            return self.plan
+        planned = (*self.plan.segments, *(self.drained or ()))
+        return self.plan.of([self.amended.get(i, one) for i, one in enumerate(planned)])
+
+    def known(self, segment: int) -> dict[int, bytes]:
+        """SHA-256 of each source chunk of a segment of the plan that was hashed so far."""
+        return {
+            first + i: raw[i * _DIGEST : (i + 1) * _DIGEST]
+            for first, raw in self.digests.get(segment, ())
+            for i in range(len(raw) // _DIGEST)
+        }
+
+
+MOST_RECORD: Final = 8 << 20
+"""Bytes of the longest record: stores take appends of up to 8 MiB. A record is read as a whole, by
+which nothing else gets on, and what it says may be somebody else's server's invention."""
+
+
+def frame(record: Mapping[str, Any]) -> bytes:
+    """A record as it stands in the segment."""
+    body = json.dumps(record, separators=(",", ":")).encode()
+    return _HEADER.pack(0, len(body)) + body
+
+
+def unframe(data: bytes) -> list[dict[str, Any]]:
+    """The records in `data`, which must be whole frames.
+
+    Raises:
+        JournalDamaged: the bytes are not records.
+    """
+    return [parsed(body, at) for at, body in bodies([data])]
+
+
+def bodies(pieces: Iterable[Buffer]) -> Iterator[tuple[int, bytes]]:
+    """Cut a journal, piece by piece, into its records: the offset of each, and its JSON.
+
+    Raises:
+        JournalDamaged: the bytes are not whole frames.
+    """
+    left, at = bytearray(), 0
+    for piece in pieces:
+        left += piece
+        begin = 0
+        while len(left) - begin >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(left, begin)
+            if kind != 0 or not 0 <= length <= MOST_RECORD:
+                raise _damaged(at)
+            end = begin + _HEADER.size + length
+            if end > len(left):
+                break
+            yield at, bytes(left[begin + _HEADER.size : end])
+            at += end - begin
+            begin = end
+        del left[:begin]
+    if left:
+        raise _damaged(at)
+
+
+def parsed(body: bytes, at: int) -> dict[str, Any]:
+    """A record.
+
+    Args:
+        body: its JSON.
+        at: where it stands, for messages.
+
+    Raises:
+        JournalDamaged: the bytes are no record.
+    """
+    try:
+        record = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(at) from error
+    if not isinstance(record, dict):
+        raise _damaged(at)
+    return record
+
+
+def _damaged(at: int) -> JournalDamaged:
+    return JournalDamaged(f"the copy's journal is damaged at offset {at}")
+
+
+def plan_record(plan: StreamPlan) -> dict[str, Any]:
+    """Decides the bounds; only ever the first record."""
+    return {"record": "plan", "plan": plan.model_dump(mode="json")}
+
+
+def target_record(segments: Iterable[int]) -> dict[str, Any]:
+    """Names the target's segments, in the plan's order, once the stream is made."""
+    return {"record": "target", "segments": list(segments)}
+
+
+def amend_record(segment: int, edition: int, to: int) -> dict[str, Any]:
+    """The source has lost what a segment has before `to`; counts for this edition of it."""
+    return {"record": "amend", "segment": segment, "edition": edition, "to": to}
+
+
+def drain_record(
+    ends: Iterable[tuple[int, int | None]], later: Iterable[SegmentPlan], target: Iterable[int]
+) -> dict[str, Any]:
+    """Where a source ends that was sealed; the first one counts.
+
+    Args:
+        ends: of each segment of the plan, and the number of events up to there.
+        later: segments that came after the plan was made.
+        target: ids of the target's segments for these.
+    """
+    return {
+        "record": "drain",
+        "ends": [list(end) for end in ends],
+        "segments": [segment.model_dump(mode="json") for segment in later],
+        "target": list(target),
+    }
+
+
+def digest_record(
+    segment: int, first: int, digests: Iterable[bytes], edition: int = 0
+) -> dict[str, Any]:
+    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on.
+
+    A first and a last chunk depend on the bounds, so digests count for their edition only.
+    """
+    return {
+        "record": "digests",
+        "segment": segment,
+        "first": first,
+        "sha256": b"".join(digests).hex(),
+        **_of(edition),
+    }
+
+
+def _of(edition: int) -> dict[str, int]:
+    return {"edition": edition} if edition else {}
+
+
+def digest_records(
+    segment: int, digests: Mapping[int, bytes], edition: int = 0
+) -> list[dict[str, Any]]:
+    """Digests of any chunks of a segment, as records of consecutive ones."""
+    records: list[dict[str, Any]] = []
+    run: list[int] = []
+    for chunk in [*sorted(digests), None]:
+        if run and chunk != run[-1] + 1:
+            records.append(digest_record(segment, run[0], (digests[c] for c in run), edition))
+            run = []
+        if chunk is not None:
+            run.append(chunk)
+    return records
+
+
+def events_record(segment: int, events: int, edition: int = 0) -> dict[str, Any]:
+    """The counted number of events of a segment."""
+    return {"record": "events", "segment": segment, "events": events, **_of(edition)}
+
+
+def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
+    """The journal that these records make; None when there are none. See `Folding`."""
+    folding = Folding()
+    for record in records:
+        folding.add(record)
+    return folding.journal
+
+
+class Folding:
+    """Makes a journal of its records, one after the other, and keeps none of them.
+
+    Later records of one kind add to earlier ones; a repeated target record changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._plan: StreamPlan | None = None
+        self._target: tuple[int, ...] | None = None
+        self._digests: dict[int, list[tuple[int, bytes]]] = {}
+        self._events: dict[int, int] = {}
+        self._amended: dict[int, SegmentPlan] = {}
+        self._drained: tuple[SegmentPlan, ...] | None = None
+        self._roll = Roll()
+        self._journal: Journal | None = None
+
+    @property
+    def journal(self) -> Journal | None:
+        """What the records make so far; None where there were none."""
+        if self._journal is None and self._plan is not None:
+            self._journal = Journal(
+                self._plan,
+                self._target,
+                {segment: tuple(runs) for segment, runs in self._digests.items()},
+                dict(self._events),
+                dict(self._amended),
+                self._drained,
+                self._roll,
+            )
+        return self._journal
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in the next record.
+
+        Raises:
+            JournalDamaged: the first record is no plan, or this one is unknown or damaged.
+        """
+        self._journal = None
+        try:
+            self._add(record)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise JournalDamaged(f"the copy's journal has a damaged record: {error}") from error
+
+    def _add(self, record: Mapping[str, Any]) -> None:  # noqa: C901 - one case for each record
+        match record:
+            case {"record": "plan", "plan": body} if self._plan is None:
+                self._plan = StreamPlan.model_validate(body)
+                return
+            case _ if self._plan is None:
+                raise _unknown(record)
+        plan = self._plan
+        match record:
+            case {"record": "target", "segments": ids}:
+                self._target = self._target or tuple(map(_number, ids))
+            case {"record": "drain", "ends": ends, "segments": later, "target": ids} if (
+                self._target is not None
+            ):
+                if self._drained is None:
+                    self._drained = tuple(map(SegmentPlan.model_validate, later))
+                    self._target = (*self._target, *map(_number, ids))
+                    self._drain(plan, ends)
+            case {"record": "amend", "segment": segment, "edition": edition, "to": to}:
+                self._amend(plan, _number(segment), edition, _number(to))
+            case {"record": "digests" | "events"} if _is_late(record, self._amended):
+                pass
+            case {"record": "digests", "segment": segment, "first": first, "sha256": text}:
+                raw = bytes.fromhex(text)
+                if len(raw) % _DIGEST:
+                    raise ValueError(f"{len(raw)} bytes are no SHA-256 digests")
+                self._digests.setdefault(_number(segment), []).append((_number(first), raw))
+            case {"record": "events", "segment": segment, "events": count}:
+                self._events[_number(segment)] = _number(count)
+            case {"record": kind} if kind in append_progress.RECORDS and plan.append:
+                self._roll, self._target = append_progress.after(self._roll, self._target, record)
+            case _:
+                raise _unknown(record)
+
+    def _drain(self, plan: StreamPlan, ends: Sequence[tuple[object, int | None]]) -> None:
+        for place, (end, count) in enumerate(ends):
+            now = self._amended.get(place) or plan.segments[place]
+            self._amended[place] = now.until(_number(end), count)
+            if end != now.end:  # its last chunk is longer now, where it was not whole
+                runs = self._digests.get(place, [])
+                runs[:] = _without(runs, chunk_of(now.end))
+
+    def _amend(self, plan: StreamPlan, segment: int, edition: object, to: int) -> None:
+        planned = (*plan.segments, *(self._drained or ()))
+        now = self._amended.get(segment) or planned[segment]
+        if edition == now.edition and now.start < to <= now.end:
+            self._amended[segment] = now.without(to)
+            self._digests.pop(segment, None)
+            self._events.pop(segment, None)
+
+
+def _without(runs: Iterable[tuple[int, bytes]], chunk: int) -> Iterator[tuple[int, bytes]]:
+    """Runs of digests without that of one chunk."""
+    for first, raw in runs:
+        at = (chunk - first) * _DIGEST
+        if not 0 <= at < len(raw):
+            yield first, raw
+            continue
+        if at:
+            yield first, raw[:at]
+        if rest := raw[at + _DIGEST :]:
+            yield chunk + 1, rest
+
+
+def _unknown(record: Mapping[str, Any]) -> JournalDamaged:
+    return JournalDamaged(
+        f"the copy's journal has a record that this version does not know: {str(record)[:SHOWN]}",
+        remedy="Run it with the version of Sluice that began it, or abort the copy.",
+    )
+
+
+def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> bool:
+    """Whether a record is of a segment that was begun anew since it was learnt."""
+    segment = amended.get(_number(record["segment"]))
+    return bool(record.get("edition", 0) != (segment.edition if segment else 0))
+
+
+def _number(value: object) -> int:
+    """A number as it stands in a record; anything else is damage."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no number of a record")
+    return value

@@ -1,0 +1,226 @@
+"""What a copy does next that appends to a stream that is there, decided from what stores hold.
+
+As `core.copy.next_step`, and with the same words: `next_step` is pure, each step is safe to repeat
+and to do late. Bytes are staged and verified in the same way. They become readable by transactions
+of the store, one for each generation of the source: the target is scaled to a generation's key
+ranges for as long as it takes to open one, so that each segment's bytes have a place of their own
+among those of its live writers.
+
+Foresee -> Stage -> Transfer -> Stitch -> Verify -> Take -> (Loosen -> Reshape -> Open) for each
+generation -> Return -> Tighten -> Give -> Join -> Decide -> Commit -> Note -> Certify -> Seal ->
+Forget -> Done
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core.copy.append_progress import Roll
+from sluice.core.copy.next_step import stage
+from sluice.core.copy.steps import (
+    Certify,
+    Commit,
+    Decide,
+    Done,
+    Foresee,
+    Forget,
+    Give,
+    Join,
+    Loosen,
+    Note,
+    Open,
+    Remember,
+    Reshape,
+    Restart,
+    Return,
+    Seal,
+    Take,
+    Tighten,
+)
+from sluice.core.values import identity
+from sluice.core.values.model import TransactionState
+from sluice.errors import (
+    CopyAborted,
+    OutcomeUnknown,
+    StoreBusy,
+    StoreUnavailable,
+    TargetReplaced,
+    TargetSealed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sluice.core.copy.observed import Observed, SeenTarget
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.steps import Step
+    from sluice.core.values.model import KeyRange, Segment
+
+_GONE = frozenset({TransactionState.ABORTING, TransactionState.ABORTED, TransactionState.UNKNOWN})
+
+
+def has_ranges(one: Sequence[KeyRange], other: Sequence[KeyRange]) -> bool:
+    """Whether key ranges, both in order, are the same but for rounding."""
+    return len(one) == len(other) and all(a.is_like(b) for a, b in zip(one, other, strict=True))
+
+
+def has_layout(segments: Sequence[Segment], ranges: Sequence[KeyRange]) -> bool:
+    """Whether segments take these key ranges; both in key order."""
+    return has_ranges([segment.keys for segment in segments], ranges)
+
+
+def layout_of(plan: StreamPlan, generation: int) -> tuple[KeyRange, ...]:
+    """The key ranges that the source had in a generation."""
+    return tuple(plan.segments[i].keys for i in plan.active[generation])
+
+
+def is_loosened(target: SeenTarget, copy_id: str) -> bool:
+    """Whether the target has another policy than its own because of this copy."""
+    return any(tag.startswith(identity.TAG_APPENDING + copy_id) for tag in target.tags)
+
+
+def is_reshaped(plan: StreamPlan, roll: Roll, target: SeenTarget) -> bool:
+    """Whether the target has key ranges that this copy gave it for a moment.
+
+    Somebody who scales it in that moment knows better, so what is neither ours nor what was before
+    is left alone.
+    """
+    if roll.layout is None or has_layout(target.tail, roll.layout):
+        return False
+    return any(has_layout(target.tail, layout_of(plan, number)) for number in plan.filled)
+
+
+def next_step(plan: StreamPlan, seen: Observed) -> Step:
+    """The next step of an append whose plan is recorded, or that is done.
+
+    Raises:
+        CopyAborted: somebody ended this copy.
+        TargetReplaced: the target is gone.
+        TargetSealed: it takes no events any more.
+        OutcomeUnknown: the store has forgotten what became of a transaction.
+        SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
+    """
+    roll = Roll() if seen.journal is None else seen.journal.roll
+    back = _back(plan, seen, roll)
+    if back is not None:
+        return back
+    if seen.roll.digest is not None:
+        return _tidy(plan, seen, seen.roll.digest)
+    if seen.journal is None or roll.aborted:
+        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
+    if seen.target is None:
+        raise TargetReplaced(f"{plan.target} was deleted while a copy was to be appended to it")
+    due = _due(plan, roll)
+    if roll.decided and due:
+        return _finish(plan, due, seen.roll.states)
+    if seen.target.sealed and due:
+        raise TargetSealed(f"{plan.target} was sealed", field="spec.target.stream")
+    return _fill(plan, seen, roll, due)
+
+
+def _tidy(plan: StreamPlan, seen: Observed, digest: str) -> Step:
+    """The next step once all is appended. Whoever ends the journal has seen the target sealed."""
+    if seen.journal is None:
+        return Done(digest)
+    if plan.seal and seen.target is not None and not seen.target.sealed:
+        return Seal()
+    return Forget()
+
+
+def _due(plan: StreamPlan, roll: Roll) -> list[int]:
+    """The generations that are not appended yet."""
+    return [number for number in plan.filled if number not in roll.committed]
+
+
+def _is_lost(seen: Observed, roll: Roll) -> bool:
+    """Whether the store has dropped a transaction."""
+    return any(seen.roll.states.get(number) in _GONE for number in roll.transactions)
+
+
+def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
+    """What gives the target back the key ranges and the policy that it had, if it is time.
+
+    That is once no transaction is to be opened any more, or none beside those there are.
+    """
+    target = seen.target
+    if target is None or target.sealed:
+        return None
+    over = seen.roll.digest is not None or roll.aborted or _is_lost(seen, roll)
+    if not over and any(number not in roll.transactions for number in _due(plan, roll)):
+        return None
+    if is_reshaped(plan, roll, target):
+        # The policy may have wanted more segments than there were.
+        few = len(roll.layout or ()) < target.least
+        return Loosen() if few else Return(target.segments)
+    if is_loosened(target, plan.copy_id):
+        return Tighten()
+    return Give() if seen.roll.turn == plan.copy_id else None
+
+
+def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, TransactionState]) -> Step:
+    """The next step once the commit is decided. Transactions are committed in order."""
+    first = states.get(due[0])
+    if first is None:
+        raise StoreUnavailable(f"the transactions of {plan.target} were not observed")
+    committed = []
+    for number in due:
+        if states.get(number) is not TransactionState.COMMITTED:
+            break
+        committed.append(number)
+    if committed:
+        return Note(tuple(committed))
+    if first is TransactionState.UNKNOWN:
+        raise OutcomeUnknown(
+            f"{plan.target} may have been appended to: the store does not know any more what "
+            "became of the transaction"
+        )
+    if first in _GONE:
+        return Restart(keep=False)
+    return Commit(tuple(due))
+
+
+def _fill(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
+    """The next step until the commit is decided."""
+    if seen.journal is None or seen.journal.target is None:
+        return Foresee()
+    if not due:
+        return Certify()
+    if _is_lost(seen, roll) or seen.roll.misplaced:
+        return Restart(keep=not _is_lost(seen, roll))
+    return _put(plan, seen, roll, due)
+
+
+def _put(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
+    """The next step until all that is due is under transactions."""
+    todo = [
+        (i, plan.segments[i], seen.segments[i])
+        for number in due
+        for i in plan.generations[number]
+        if plan.segments[i].length and seen.segments[i].published is None
+    ]
+    unverified = [one for one in todo if one[2].verified != one[1].length]
+    if unverified:
+        return stage(plan, seen, unverified)
+    missing = [number for number in due if number not in roll.transactions]
+    if missing:
+        return _open(plan, seen, roll, missing[0])
+    if todo:
+        return Join(tuple(i for i, _, _ in todo))
+    return Decide()
+
+
+def _open(plan: StreamPlan, seen: Observed, roll: Roll, generation: int) -> Step:
+    """The next step on the way to a transaction that has a generation's key ranges."""
+    target = seen.target
+    if seen.roll.turn is None:
+        return Take()
+    if seen.roll.turn != plan.copy_id:
+        raise StoreBusy(f"another copy is being appended to {plan.target} at this moment")
+    if roll.layout is None or target is None:
+        return Remember()
+    wanted = layout_of(plan, generation)
+    if has_layout(target.tail, wanted):
+        return Open(generation)
+    if len(wanted) < target.least:
+        return Loosen()
+    return Reshape(generation, target.segments)

@@ -1,0 +1,366 @@
+"""What a copy does next, decided from what its store holds.
+
+`next_step` is a pure function of the plan and one observation. Nothing else is remembered, so a
+driver that starts in the middle, after any crash, or beside another driver decides the same as one
+that was there from the beginning. Each step is safe to repeat and safe to carry out late.
+
+    Claim -> Shape -> Bind -> Stage -> Transfer (-> Amend -> Stage) (-> Drain -> Transfer)
+      -> Stitch -> Verify -> Publish
+      -> (Scale -> Settle -> Publish) for each generation -> Configure (-> Seal) (-> Leave)
+      -> Sweep -> Done
+
+All generations are staged and verified before the first one is published: they become readable in
+the order in which the source was scaled, without a byte being moved.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from sluice.core.copy.steps import (
+    Amend,
+    Bind,
+    Claim,
+    Configure,
+    Done,
+    Drain,
+    Forget,
+    Leave,
+    Publish,
+    Scale,
+    Seal,
+    Settle,
+    Shape,
+    Stage,
+    Stitch,
+    Sweep,
+    Transfer,
+    Verify,
+)
+from sluice.core.events.digest import chunk_end, chunk_start, chunks
+from sluice.core.values import identity
+from sluice.errors import (
+    CopyAborted,
+    IntegrityError,
+    SourceNotFound,
+    SourceReplaced,
+    SourceTruncated,
+    StoreUnavailable,
+    TargetExists,
+    TargetReplaced,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from sluice.core.copy.observed import Observed, SeenSegment, SeenSource, SeenTarget
+    from sluice.core.copy.plan import Part, SegmentPlan, StreamPlan
+    from sluice.core.copy.steps import Step
+    from sluice.core.values.model import Segment
+
+
+def seams(segment: SegmentPlan) -> tuple[int, ...]:
+    """Length of the staging segment after each part is in it; the first part's is its own."""
+    return tuple(accumulate(part.length for part in segment.parts))
+
+
+def staged(segment: SegmentPlan, seen: SeenSegment) -> int:
+    """Bytes of the segment that are in the target store, published or not."""
+    if seen.published is not None and seen.published >= 0:
+        return segment.length
+    total = 0
+    for part, info in zip(segment.parts, seen.parts, strict=True):
+        if merged(segment, seen, part):
+            total += part.length
+        elif info is not None:
+            total += min(info.length, part.length)
+    return total
+
+
+def merged(segment: SegmentPlan, seen: SeenSegment, part: Part) -> bool:
+    """Whether a part was merged into the segment's first one."""
+    return (
+        part.number > 0
+        and seen.stitched is not None
+        and seen.stitched >= seams(segment)[part.number]
+    )
+
+
+def next_step(plan: StreamPlan, seen: Observed) -> Step:
+    """The next step of a copy whose plan is recorded or whose target is whole.
+
+    Raises:
+        TargetExists: the target is there and is not ours.
+        TargetReplaced: the target is not the one that was bound, or somebody wrote into it.
+        SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
+        CopyAborted: somebody shut the target to this copy.
+        IntegrityError: the target holds other lengths than were published.
+    """
+    if seen.target is not None and not identity.is_ours(seen.target.tags, plan.copy_id):
+        if seen.journal is not None and seen.journal.target is not None:
+            raise TargetReplaced(
+                f"{plan.target} was replaced by a stream that this copy did not make"
+            )
+        raise TargetExists(
+            f"{plan.target} exists and this copy did not make it", field="spec.target.stream"
+        )
+    if seen.target is not None:
+        digest = identity.completed(seen.target.tags, plan.copy_id)
+        if digest is not None:
+            unsealed = plan.seal and not seen.target.sealed
+            return _tidy(seen, digest, unsealed=unsealed)
+    if seen.journal is None:
+        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
+    bound = seen.journal.target
+    if bound is None:
+        return _make(plan, seen.target)
+    if seen.target is None:
+        raise TargetReplaced(f"{plan.target} was deleted while it was being made")
+    at = generation_of(plan, bound, seen.target.segments)
+    if at is None:
+        raise TargetReplaced(f"{plan.target} has other segments than the ones this copy made")
+    return _fill(plan, seen, at)
+
+
+def _make(plan: StreamPlan, target: SeenTarget | None) -> Step:
+    """The next step until the target has the segments of the first generation."""
+    if target is None:
+        return Claim()
+    if not has_shape(plan, target.head):
+        return Shape(target.segments)
+    return Bind(tuple(segment.id for segment in target.head))
+
+
+def has_shape(plan: StreamPlan, segments: Sequence[Segment]) -> bool:
+    """Whether segments, in key order, take the keys of the plan's first generation."""
+    first = [plan.segments[i].keys for i in plan.generations[0]]
+    return len(segments) == len(first) and all(
+        segment.keys.is_like(keys) for segment, keys in zip(segments, first, strict=True)
+    )
+
+
+def generation_of(plan: StreamPlan, bound: Sequence[int], tail: Sequence[int]) -> int | None:
+    """Which of the plan's generations a target stands at, by the segments that take events.
+
+    Args:
+        plan: the plan.
+        bound: ids of the target's segments, in the plan's order.
+        tail: ids of those that take events now, in key order.
+    """
+    for number, active in enumerate(plan.active):
+        if tuple(bound[i] for i in active) == tuple(tail):
+            return number
+    return None
+
+
+def is_behind(plan: StreamPlan, seen: Sequence[SeenSegment], at: int) -> bool:
+    """Whether segments were looked at before another driver published them and went on.
+
+    Args:
+        plan: the plan.
+        seen: the segments.
+        at: the generation at which the target stood when it was looked at afterwards.
+    """
+    return any(
+        state.published is None and (segment.generation < at or state.target is None)
+        for segment, state in zip(plan.segments, seen, strict=True)
+        if segment.generation <= at
+    )
+
+
+def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
+    """The next step between the claim of the target and its completion.
+
+    Args:
+        plan: the plan.
+        seen: what the stores hold.
+        at: the generation at which the target stands.
+    """
+    pairs = list(enumerate(zip(plan.segments, seen.segments, strict=True)))
+    if any(state.published == identity.ABORTED for _, (_, state) in pairs):
+        raise CopyAborted(f"the copy of {plan.origin} to {plan.target} was aborted while it ran")
+    unpublished = [(i, segment, state) for i, (segment, state) in pairs if state.published is None]
+    if not unpublished:
+        _check_published(plan, seen)
+        return Configure()
+    # A scale event that is not over, since who made it died, has made segments already.
+    making = at if any(segment.generation <= at for _, segment, _ in unpublished) else at + 1
+    for _, segment, state in unpublished:
+        empty = state.target is not None and state.target.length == 0
+        missing = state.target is None and segment.generation > at
+        if segment.generation < at or not (missing or (empty and segment.generation <= making)):
+            raise TargetReplaced(
+                f"somebody wrote into {plan.target} while it was being made",
+                remedy="Delete this copy and make one to a name that nobody else writes to.",
+            )
+    unverified = [
+        (i, segment, state)
+        for i, segment, state in unpublished
+        if segment.length and state.verified != segment.length
+    ]
+    step = stage(plan, seen, unverified) if unverified else None
+    undrained = plan.move and seen.journal is not None and seen.journal.drained is None
+    if undrained and (step is None or isinstance(step, Stitch | Verify)):
+        return Drain()
+    if step is not None:
+        return step
+    ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
+    if not ready:
+        # Also where the policy was changed to scale it: whoever fixed the number that there is now
+        # could do so after another driver has scaled it.
+        return Scale(at + 1)
+    if seen.target is not None and seen.target.restless:
+        return Settle()
+    return Publish(ready)
+
+
+def stage(
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
+) -> Step:
+    """The next step for segments whose staged bytes are not verified yet."""
+    open_parts = [
+        (i, part, info)
+        for i, segment, state in todo
+        for part, info in zip(segment.parts, state.parts, strict=True)
+        if not merged(segment, state, part)
+    ]
+    starts = _lost(plan, seen, todo)
+    if starts:
+        return Amend(starts)
+    missing = [(i, part) for i, part, info in open_parts if info is None]
+    if missing:
+        return Stage(tuple(missing))
+    unfinished = [
+        (i, part, part.start + info.length)
+        for i, part, info in open_parts
+        if info is not None and info.length < part.length
+    ]
+    if unfinished:
+        return Transfer(tuple(unfinished))
+    apart = [(i, part) for i, part, _ in open_parts if part.number > 0]
+    if apart:
+        return Stitch(tuple(apart))
+    return Verify(tuple(i for i, _, _ in todo))
+
+
+def first_needed(
+    segment: SegmentPlan, state: SeenSegment, known: Container[int], *, verify: bool
+) -> int | None:
+    """The first source offset that still has to be read, None when none has.
+
+    A chunk is needed until all its bytes are staged and, where the copy is verified, until its
+    digest is known.
+    """
+    for part, info in zip(segment.parts, state.parts, strict=True):
+        there = part.length if merged(segment, state, part) else info.length if info else 0
+        for chunk in chunks(part.start, part.end):
+            whole = chunk_end(chunk, part.end) - part.start <= there
+            if not whole or (verify and chunk not in known):
+                return chunk_start(chunk, part.start)
+    return None
+
+
+def _lost(
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
+) -> tuple[tuple[int, int], ...]:
+    """Segments of which the source has lost bytes that are needed, and where each begins by now.
+
+    Raises:
+        SourceNotFound, SourceReplaced: it is not the source that was planned.
+        SourceTruncated: such bytes are lost, and the copy is not to go on without them.
+    """
+    found = []
+    for i, segment, state in todo:
+        known = seen.journal.known(i) if seen.journal else {}
+        needed = first_needed(segment, state, known, verify=plan.verify)
+        if state.verified == identity.ABORTED:
+            needed = segment.start  # given up by a driver that died before it wrote that down
+        if needed is None:
+            continue
+        begins = _begins(plan, seen, i)
+        if begins <= needed:
+            continue
+        to = min(begins, segment.end)
+        if plan.on_truncation == "Fail":
+            raise SourceTruncated(
+                f"{plan.source_of(segment).stream} was truncated: offsets {needed} to {to} of "
+                f"segment {segment.id} are gone, {to - needed} bytes, and the copy needs it from "
+                f"{needed} on"
+            )
+        found.append((i, to))
+    return tuple(found)
+
+
+def _begins(plan: StreamPlan, seen: Observed, place: int) -> int:
+    """Where a source's segment begins by now: at its planned end if it is gone."""
+    segment = plan.segments[place]
+    name = plan.source_of(segment).stream
+    if seen.sources is None:
+        raise StoreUnavailable(f"{name} was not observed")
+    known = [
+        source
+        for source, other in zip(seen.sources, plan.segments, strict=True)
+        if other.source == segment.source and source is not None
+    ]
+    if not known and segment.source not in seen.renewed | seen.outrun:
+        raise SourceNotFound(
+            f"{name} is gone: it was deleted before its copy was staged",
+            field="spec.source.stream",
+            remedy="Abort the copy, or restore the source first.",
+        )
+    source = seen.sources[place]
+    if source is None and (
+        segment.source in seen.outrun or _is_the_same(plan, seen.sources, segment.source)
+    ):
+        return segment.end
+    if source is None or source.created != segment.created:
+        raise SourceReplaced(
+            f"{name} was deleted and made again: segment {segment.id} is not the one "
+            "whose bounds were taken"
+        )
+    return source.info.start
+
+
+def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number: int) -> bool:
+    """Whether a source is the one that was planned, by any of its segments."""
+    return any(
+        source is not None and source.created == segment.created
+        for source, segment in zip(sources, plan.segments, strict=True)
+        if segment.source == number
+    )
+
+
+def _check_published(plan: StreamPlan, seen: Observed) -> None:
+    """Refuse to call a target whole that does not hold what was planned.
+
+    The attribute is set in one step with the merge, so it says what was merged. The target's length
+    is not asked: it was read before the attribute, and a merge may have come between.
+    """
+    for segment, state in zip(plan.segments, seen.segments, strict=True):
+        if state.published != segment.length:
+            raise IntegrityError(
+                f"{plan.target} lacks bytes of segment {segment.id}: {segment.length} were "
+                f"planned, {state.published} published"
+            )
+
+
+def _tidy(seen: Observed, digest: str, *, unsealed: bool) -> Step:
+    """What is left to do once the target is whole.
+
+    Whoever deletes the journal has seen the target sealed, if it is to be; without a journal
+    nothing is done to it any more.
+    """
+    if unsealed and seen.journal is not None:
+        return Seal()
+    left = tuple(
+        (i, number)
+        for i, state in enumerate(seen.segments)
+        for number, info in enumerate(state.parts)
+        if info is not None
+    )
+    if seen.journal is not None and seen.left:
+        return Leave()
+    if left:
+        return Sweep(left)
+    return Done(digest) if seen.journal is None else Forget()

@@ -1,0 +1,1 @@
+"""Events in rows of bytes: their frames, their number, digests of chunks."""

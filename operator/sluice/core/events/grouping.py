@@ -1,0 +1,194 @@
+"""Events in a row of bytes: taken apart in groups, or counted object by object.
+
+Both depend on offsets of the segment only, never on how the bytes came in blocks, so a run that was
+cut off makes the same objects again.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sluice.core.events.digest import CHUNK, chunk_of
+from sluice.core.events.framing import HEADER, EventCounter
+from sluice.errors import EventsDamaged, SourceUnsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MOST_EVENT: Final = 128 << 20
+"""The longest event that is taken out of its segment; it is held in memory as a whole."""
+
+_HEADER: Final = Struct(">q")
+"""The two numbers of a header, read as one, are the event's length."""
+
+
+class Group(NamedTuple):
+    """Events that follow one another.
+
+    Attributes:
+        start: offset of the first one.
+        data: their bytes, with headers.
+        edges: where each of them begins in `data`, and where the last one ends.
+    """
+
+    start: int
+    data: bytes
+    edges: list[int]
+
+    @property
+    def end(self) -> int:
+        """Offset after the last one."""
+        return self.start + len(self.data)
+
+    @property
+    def events(self) -> int:
+        """How many there are."""
+        return len(self.edges) - 1
+
+
+def groups(blocks: Iterable[memoryview], start: int) -> Iterator[Group]:
+    """The events of consecutive blocks: for each chunk those that begin in it.
+
+    Args:
+        blocks: bytes from an event's beginning to an event's end.
+        start: offset of the first one.
+
+    Raises:
+        EventsDamaged: the bytes are no events, or do not end with one.
+        SourceUnsupported: an event is too long.
+    """
+    data = bytearray()
+    edges: list[int] = []
+    at = 0
+    limit = _next_chunk(start)
+    for block in blocks:
+        data += block
+        while True:
+            at = _walk(data, edges, at, limit, start)
+            if at < limit or len(data) - at < HEADER:
+                break  # the rest is not here yet
+            yield Group(start, bytes(memoryview(data)[:at]), [*edges, at])
+            del data[:at], edges[:]
+            start, at = start + at, 0
+            limit = _next_chunk(start)
+    if at < len(data):
+        raise EventsDamaged(f"no event ends at offset {start + len(data)}")
+    if edges:
+        yield Group(start, bytes(data), [*edges, at])
+
+
+def _next_chunk(start: int) -> int:
+    """How many bytes after `start` the next chunk begins."""
+    return (chunk_of(start) + 1) * CHUNK - start
+
+
+def _walk(data: bytearray, edges: list[int], at: int, limit: int, start: int) -> int:
+    """Note where whole events begin, as long as that is before `limit`; where the next begins."""
+    unpack = _HEADER.unpack_from
+    size = len(data)
+    last = min(size - HEADER, limit - 1)
+    while at <= last:
+        (length,) = unpack(data, at)
+        if length >> 31:
+            raise EventsDamaged(f"no event begins at offset {start + at}")
+        after = at + HEADER + length
+        if after > size:
+            if length > MOST_EVENT:
+                raise SourceUnsupported(
+                    f"the event at offset {start + at} has {length} bytes",
+                    remedy="Take the format Segments, which holds events of any length.",
+                )
+            break
+        edges.append(at)
+        at = after
+    return at
+
+
+class Tally(NamedTuple):
+    """The events that begin in an object.
+
+    Attributes:
+        events: how many; None where the bytes are no events.
+        first: where the first one begins; None without any.
+        last: where the last one begins; None without any.
+    """
+
+    events: int | None
+    first: int | None = None
+    last: int | None = None
+
+
+class Following(NamedTuple):
+    """Where the next event begins.
+
+    Attributes:
+        offset: of its first byte. Behind the bytes that are here, or before their end if the event
+            begins with the last few of them.
+        header: these: what is here of its header.
+    """
+
+    offset: int
+    header: bytes = b""
+
+
+class Tallier:
+    """Counts events, object by object.
+
+    Args:
+        following: where the first event begins; None where nobody knows, and nothing is counted.
+        start: offset of the first byte that is fed; without it an event begins there.
+    """
+
+    def __init__(self, following: Following | None, start: int | None = None) -> None:
+        self._start = following.offset if following else 0
+        self._counter = EventCounter() if following else None
+        self._skip = 0 if start is None else max(0, self._start - start)
+        self._fed = 0
+        self._begun = 0
+        self._first: int | None = None
+        self._header = 0
+        if following and following.header:
+            self.feed(memoryview(following.header))
+            self.end()
+
+    @property
+    def following(self) -> Following | None:
+        """Where the event after those so far begins; None where the bytes are no events."""
+        if self._counter is None:
+            return None
+        return Following(self._start + self._counter.following, self._counter.header)
+
+    def feed(self, block: memoryview) -> None:
+        """Take the next bytes of the object."""
+        skipped, block = block[: self._skip], block[self._skip :]
+        self._skip -= len(skipped)
+        if self._counter is None or not block:
+            return
+        self._fed += len(block)
+        try:
+            if self._first is None:
+                # A header that began in the object before has to be whole to tell what follows.
+                head, block = block[: self._header], block[self._header :]
+                self._counter.feed(head)
+                self._header -= len(head)
+                if self._header:
+                    return
+                self._first = self._start + self._counter.following
+            self._counter.feed(block)
+        except EventsDamaged:
+            self._counter = None
+
+    def end(self) -> Tally:
+        """What the object has. The next bytes are those of the next one."""
+        if self._counter is None:
+            return Tally(None)
+        begun, last = self._counter.events, self._counter.last
+        unfinished = self._counter.unfinished
+        if unfinished is not None and (unfinished != last or not begun):
+            # One begins of which not even the header is whole.
+            begun, last = begun + 1, unfinished
+            self._header = HEADER - (self._fed - unfinished)
+        events, self._begun = begun - self._begun, begun
+        first, self._first = self._first, None
+        return Tally(events, first, self._start + last) if events else Tally(0)

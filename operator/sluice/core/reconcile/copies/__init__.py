@@ -1,0 +1,1 @@
+"""Decisions about copies: of streams, of scopes, and runs of archives."""

@@ -1,0 +1,184 @@
+"""What a StreamArchive's status says that is said of archives only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sluice.api.status.archive_status import ArchiveSummary, RunStatus
+from sluice.api.status.common import ConditionType, GapStatus, Progress
+from sluice.core.archive.recorded import Recorded
+from sluice.core.reconcile.copies.copy_status import CopyStatus
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.values import text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+    from sluice.core.reconcile.copies.world import Reading, World
+    from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.workloads.plan import Plan
+
+_LASTING = (ConditionType.READY, ConditionType.SUCCEEDED, ConditionType.VERIFIED)
+"""What is said of the last run, also while nothing is to be done."""
+
+
+class ArchiveStatus(CopyStatus):
+    """Builds the next status of a StreamArchive.
+
+    Args:
+        seen: the archive, with the status that stands.
+        now: the time.
+    """
+
+    work: ClassVar[str] = "archive"
+    there: ClassVar[str] = "written"
+    comparing: ClassVar[str] = "All bytes are written; they are read back, and the run is recorded."
+    dropping: ClassVar[str] = "What a run has written that is not recorded is let go."
+    undropped: ClassVar[str] = "What is to be deleted of the archive cannot be deleted yet."
+
+    def __init__(self, seen: ArchiveSeen, now: datetime) -> None:
+        self._seen = seen
+        super().__init__(seen, now)
+        self._set(next_run_time=None if seen.spec.suspend else seen.later)
+        if not seen.asked:
+            self._set(last_handled_requested_at=seen.status.last_handled_requested_at)
+        if seen.run_key != seen.status.run_key:
+            self._set(
+                run_key=seen.run_key,
+                scheduled_time=seen.due or seen.status.scheduled_time,
+            )
+
+    def unpublished(self, world: World) -> Action | None:  # noqa: ARG002 - a head publishes it
+        """Nothing is left to be done before a run can be found."""
+        return None
+
+    def over(self, world: World) -> CopyingStatus:
+        """The run is in the archive."""
+        recorded = _recorded(world)
+        job, attempt = world.job, self._open(world)
+        if attempt is not None:
+            self.end(attempt, outcome="Succeeded")
+        ended = job.ended if job and job.ended else self._now
+        size = recorded.added
+        self._set(
+            failures=0,
+            retry_time=None,
+            last_failure=None,
+            completion_time=ended,
+            last_run_time=ended,
+            run=recorded.run,
+            archive=self._summary(recorded),
+            progress=Progress(
+                bytes=size, total_bytes=size, percent=100, summary="100%", time=self._now
+            ),
+            gaps=tuple(
+                GapStatus(segment_id=gap.segment, from_=gap.begin, to=gap.end)
+                for gap in recorded.gaps
+            )
+            or None,
+        )
+        runs = recorded.count
+        many = "1 run" if runs == 1 else f"{runs} runs"
+        whole = (
+            f"Run {recorded.run} is recorded: {text.size(size)} are new. {many} can be restored."
+        )
+        said = Saying("Archived", whole)
+        if recorded.lost:
+            lost = text.size(recorded.lost)
+            said = Saying("ArchivedWithGaps", f"{whole} The source had lost {lost} before.")
+        elif recorded.gaps:
+            first = text.lost_behind(recorded.gaps[0].segment, recorded.gaps[0].begin)
+            said = Saying("ArchivedWithGaps", f"{whole} {first}")
+        verified = Saying("ReadBack", "What the run added was read back and is the source's.")
+        return self._say(
+            conditions.succeeded(said, verified=verified if recorded.verified else None)
+        )
+
+    def at_rest(self) -> CopyingStatus:
+        """No run is to be made now."""
+        wanted: dict[ConditionType, tuple[Tri, Saying]] = {
+            kind: (found.status, Saying(found.reason, found.message))
+            for kind in _LASTING
+            if (found := self._copy.status.condition(kind)) is not None
+        }
+        if self._seen.resting:
+            wanted = conditions.ready(Saying("Scheduled", self._first()))
+        if self._seen.spec.suspend:
+            said = Saying("Suspended", "spec.suspend is true: no run begins. Set it to false.")
+            wanted[ConditionType.SUSPENDED] = ("True", said)
+        return self._say(wanted)
+
+    def _first(self) -> str:
+        later = self._seen.later
+        if later is None or self._seen.spec.suspend:
+            return "There was no run yet."
+        return f"The first run is due at {later:%Y-%m-%dT%H:%M:%SZ}."
+
+    def _summary(self, recorded: Recorded) -> ArchiveSummary:
+        runs = recorded.runs
+        return ArchiveSummary(
+            last_head=recorded.head,
+            sha256=recorded.sha256,
+            runs=recorded.count,
+            bytes=runs[-1].bytes if runs else 0,
+            last_runs=tuple(
+                RunStatus(
+                    run=one.run,
+                    time=one.time,
+                    bytes=one.bytes,
+                    events=one.events,
+                    verified=one.verified,
+                )
+                for one in reversed(runs)
+            ),
+            time=self._now,
+        )
+
+    def _origin(self) -> str:
+        source = self._seen.spec.source
+        return f"{source.scope}/{source.stream}"
+
+    def _of_run(self) -> dict[str, Any]:
+        return {"run": None, "gaps": None, "start_cut": None, "end_cut": None}
+
+    def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        run = plan.archive
+        if run is None:  # only the driver can look
+            return {}
+        begin = ",".join(f"{one.id}={one.begin}" for one in run.segments)
+        end = ",".join(f"{one.segment}={one.offset}" for one in run.end.offsets)
+        return {"run": run.run, "start_cut": begin, "end_cut": end}
+
+    def _work(self, plan: Plan) -> str:
+        return text.size(plan.bytes) if plan.archive is not None else "what is new"
+
+    def _so_far(self) -> str:
+        progress = self.value.progress
+        if progress is None or not progress.total_bytes:
+            return "The driver looks for what is new, and writes it."
+        done = text.size(progress.bytes)
+        total = text.size(progress.total_bytes)
+        return f"{done} of {total} are written."
+
+    def _copied(self) -> str:
+        archive = self._seen.status.archive
+        runs = archive.runs if archive else 0
+        if not runs:
+            return ""
+        many = "1 earlier run" if runs == 1 else f"{runs} earlier runs"
+        return f" {many} can be restored."
+
+    def _moving(self, message: str) -> Saying:
+        return Saying("Archiving", message)
+
+    def _take(self, reading: Reading) -> dict[str, Any]:  # noqa: ARG002 - bytes are all there is
+        return {}
+
+
+def _recorded(world: World) -> Recorded:
+    assert isinstance(world.answer, Recorded)  # noqa: S101 - for the type checker
+    return world.answer

@@ -1,0 +1,391 @@
+"""A copy's status, of a stream, a scope or an archive's run: what is written for each situation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sluice.api.status.common import (
+    Attempt,
+    ConditionType,
+    Failure,
+    ObjectRef,
+    Progress,
+)
+from sluice.core.reconcile.copies.seen import recorded
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.verdict import gave_up, in_a_row, judge
+from sluice.core.values import text
+from sluice.core.values.trouble import sentence
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.world import JobSeen, Reading, World
+    from sluice.core.reconcile.shared.conditions import Tri
+    from sluice.core.reconcile.shared.verdict import Verdict
+    from sluice.core.values.trouble import Trouble
+    from sluice.core.workloads.answers import Planned
+    from sluice.core.workloads.plan import Plan
+
+
+READ_AGAIN: Final = timedelta(seconds=30)
+"""After which a progress that has not changed is written again, to say that it was read."""
+
+
+class CopyStatus(ABC):
+    """Builds the next status from the one that stands. What differs is said by each kind.
+
+    Args:
+        copy: the copy, with the status that stands.
+        now: the time.
+
+    Attributes:
+        work: what is done with them.
+        there: what those are that are there before all are.
+        comparing: a sentence on what is done when all are.
+        published: one on what is done when that is over as well.
+        dropping: a sentence on what is done when the resource is deleted.
+        undropped: one on that it cannot be done yet.
+    """
+
+    work: ClassVar[str] = "copy"
+    there: ClassVar[str] = "staged"
+    comparing: ClassVar[str] = "All bytes are staged; they are compared and published."
+    published: ClassVar[str] = "All bytes are verified and published; the driver tidies."
+    dropping: ClassVar[str] = "What was staged is being dropped."
+    undropped: ClassVar[str] = "What was staged cannot be dropped yet."
+
+    def __init__(self, copy: CopySeen, now: datetime) -> None:
+        self._copy = copy
+        self._now = now
+        self.value: CopyingStatus = copy.status.model_copy(
+            update={
+                "copy_id": copy.copy_id,
+                "source": self._origin(),
+                "last_handled_requested_at": (
+                    copy.requested_at or copy.status.last_handled_requested_at
+                ),
+            }
+        )
+
+    @abstractmethod
+    def unpublished(self, world: World) -> Action | None:
+        """What has to be done before it may be said that the copy is over."""
+
+    @abstractmethod
+    def over(self, world: World) -> CopyingStatus:
+        """The stores say that nothing is left to do, and whoever is told so finds all of it."""
+
+    @abstractmethod
+    def _origin(self) -> str:
+        """What is copied, for a table."""
+
+    @abstractmethod
+    def _of_run(self) -> dict[str, Any]:
+        """What was said of a run and is not of the next one: the fields as they are before any."""
+
+    @abstractmethod
+    def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        """What a plan makes known."""
+
+    @abstractmethod
+    def _work(self, plan: Plan) -> str:
+        """What there is to do, in a few words."""
+
+    @abstractmethod
+    def _so_far(self) -> str:
+        """A sentence on how far the copy is."""
+
+    @abstractmethod
+    def _copied(self) -> str:
+        """A sentence on what is whole already, after a blank; nothing where there is none."""
+
+    def _moving(self, message: str) -> Saying:
+        """What is said while bytes are on their way."""
+        return Saying("Copying", message)
+
+    @abstractmethod
+    def _take(self, reading: Reading) -> dict[str, Any]:
+        """What a reading changes besides the bytes; an attempt that makes such a change is on."""
+
+    def unchanged(self) -> CopyingStatus:
+        """The status as it stands, said of the present generation."""
+        standing = {
+            kind: (found.status, Saying(found.reason, found.message))
+            for kind in ConditionType
+            if (found := self._copy.status.condition(kind)) is not None
+        }
+        return self._say(standing)
+
+    def given_up(self) -> CopyingStatus:
+        """It failed for good: so it is said, whatever has been said meanwhile."""
+        failure = self.value.last_failure
+        if failure is None or self._copy.status.condition(ConditionType.STALLED) is not None:
+            return self.unchanged()
+        said = sentence(failure.message, field=failure.field, remedy=failure.remedy or "")
+        return self._say(conditions.stalled(Saying(failure.reason, said)))
+
+    def forget_failures(self) -> None:
+        """Somebody changed the spec or asked for another run: it counts from the beginning."""
+        changes: dict[str, Any] = {"failures": 0, "retry_time": None, "last_failure": None}
+        changes |= {"completion_time": None}
+        if self._copy.asked:
+            changes |= {"plan_hash": None, "start_time": None, **self._of_run()}
+        self._set(**changes)
+
+    def planned(self, planned: Planned) -> None:
+        """There is a plan."""
+        plan = planned.plan
+        self._set(plan_digest=plan.digest)
+        if self.value.plan_hash == plan.hash:
+            return
+        self._set(
+            plan_ref=ObjectRef(name=plan_name(self._copy.name, self._copy.uid)),
+            plan_hash=plan.hash,
+            progress=Progress(
+                total_bytes=plan.bytes,
+                events=plan.events,
+                summary="0%",
+                time=self._now,
+            ),
+            **self._of_plan(plan),
+        )
+
+    def starting_attempt(self, number: int, planned: Planned) -> CopyingStatus:
+        """An attempt is about to begin."""
+        name = job_name(self._copy.uid, number)
+        self._set(
+            attempts=number,
+            job_ref=ObjectRef(name=name),
+            start_time=self.value.start_time or self._now,
+            completion_time=None,
+            retry_time=None,
+        )
+        if not any(entry.attempt == number for entry in self.value.history):
+            entry = Attempt(attempt=number, job=name, start_time=self._now)
+            self._set(history=(*self.value.history, entry)[-10:])
+        again = f" (attempt {number})" if number > 1 else ""
+        said = Saying(
+            "Starting", f"The driver starts{again}; {self._work(planned.plan)} to {self.work}."
+        )
+        return self._say(conditions.working(said))
+
+    def starting(self, job: JobSeen) -> CopyingStatus:
+        """The driver's pod does not run yet."""
+        if job.trouble is not None:
+            return self.waiting(job.trouble)
+        said = Saying("Starting", f"The driver of attempt {job.attempt} starts.")
+        return self._say(conditions.working(said))
+
+    def stopping(self) -> CopyingStatus:
+        """The driver is being stopped."""
+        self._stand()
+        said = Saying("Stopping", f"The driver is being stopped; what is {self.there} stays.")
+        return self._say(conditions.working(said))
+
+    def waiting(self, trouble: Trouble) -> CopyingStatus:
+        """Nothing can be done before something else gets right."""
+        self._stand()
+        return self._say(conditions.working(Saying(trouble.reason, str(trouble))))
+
+    def refused(self, trouble: Trouble) -> CopyingStatus:
+        """Nothing can be done before a person corrects something; what is there stays."""
+        self._stand()
+        said = Saying(trouble.reason, f"{trouble}{self._copied()}")
+        return self._say(conditions.stalled(said))
+
+    def working_on(self, world: World, trouble: Trouble | None) -> CopyingStatus:
+        """The driver runs; `trouble` is why its progress cannot be seen."""
+        self.measure(world)
+        self._set(start_time=self.value.start_time or self._now)
+        if world.reading is None:
+            self._stand()
+        progress = self.value.progress
+        if trouble is not None:
+            said = self._moving(f"The driver runs. Its progress cannot be seen: {trouble}")
+        elif world.reading is not None and world.reading.progress.published:
+            said = Saying("Publishing", self.published)
+        elif progress is not None and 0 < progress.total_bytes <= progress.bytes:
+            said = Saying("Verifying", f"{self.comparing}{self._copied()}")
+        else:
+            again = f" Attempt {self.value.attempts}." if self.value.attempts > 1 else ""
+            said = self._moving(f"{self._so_far()}{again}")
+        return self._say(conditions.working(said))
+
+    def measure(self, world: World) -> None:
+        """Take in a reading of the progress. Progress makes failures of before forgotten."""
+        if world.reading is None:
+            return
+        before = self.value.progress
+        progress = _progress(world.reading, before, self._now)
+        more = self._take(world.reading)
+        if before is not None and not more and _says_the_same(progress, before):
+            return  # a status that only tells the time is a write for nobody
+        if before is not None and (more or progress.bytes > before.bytes):
+            self._set(failures=0)
+        self._set(progress=progress, **more)
+
+    def end(self, job: JobSeen, *, outcome: str, reason: str | None = None) -> None:
+        """Write down how an attempt ended."""
+        ended = Attempt(
+            attempt=job.attempt,
+            job=job.name,
+            start_time=job.started,
+            end_time=job.ended or self._now,
+            outcome=outcome,
+            reason=reason,
+        )
+        rest = [entry for entry in self.value.history if entry.attempt != job.attempt]
+        history = sorted([*rest, ended], key=lambda entry: entry.attempt)[-10:]
+        self._set(history=tuple(history), attempts=max(self.value.attempts, job.attempt))
+
+    def fail(self, trouble: Trouble, job: JobSeen | None) -> Verdict:
+        """Write a failure down, and what follows from it."""
+        if job is not None:
+            self.end(job, outcome="Failed", reason=trouble.reason)
+            failures = self.value.failures + 1
+            verdict = judge(trouble, failures=failures, limit=self._copy.spec.backoff_limit)
+        else:
+            failures = self.value.failures
+            verdict = judge(trouble, failures=self._row(trouble), limit=None)
+        self._stand()
+        at = None if verdict.wait is None else self._now + timedelta(seconds=verdict.wait)
+        self._set(
+            failures=failures,
+            retry_time=at,
+            last_failure=Failure(
+                reason=trouble.reason,
+                category=trouble.category.value,
+                message=trouble.message,
+                field=trouble.field,
+                remedy=trouble.remedy,
+                attempt=job.attempt if job else None,
+                time=self._now,
+            ),
+        )
+        if verdict.final:
+            said = Saying(trouble.reason, f"{trouble}{self._copied()}")
+            if job is not None and gave_up(trouble, verdict):
+                times = "a failure" if failures == 1 else f"{failures} failures"
+                message = (
+                    f"Gave up after {times} without progress.{self._copied()} {trouble} To try "
+                    "again, annotate the resource with sluice.dev/requestedAt."
+                )
+                said = Saying(trouble.reason, message)
+            self._set(completion_time=self._now)
+            self._say(conditions.stalled(said))
+        else:
+            seconds = f"{verdict.wait or 0:.0f} s"
+            what = "It is tried again" if job is None else f"Attempt {self.next_attempt()} begins"
+            message = f"{trouble} {what} in {seconds}."
+            self._say(conditions.working(Saying(trouble.reason, message)))
+        return verdict
+
+    def _row(self, trouble: Trouble) -> int:
+        """How often in a row this has kept an attempt from beginning, as far as times tell."""
+        last = self.value.last_failure
+        if last is None or last.time is None or last.attempt is not None:
+            return 1
+        if last.reason != trouble.reason:
+            return 1
+        return in_a_row(trouble, (self._now - last.time).total_seconds())
+
+    def suspended(self, world: World) -> CopyingStatus:
+        """Nothing runs because somebody wants it so."""
+        self._set(start_time=None)
+        self._stand()
+        staged = f"{self._copied()}{self._staged()}"
+        plan = " The plan is written." if self.value.plan_hash or world.plan else ""
+        said = Saying("Suspended", f"spec.suspend is true.{plan}{staged} Set it to false to go on.")
+        return self._say(conditions.suspended(said))
+
+    def _staged(self) -> str:
+        """A sentence on what is there and stays, after a blank; nothing where there is nothing."""
+        progress = self.value.progress
+        if progress is None or not progress.bytes:
+            return ""
+        done, total = text.size(progress.bytes), text.size(progress.total_bytes)
+        return f" {done} of {total} are {self.there} and stay."
+
+    def deleting(self, saying: Saying) -> CopyingStatus:
+        """The copy is being deleted."""
+        return self._say(conditions.working(saying))
+
+    def _open(self, world: World) -> JobSeen | None:
+        """The latest attempt's Job, if its end is not written down yet."""
+        job = world.job
+        return None if job is None or recorded(self._copy, job) else job
+
+    def _stand(self) -> None:
+        """Nothing moves: a speed and the time left would be those of before."""
+        progress = self.value.progress
+        if progress is not None:
+            still = {"bytes_per_second": None, "rate": None, "eta_seconds": None}
+            self._set(progress=progress.model_copy(update=still))
+
+    def next_attempt(self) -> int:
+        """The number of the attempt to begin: the latest one's, until its end is written down."""
+        number = self.value.attempts
+        over = any(entry.attempt == number and entry.outcome for entry in self.value.history)
+        return max(1, number + over)
+
+    def _say(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> CopyingStatus:
+        self._set(
+            observed_generation=self._copy.generation,
+            conditions=conditions.merge(
+                self._copy.status.conditions,
+                wanted,
+                generation=self._copy.generation,
+                now=self._now,
+            ),
+        )
+        return self.value
+
+    def _set(self, **changes: Any) -> None:
+        self.value = self.value.model_copy(update=changes)
+
+
+def plan_name(name: str, uid: str) -> str:
+    """The name of a copy's plan ConfigMap."""
+    return f"{name[:40].rstrip('-.')}-plan-{text.short_hash(uid)}"
+
+
+def positions_name(name: str, uid: str) -> str:
+    """The name of the ConfigMap with a copy's map of positions."""
+    return f"{name[:40].rstrip('-.')}-positions-{text.short_hash(uid)}"
+
+
+def job_name(uid: str, attempt: int) -> str:
+    """The name of an attempt's Job: two operators mean the same one."""
+    return f"sluice-{text.short_hash(uid)}-{attempt}"
+
+
+def _says_the_same(progress: Progress, before: Progress) -> bool:
+    """Whether a reading says nothing but the time that was not said a moment ago."""
+    if before.time is None or progress.time is None or progress.time - before.time >= READ_AGAIN:
+        return False
+    return progress.model_copy(update={"time": before.time}) == before
+
+
+def _progress(reading: Reading, before: Progress | None, now: datetime) -> Progress:
+    done, total = reading.progress.bytes, reading.progress.total
+    # Below 100 until the target is whole: staged is not done.
+    percent = min(99, 100 * done // total) if total else 0
+    rate, eta = reading.pace
+    return Progress(
+        bytes=done,
+        total_bytes=total,
+        events=before.events if before else None,
+        percent=percent,
+        summary=f"{percent}%",
+        bytes_per_second=round(rate),
+        rate=text.rate(rate),
+        eta_seconds=None if eta is None else round(eta),
+        time=now,
+    )

@@ -1,0 +1,357 @@
+"""What a ScopeCopy's status says that is said of many streams only."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sluice.api.status.common import Failure, ObjectRef, Progress
+from sluice.api.status.scope_status import (
+    MOST_FAILED,
+    BoundsTaken,
+    FailedStream,
+    LeftOutCount,
+    ScopeCopyStatus,
+    StreamCounts,
+)
+from sluice.core.reconcile.copies.actions import WriteResults
+from sluice.core.reconcile.copies.copy_status import CopyStatus
+from sluice.core.reconcile.copies.scope_results import results_hash, results_name, shards
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.scope.scope import StreamState, counts_of
+from sluice.core.values import text
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.scope_log import planned_results
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.errors import Category
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sluice.api.kinds.scopecopy import ScopeCopySpec
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.world import Reading, World
+    from sluice.core.scope.scope import Counts, ScopePlan, StreamResult
+    from sluice.core.workloads.plan import Plan
+
+NAMED: Final = 5
+"""Streams that a message names; the status names more."""
+
+_RETRY = (
+    "To try again what is not {}, annotate the copy with sluice.dev/requestedAt; "
+    "status.failedStreams says why it failed, and status.resultRefs what became of each stream."
+)
+
+
+class ScopeStatus(CopyStatus):
+    """Builds the next status of a ScopeCopy.
+
+    Args:
+        copy: the copy, with the status that stands.
+        spec: its spec.
+        now: the time.
+
+    Attributes:
+        made: what streams are at the end.
+        where: what stands before the target's name then.
+    """
+
+    made: ClassVar[str] = "copied"
+    where: ClassVar[str] = "to scope"
+
+    def __init__(self, copy: CopySeen, spec: ScopeCopySpec, now: datetime) -> None:
+        self._spec = spec
+        super().__init__(copy, now)
+        self._set(target=spec.target.title)
+
+    def unpublished(self, world: World) -> Action | None:
+        """The results, where they are not those that are published."""
+        results = _ended(world).results
+        return None if world.results == results_hash(results) else WriteResults(results)
+
+    def over(self, world: World) -> CopyingStatus:
+        """Each stream is whole, has failed, or was stopped."""
+        ended = _ended(world)
+        results = ended.results
+        counts = counts_of(results)
+        trouble = self._trouble(results, counts)
+        attempt = self._open(world)
+        if attempt is not None and trouble is not None:
+            self.end(attempt, outcome="Failed", reason=trouble.reason)
+        elif attempt is not None:
+            self.end(attempt, outcome="Succeeded")
+        job, written = world.job, world.plan
+        self._set(
+            **self._of_scope(_scope(ended.plan), results),
+            plan_ref=None if written is None else ObjectRef(name=written.name),
+            plan_hash=None if written is None else written.plan.hash,
+            failures=0,
+            retry_time=None,
+            last_failure=None if trouble is None else self._failure(trouble, world),
+            completion_time=(job.ended if job and job.ended else self._now),
+            progress=self._end(results),
+        )
+        if trouble is not None:
+            return self._say(conditions.stalled(Saying(trouble.reason, str(trouble))))
+        return self._say(
+            conditions.succeeded(
+                Saying("Succeeded", self._success(ended)),
+                verified=self._verified() if _compared(results) else None,
+            )
+        )
+
+    def _failure(self, trouble: Trouble, world: World) -> Failure:
+        return Failure(
+            reason=trouble.reason,
+            category=trouble.category.value,
+            message=trouble.message,
+            remedy=trouble.remedy,
+            attempt=world.job.attempt if world.job else None,
+            time=self._now,
+        )
+
+    def _end(self, results: Sequence[StreamResult]) -> Progress:
+        """What was copied, of what was to be."""
+        copied = [one for one in results if one.state is StreamState.COPIED]
+        done, total = (sum(result.bytes for result in some) for some in (copied, results))
+        whole = len(copied) == len(results)
+        percent = 100 if whole else min(99, 100 * done // total) if total else 0
+        return Progress(
+            bytes=done,
+            total_bytes=total,
+            events=_events(copied),
+            percent=percent,
+            summary=f"{percent}%",
+            time=self._now,
+        )
+
+    def _success(self, ended: ScopeEnded) -> str:
+        """What came of it, where all is copied that was to be."""
+        scope, results = _scope(ended.plan), ended.results
+        left_out = sum(one.count for one in scope.left_out)
+        aside = f" {_streams(left_out)} left out." if left_out else ""
+        if not results:
+            what = f"No stream of {self._whence()} is to be {self.made}: nothing is selected."
+        else:
+            size, events = text.size(sum(result.bytes for result in results)), _events(results)
+            counted = "" if events is None else f", {events:,} events"
+            what = (
+                f"{_streams(len(results))} {self.made} {self.where} {scope.target}: "
+                f"{size}{counted}. {self._how_far(scope)}"
+            )
+        return f"{what}{aside}{_lost(results)}{_moved(scope, ended.kept)}{_tables(scope)}"
+
+    def _whence(self) -> str:
+        """What is copied, in a sentence."""
+        source = self._spec.source
+        return f"{'scope' if source.archive is None else 'the archives in'} {source.title}"
+
+    def _how_far(self, scope: ScopePlan) -> str:
+        """A sentence on up to where each stream is copied."""
+        archive = self._spec.source.archive
+        if archive is None:
+            return f"How far each goes was read within {_seconds(scope.end - scope.begin)}."
+        until = "" if archive.until is None else f" up to {archive.until:%Y-%m-%dT%H:%M:%SZ}"
+        return f"Each is as the last run of its archive{until} has it."
+
+    def _verified(self) -> Saying:
+        """What was compared, where each stream was."""
+        return Saying(
+            "DigestsMatch",
+            "What is published of each stream was read again and compared before; the digests are "
+            "in the ConfigMaps that status.resultRefs names.",
+        )
+
+    def _trouble(self, results: Sequence[StreamResult], counts: Counts) -> Trouble | None:
+        """Why the copy has not succeeded; whose move it is tells the first stream that failed."""
+        if counts.copied == counts.total:
+            return None
+        failed = _failed(results)
+        names = _some([f"{result.stream} ({trouble.reason})" for result, trouble in failed])
+        words = _words(_counts(counts, 0), self.made)
+        message = f"{words}{': ' if failed else ''}{names}."
+        category = failed[0][1].category if failed else Category.INFRASTRUCTURE
+        remedy = _RETRY.format(self.made)
+        if counts.copied:
+            return Trouble(
+                reason="PartiallySucceeded", category=category, message=message, remedy=remedy
+            )
+        return Trouble(reason="Failed", category=category, message=message, remedy=remedy)
+
+    def _of_scope(self, scope: ScopePlan, results: Sequence[StreamResult]) -> dict[str, Any]:
+        """What a plan, and what is known of its streams, says in the status."""
+        left_out = tuple(
+            LeftOutCount(reason=one.why.value, count=one.count) for one in scope.left_out
+        )
+        number = range(len(shards(results)))
+        names = [results_name(self._copy.name, self._copy.uid, place) for place in number]
+        return {
+            "run": scope.run,
+            "bounds": BoundsTaken(
+                begin_time=_moment(scope.begin),
+                end_time=_moment(scope.end),
+                spread_milliseconds=max(scope.end - scope.begin, 0),
+            ),
+            "streams": _counts(counts_of(results), sum(one.count for one in left_out)),
+            "failed_streams": _named(results),
+            "left_out": left_out,
+            "key_value_tables": scope.tables,
+            "result_refs": tuple(ObjectRef(name=name) for name in names),
+        }
+
+    def _origin(self) -> str:
+        return self._spec.source.title
+
+    def _of_run(self) -> dict[str, Any]:
+        return {"failed_streams": ()}
+
+    def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        if isinstance(plan, Unplanned):  # only the driver can look
+            left = None
+            if isinstance(self.value, ScopeCopyStatus) and self.value.streams is not None:
+                left = self.value.streams.model_copy(update={"failed": 0, "stopped": 0})
+            return {"run": plan.run, "bounds": None, "streams": left}
+        return self._of_scope(_scope(plan), planned_results(plan))
+
+    def _work(self, plan: Plan) -> str:
+        if isinstance(plan, Unplanned):
+            return "what the archives hold"
+        streams = len(plan.items)
+        return f"{streams} stream{'' if streams == 1 else 's'} with {text.size(plan.bytes)}"
+
+    @property
+    def _standing(self) -> StreamCounts:
+        """The streams by their state, as the status says."""
+        said = self.value.streams if isinstance(self.value, ScopeCopyStatus) else None
+        return said or StreamCounts()
+
+    def _so_far(self) -> str:
+        if isinstance(self.value, ScopeCopyStatus) and self.value.streams is None:
+            return f"The driver looks what there is to {self.work}."
+        progress = self.value.progress
+        size = (
+            f"; {text.size(progress.bytes)} of {text.size(progress.total_bytes)}"
+            if progress
+            else ""
+        )
+        return f"{_words(self._standing, self.made)}{size}."
+
+    def _copied(self) -> str:
+        return f" {_words(self._standing, self.made)}." if self._standing.copied else ""
+
+    def _take(self, reading: Reading) -> dict[str, Any]:
+        counts, before = reading.progress.streams, self._standing
+        if counts is None:
+            return {}
+        counted = _counts(counts, before.left_out)
+        return {} if counted == before else {"streams": counted}
+
+
+def _ended(world: World) -> ScopeEnded:
+    assert isinstance(world.answer, ScopeEnded)  # noqa: S101 - for the type checker
+    return world.answer
+
+
+def _scope(plan: Plan) -> ScopePlan:
+    assert plan.scope is not None  # noqa: S101 - for the type checker
+    return plan.scope
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _counts(counts: Counts, left_out: int) -> StreamCounts:
+    return StreamCounts(
+        total=counts.total,
+        copied=counts.copied,
+        failed=counts.failed,
+        stopped=counts.stopped,
+        left_out=left_out,
+        summary=f"{counts.copied}/{counts.total}",
+    )
+
+
+def _failed(results: Iterable[StreamResult]) -> list[tuple[StreamResult, Trouble]]:
+    """Those that failed, by name, and why."""
+    found = [
+        (result, result.trouble)
+        for result in results
+        if result.state is StreamState.FAILED and result.trouble is not None
+    ]
+    return sorted(found, key=lambda one: one[0].stream)
+
+
+def _named(results: Iterable[StreamResult]) -> tuple[FailedStream, ...]:
+    """The first of those that failed, as a status names them."""
+    return tuple(
+        FailedStream(
+            stream=result.stream,
+            target=result.target,
+            reason=trouble.reason,
+            message=str(trouble),
+        )
+        for result, trouble in _failed(results)[:MOST_FAILED]
+    )
+
+
+def _events(results: Iterable[StreamResult]) -> int | None:
+    """Events in all of them; None where nobody can tell for each."""
+    counts = [result.events for result in results]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _compared(results: Sequence[StreamResult]) -> bool:
+    """Whether each stream was compared, and there is one."""
+    return bool(results) and all(result.digest is not None for result in results)
+
+
+def _words(counts: StreamCounts, made: str) -> str:
+    """How many streams are copied, and what became of others."""
+    if counts.total == 1:
+        said = f"The one stream is {'' if counts.copied else 'not '}{made}"
+    else:
+        said = f"{counts.copied or 'None'} of {counts.total} streams are {made}"
+    failed = f", {counts.failed} failed" if counts.failed else ""
+    were = "was" if counts.stopped == 1 else "were"
+    stopped = f", {counts.stopped} {were} not begun" if counts.stopped else ""
+    return f"{said}{failed}{stopped}"
+
+
+def _streams(count: int) -> str:
+    return "1 stream is" if count == 1 else f"{count:,} streams are"
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"  # noqa: PLR2004
+
+
+def _lost(results: Iterable[StreamResult]) -> str:
+    lost = sum(result.lost for result in results)
+    return f" The sources had lost {text.size(lost)} before they were read." if lost else ""
+
+
+def _moved(scope: ScopePlan, kept: str | None) -> str:
+    """What became of the source's scope after a move."""
+    if not scope.move:
+        return ""
+    if kept is None:
+        return f" Scope {scope.source} is deleted."
+    return f" Scope {scope.source} stays: {kept.rstrip('.')}."
+
+
+def _tables(scope: ScopePlan) -> str:
+    """What nobody copies."""
+    if not scope.tables:
+        return ""
+    return f" Key-value tables are not copied: {_some(scope.tables)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"

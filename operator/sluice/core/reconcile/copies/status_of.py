@@ -1,0 +1,31 @@
+"""Which kind says what of a copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.api.kinds.streamcopy import StreamCopySpec
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+from sluice.core.reconcile.copies.archive_status import ArchiveStatus
+from sluice.core.reconcile.copies.scope_archive_status import scope_status_of
+from sluice.core.reconcile.copies.stream_status import StreamStatus
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.core.reconcile.copies.copy_status import CopyStatus
+    from sluice.core.reconcile.copies.seen import CopySeen
+
+
+def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
+    """Builds the next status of a copy, of one stream, of a scope, or of an archive's run."""
+    if isinstance(copy, ArchiveSeen):
+        return ArchiveStatus(copy, now)
+    match copy.spec:
+        case ScopeCopySpec() as spec:
+            return scope_status_of(copy, spec, now)
+        case StreamCopySpec() as spec:
+            return StreamStatus(copy, spec, now)
+        case _:
+            raise TypeError(f"a {type(copy.spec).__name__} is seen as an ArchiveSeen")

@@ -1,0 +1,155 @@
+"""What a StreamCopy's status says that is said of one stream only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sluice.api.status.common import GapStatus, ObjectRef, Progress, Verification
+from sluice.core.copy.plan import origin
+from sluice.core.reconcile.copies.actions import WritePositions
+from sluice.core.reconcile.copies.copy_status import CopyStatus, positions_name
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.values import text
+from sluice.core.workloads.answers import Complete
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sluice.api.kinds.streamcopy import StreamCopySpec
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.world import Reading, World
+    from sluice.core.workloads.answers import Gap
+    from sluice.core.workloads.plan import Plan
+
+
+class StreamStatus(CopyStatus):
+    """Builds the next status of a StreamCopy.
+
+    Args:
+        copy: the copy, with the status that stands.
+        spec: its spec.
+        now: the time.
+    """
+
+    def __init__(self, copy: CopySeen, spec: StreamCopySpec, now: datetime) -> None:
+        self._spec = spec
+        super().__init__(copy, now)
+
+    def unpublished(self, world: World) -> Action | None:
+        """The map of positions, where it is not the target's."""
+        wanted, written = _whole(world).positions, world.positions
+        if wanted is None or (written is not None and written.has(wanted)):
+            return None
+        return WritePositions(wanted)
+
+    def over(self, world: World) -> CopyingStatus:
+        """The target is whole."""
+        complete = _whole(world)
+        job, attempt, before = world.job, self._open(world), self.value.progress
+        if attempt is not None:
+            self.end(attempt, outcome="Succeeded")
+        size = (
+            complete.bytes if complete.bytes is not None else (before.total_bytes if before else 0)
+        )
+        self._set(
+            failures=0,
+            retry_time=None,
+            last_failure=None,
+            position_map_ref=(
+                None
+                if world.positions is None
+                else ObjectRef(name=positions_name(self._copy.name, self._copy.uid))
+            ),
+            completion_time=(job.ended if job and job.ended else self._now),
+            progress=Progress(
+                bytes=size,
+                total_bytes=size,
+                events=complete.events,
+                percent=100,
+                summary="100%",
+                time=self._now,
+            ),
+            gaps=tuple(
+                GapStatus(source=gap.source, segment_id=gap.segment, from_=gap.begin, to=gap.end)
+                for gap in complete.gaps
+            )
+            or None,
+            verification=Verification(
+                digest=complete.digest,
+                bytes=size,
+                events=complete.events,
+                segments=complete.segments or 0,
+                time=self._now,
+            ),
+        )
+        target = self._spec.target
+        sealed = " and sealed" if target.seal_when_done else ""
+        events = "" if complete.events is None else f"{complete.events:,} events, "
+        whole = f"{target.scope}/{target.stream} is whole{sealed}: {events}{text.size(size)}."
+        said = Saying("Copied", whole)
+        if complete.gaps:
+            said = Saying("CopiedWithGaps", f"{whole} {_without(complete.gaps)}")
+        verified = Saying(
+            "DigestsMatch",
+            f"What is published was read again and compared before; SHA-256 {complete.digest}.",
+        )
+        return self._say(
+            conditions.succeeded(said, verified=verified if complete.verified else None)
+        )
+
+    def _origin(self) -> str:
+        return origin([source.title for _, source in self._spec.origins])
+
+    def _of_run(self) -> dict[str, Any]:
+        return {"verification": None, "position_map_ref": None}
+
+    def _of_plan(self, plan: Plan) -> dict[str, Any]:
+        if not plan.streams:  # only the driver can look
+            return {"start_cut": None, "end_cut": None}
+        (stream,) = plan.streams
+        return {"start_cut": _cut(stream, end=False), "end_cut": _cut(stream, end=True)}
+
+    def _work(self, plan: Plan) -> str:
+        return text.size(plan.bytes) if plan.streams else "what the archive holds"
+
+    def _so_far(self) -> str:
+        progress = self.value.progress
+        total = text.size(progress.total_bytes) if progress else "?"
+        done = text.size(progress.bytes) if progress else "?"
+        return f"{done} of {total} are staged."
+
+    def _copied(self) -> str:
+        return ""
+
+    def _take(self, reading: Reading) -> dict[str, Any]:  # noqa: ARG002 - bytes are all there is
+        return {}
+
+
+def _whole(world: World) -> Complete:
+    assert isinstance(world.answer, Complete)  # noqa: S101 - for the type checker
+    return world.answer
+
+
+def _without(gaps: Sequence[Gap]) -> str:
+    """What the sources had lost."""
+    first, *rest = sorted(gaps, key=lambda gap: gap.end is None)
+    more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""
+    if first.end is None:
+        return f"{text.lost_behind(first.segment, first.begin).removesuffix('.')}{more}."
+    lost = text.size(sum(gap.length for gap in gaps))
+    return (
+        f"The source was truncated before {lost} were read: of segment {first.segment}, offsets "
+        f"{first.begin} to {first.end} are not in it{more}."
+    )
+
+
+def _cut(stream: StreamPlan, *, end: bool) -> str:
+    """Offsets by segment."""
+    active = stream.active[-1 if end else 0]
+    segments = [stream.segments[place] for place in active]
+    return ",".join(f"{s.id}={s.end if end else s.start}" for s in segments)

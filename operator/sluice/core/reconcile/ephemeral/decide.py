@@ -1,0 +1,205 @@
+"""EphemeralStream: what to do next, from its spec, its status and what was seen.
+
+Called again and again; each call starts from nothing but its arguments. Whose a stream is stands in
+the store; which object an owner is stands in the status, and in the resource's ownerReferences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.reconcile.ephemeral import deletion
+from sluice.core.reconcile.ephemeral.failure import (
+    NOT_ASKED,
+    STALLED_SECONDS,
+    WAIT_SECONDS,
+    failed,
+    stalled,
+)
+from sluice.core.reconcile.ephemeral.holding import hold
+from sluice.core.reconcile.ephemeral.owners import judge
+from sluice.core.reconcile.ephemeral.status import EphemeralStatus
+from sluice.core.reconcile.ephemeral.world import (
+    EphemeralDecision,
+    Refer,
+    Release,
+    Unprotect,
+)
+from sluice.core.reconcile.shared.conditions import Saying
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.core.reconcile.ephemeral.owners import Owners
+    from sluice.core.reconcile.ephemeral.world import (
+        EphemeralAction,
+        EphemeralSeen,
+        EphemeralWorld,
+    )
+    from sluice.core.values.trouble import Trouble
+
+REFER_SECONDS: Final = 0.5
+"""Between setting a reference to an owner and looking whether it stands."""
+
+
+def asks_store(seen: EphemeralSeen, world: EphemeralWorld) -> bool:
+    """Whether `reconcile_ephemeral` can decide only when the store was asked."""
+    if seen.deleted is not None or seen.spec.suspend:
+        return False
+    if seen.status.release is not None:
+        return seen.finalizer
+    if world.refused is not None or world.store is None or not world.store.ready:
+        return False
+    return not seen.spec.owners or judge(seen, world, in_grace=True).bound
+
+
+def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralDecision:
+    """What to do now. `world` has the store's answer if `asks_store`, or why there is none."""
+    if seen.deleted is not None:
+        return deletion.reconcile_deletion(seen, world)
+    status = EphemeralStatus(seen, world.now)
+    owners = judge(seen, world, in_grace=_in_grace(seen, world.now))
+    status.owned_by(owners)
+    released = seen.status.release is not None
+    if seen.spec.suspend and not (released and not seen.finalizer):
+        said = Saying("Suspended", "Nothing is made, changed or released.")
+        return EphemeralDecision(status=status.suspended(said))
+    if released:
+        return _released(seen, world, status)
+    if world.refused is not None:
+        return stalled(status, world.refused)
+    decision = _alive(seen, world, status, owners)
+    if not owners.refer and not owners.drop:
+        return decision
+    # The next look has the references, and with them the owners; a moment later, in case somebody
+    # takes them away each time.
+    refer = Refer(owners.refer, owners.drop)
+    return replace(decision, actions=(refer, *decision.actions), again=REFER_SECONDS)
+
+
+def after_ephemeral_failure(
+    seen: EphemeralSeen, world: EphemeralWorld, trouble: Trouble
+) -> EphemeralDecision:
+    """What to do when something that was decided could not be done."""
+    if seen.deleted is not None:
+        return deletion.deletion_failed(seen, world, trouble)
+    status = EphemeralStatus(seen, world.now)
+    return failed(status, trouble)
+
+
+def _in_grace(seen: EphemeralSeen, now: datetime) -> bool:
+    """Whether owners that are gone may be followed by successors."""
+    since = seen.status.owners_gone_time or now
+    return now < since + timedelta(seconds=seen.spec.grace_period_seconds)
+
+
+def _alive(
+    seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus, owners: Owners
+) -> EphemeralDecision:
+    """Whether anybody needs the streams; then they are made, otherwise released or waited with."""
+    spec, now = seen.spec, world.now
+    age = (now - seen.created).total_seconds()
+    if spec.max_age_seconds is not None and age >= spec.max_age_seconds:
+        return _release(status, "MaxAgeReached")
+    if spec.owners and not owners.bound:
+        return _unowned(status, owners)
+    finished = spec.release_when == "OwnersFinished" and owners.alive > 0 and not owners.working
+    if not spec.owners or (owners.alive and not finished):
+        status.owners_gone(None)
+        return hold(seen, world, status)
+    if spec.tracking == "OwnerReference" and not finished:
+        return _left(status, owners)
+    return _unneeded(seen, status, now, "OwnersFinished" if finished else "OwnersDeleted")
+
+
+def _unowned(status: EphemeralStatus, owners: Owners) -> EphemeralDecision:
+    """No owner was ever there."""
+    if owners.refer:
+        said = Saying("Making", "The owners are there; the stream is made when they own this.")
+        return EphemeralDecision(status=status.working(said))
+    if owners.trouble is not None:
+        return failed(status, owners.trouble)
+    names = ", ".join(f"{owner.kind} {owner.name}" for owner in owners.statuses)
+    said = Saying("WaitingForOwner", f"No stream is made before an owner is there: {names}.")
+    return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+
+
+def _left(status: EphemeralStatus, owners: Owners) -> EphemeralDecision:
+    """All owners are gone, and deleting the resource is Kubernetes' part."""
+    if owners.collected:
+        said = Saying(
+            "OwnersDeleted", "The owners are gone; Kubernetes' garbage collector deletes this next."
+        )
+        return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+    said = Saying(
+        "OwnerOrphaned",
+        "The owners were deleted with --cascade=orphan, so the streams stay. An owner that is made "
+        "again takes them over; otherwise delete this resource.",
+    )
+    return EphemeralDecision(status=status.ready(said), again=STALLED_SECONDS)
+
+
+def _unneeded(
+    seen: EphemeralSeen, status: EphemeralStatus, now: datetime, reason: str
+) -> EphemeralDecision:
+    """No owner needs the streams any more: they are released after the grace period."""
+    since = seen.status.owners_gone_time or now
+    status.owners_gone(since)
+    end = since + timedelta(seconds=seen.spec.grace_period_seconds)
+    if now >= end:
+        return _release(status, reason)
+    said = Saying(
+        "GracePeriod",
+        "No owner needs the streams any more; they are released at "
+        f"{end:%Y-%m-%dT%H:%M:%SZ} unless a successor comes.",
+    )
+    return EphemeralDecision(status=status.working(said), again=(end - now).total_seconds())
+
+
+def _release(status: EphemeralStatus, reason: str) -> EphemeralDecision:
+    """Let the streams go and keep the resource. That it was decided is written down first."""
+    status.release(reason)
+    said = Saying("Releasing", f"The streams are released: {reason}.")
+    return EphemeralDecision(status=status.working(said), again=0.0)
+
+
+def _released(
+    seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus
+) -> EphemeralDecision:
+    """The streams were let go, or are being: as long as the finalizer stands, some may be left."""
+    release = seen.status.release
+    assert release is not None  # noqa: S101 - for the type checker: the caller looked
+    delete = seen.spec.on_release == "Delete"
+    actions: tuple[EphemeralAction, ...] = ()
+    if seen.finalizer:
+        waited = (world.now - release.time).total_seconds()
+        if delete and world.readers and waited < deletion.READERS_PATIENCE:
+            said = deletion.in_use(world.readers)
+            return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
+        if world.trouble is not None or world.holding is None:
+            return failed(status, world.trouble or NOT_ASKED)
+        gone = world.now - (seen.status.owners_gone_time or release.time)
+        stopping = deletion.may_come(seen, world, gone.total_seconds())
+        if stopping and world.holding.marked:
+            said = Saying("Releasing", f"{release.reason}. {deletion.LATE}")
+            return EphemeralDecision(
+                status=status.working(said),
+                actions=(Release(delete=True, watch=True),),
+                again=min(deletion.POLL_SECONDS, stopping),
+            )
+        if delete and not world.holding.empty:
+            said = Saying("Releasing", f"The streams are released: {release.reason}.")
+            again = min(max(0.0, waited / 4), STALLED_SECONDS)
+            return EphemeralDecision(
+                status=status.working(said), actions=(Release(delete=True),), again=again
+            )
+        # A store may keep our tags on a stream that somebody has sealed: no need to look again.
+        actions = (Unprotect(),) if delete else (Release(delete=False), Unprotect())
+    if not delete:
+        status.left_alone()
+    status.released()
+    how = "were deleted" if delete else "were left to you"
+    said = Saying("Released", f"The streams {how}: {release.reason}. This resource can be deleted.")
+    return EphemeralDecision(status=status.ready(said), actions=actions)

@@ -1,0 +1,118 @@
+"""The statuses of EphemeralStreams."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from sluice.api.status.common import ConditionType
+from sluice.api.status.ephemeral_status import Release
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
+    from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+    from sluice.core.claims.claim import Holding
+    from sluice.core.reconcile.ephemeral.owners import Owners
+    from sluice.core.reconcile.ephemeral.world import EphemeralSeen
+    from sluice.core.reconcile.shared.conditions import Tri
+
+
+def config_hash(spec: EphemeralStreamSpec) -> str | None:
+    """Tells whether the config of the spec has changed."""
+    if spec.stream is None:
+        return None
+    text = spec.config.model_dump_json() if spec.config else ""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class EphemeralStatus:
+    """Builds the status to write.
+
+    Args:
+        seen: the resource.
+        now: the time for what changes.
+    """
+
+    def __init__(self, seen: EphemeralSeen, now: datetime) -> None:
+        self._seen = seen
+        self.now = now
+        self._change: dict[str, Any] = {
+            "observed_generation": seen.generation,
+            "last_handled_requested_at": (
+                seen.requested_at or seen.status.last_handled_requested_at
+            ),
+        }
+
+    def owned_by(self, owners: Owners) -> None:
+        """Say who the owners are."""
+        self._change |= {"owners": owners.statuses, "owners_summary": owners.summary}
+
+    def owners_gone(self, since: datetime | None) -> None:
+        """Say since when no owner needs the streams."""
+        self._change["owners_gone_time"] = since
+
+    def holds(self, holding: Holding) -> None:
+        """Say what the store holds."""
+        self._change |= {
+            "streams": holding.streams,
+            "stream_count": len(holding.streams),
+        }
+        if holding.created is not None and holding.streams:
+            self._change["created_milliseconds"] = holding.created
+
+    def configured(self) -> None:
+        """Say that the stream is as the spec has it."""
+        self._change["config_hash"] = config_hash(self._seen.spec)
+
+    def still_asked(self) -> None:
+        """What the annotation asks for is being done, and has not come about yet."""
+        del self._change["last_handled_requested_at"]
+
+    def release(self, reason: str) -> None:
+        """Say that the streams are let go, and why."""
+        self._change["release"] = Release(reason=reason, time=self.now)
+
+    def left_alone(self) -> None:
+        """Forget which stream it was, so one without our tags is not taken for ours any more."""
+        self._change["created_milliseconds"] = None
+
+    def released(self) -> None:
+        """Say that nothing is left of them."""
+        before = self._seen.status.release
+        if before is not None and before.completed is None:
+            self._change["release"] = before.model_copy(update={"completed": self.now})
+        self._change |= {"streams": (), "stream_count": 0}
+
+    def ready(self, saying: Saying, *, drift: str = "") -> EphemeralStreamStatus:
+        """All is as it is wanted; `drift` says what somebody else has changed."""
+        wanted = conditions.ready(saying)
+        if drift:
+            wanted[ConditionType.DRIFTED] = ("True", Saying("ConfigDrifted", drift))
+        return self._written(wanted)
+
+    def working(self, saying: Saying) -> EphemeralStreamStatus:
+        """Something is done, or waited for."""
+        return self._written(conditions.working(saying, bounded=False))
+
+    def stalled(self, saying: Saying) -> EphemeralStreamStatus:
+        """It waits for a person."""
+        return self._written(conditions.stalled(saying, bounded=False))
+
+    def suspended(self, saying: Saying) -> EphemeralStreamStatus:
+        """Somebody wants it to wait."""
+        return self._written(conditions.suspended(saying, bounded=False))
+
+    def unchanged(self) -> EphemeralStreamStatus:
+        """As it was."""
+        return self._seen.status
+
+    def _written(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> EphemeralStreamStatus:
+        before = self._seen.status
+        merged = conditions.merge(
+            before.conditions, wanted, generation=self._seen.generation, now=self.now
+        )
+        return before.model_copy(update=self._change | {"conditions": merged})

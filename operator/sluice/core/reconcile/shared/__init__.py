@@ -1,0 +1,1 @@
+"""What the decisions about all kinds go by."""

@@ -1,0 +1,1 @@
+"""Copies of many streams: which, under which names, and what came of each."""

@@ -1,0 +1,1 @@
+"""Values that all of Sluice speaks in."""

@@ -1,0 +1,84 @@
+"""When something is due, by times as cron writes them.
+
+Times are as the people of a zone have them: where an hour is left out or comes twice, what is to
+happen at a certain time happens once, as Debian's cron does it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from sluice.api.kinds.streamarchive import Schedule
+
+_SHORT: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_FIELD: Final = "spec.schedule"
+
+
+def following(schedule: Schedule, after: datetime) -> datetime:
+    """The first time that is due after another one.
+
+    Raises:
+        InvalidSpec: there is no such zone, or no such time.
+    """
+    return _next(schedule, after, back=False)
+
+
+def due(schedule: Schedule, *, since: datetime, now: datetime) -> datetime | None:
+    """The last time that came after another one, if it is not too late for it.
+
+    Args:
+        schedule: when something is due, and how late it may be.
+        since: the last time that was heeded.
+        now: the time.
+
+    Raises:
+        InvalidSpec: as of `following`.
+    """
+    begun = now.replace(microsecond=0)
+    latest = _next(schedule, begun + timedelta(seconds=1), back=True)
+    # Backwards, one is missed in an hour that comes twice: clocks show an earlier time again.
+    while (later := following(schedule, latest)) <= now:
+        latest = later
+    if latest <= since:
+        return None
+    limit = schedule.starting_deadline_seconds
+    late = limit is not None and now - latest > timedelta(seconds=limit)
+    return None if late else latest
+
+
+def _next(schedule: Schedule, start: datetime, *, back: bool) -> datetime:
+    """The first time after another one, or the last one before it."""
+    try:
+        zone = ZoneInfo(schedule.time_zone)
+    except (KeyError, OSError, ValueError) as error:  # OSError: of a folder's name
+        raise InvalidSpec(
+            f"there is no time zone {schedule.time_zone!r}",
+            field=f"{_FIELD}.timeZone",
+            remedy="Name one of the IANA time zone database, such as Europe/Berlin.",
+        ) from error
+    cron = _SHORT.get(schedule.cron, schedule.cron)
+    try:
+        found = next(CronSim(cron, start.astimezone(zone), reverse=back))
+    except (CronSimError, StopIteration) as error:
+        why = str(error) or "no such day in any month"
+        raise InvalidSpec(
+            f"{schedule.cron!r} is never due: {why}",
+            field=f"{_FIELD}.cron",
+            remedy="Correct it: minute, hour, day of the month, month, day of the week.",
+        ) from error
+    return found.astimezone(start.tzinfo)

@@ -1,0 +1,1 @@
+"""What makes two streams alike."""

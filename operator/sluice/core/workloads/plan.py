@@ -1,0 +1,151 @@
+"""The plan of a resource: one copy, one run of an archive, or those of many streams of a scope."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from typing import Final, Literal
+
+from pydantic import Field
+
+from sluice.core.archive.plan import ArchivePlan
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.scope import ScopePlan
+from sluice.core.values import text
+from sluice.core.values.model import Frozen, StoreAddress, is_none
+from sluice.errors import PlanTooLarge
+
+
+class Plan(Frozen):
+    """Copies that run together, to streams of one store, or to archives in one.
+
+    Attributes:
+        version: of this format.
+        sources: the stores to read from. Of a scope it is one; if it holds archives, each stream
+            says which run it is in.
+        target: the store to write to.
+        streams: one (StreamCopy) or many (ScopeCopy), those with most bytes first then.
+        scope: of many streams, what is to be said of the whole.
+        archive: what is archived, in a plan that makes no streams.
+        runs: in their place, the archives that a scope's streams are put into.
+    """
+
+    version: Literal[1] = 1
+    sources: tuple[StoreAddress, ...]
+    target: StoreAddress
+    streams: tuple[StreamPlan, ...]
+    scope: ScopePlan | None = None
+    archive: ArchivePlan | None = Field(default=None, exclude_if=is_none)
+    runs: tuple[ArchivePlan, ...] = Field(default=(), exclude_if=lambda value: not value)
+
+    def placed(self, like: Plan) -> Plan:
+        """This plan, as it was recorded, with the stores where they are now, as in another one."""
+        return self.model_copy(update={"sources": like.sources, "target": like.target})
+
+    @property
+    def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
+        """What is done for each stream, at its place."""
+        return self.runs or self.streams
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to copy."""
+        if self.archive is not None:
+            return self.archive.bytes
+        return sum(stream.bytes for stream in self.items)
+
+    @property
+    def events(self) -> int | None:
+        """Events to copy as the source's store says; None where it cannot tell for all of them."""
+        if self.archive is not None:
+            return self.archive.events
+        counts = [stream.events for stream in self.items]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it, where the stores are included, in hexadecimal digits."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
+        if self.archive is not None:
+            return self.archive.hash
+        whole = "".join(stream.hash for stream in self.items)
+        if self.scope is not None:
+            whole += self.scope.model_dump_json()
+        return hashlib.sha256(whole.encode()).hexdigest()
+
+
+MOST_EXPANDED: Final = 128 << 20
+"""The most bytes of a plan's JSON that is compressed; what a log can hold makes fewer."""
+
+
+def compressed(plan: Plan) -> bytes:
+    """A plan's JSON in gzip's format: the same bytes for the same plan."""
+    return gzip.compress(plan.model_dump_json().encode(), mtime=0)
+
+
+def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> Plan:
+    """The plan that was compressed to these bytes. See `unpacked`; ValueError for none."""
+    return Plan.model_validate_json(unpacked(data, most=most))
+
+
+def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
+    """What was compressed to these bytes.
+
+    Args:
+        data: the bytes, which may be anybody's.
+        most: no more bytes than these are made of them.
+
+    Raises:
+        ValueError: they are those of no plan.
+    """
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # gzip's format
+    try:
+        whole = unpacking.decompress(data, most)
+    except zlib.error as error:
+        raise ValueError(f"these bytes are no plan: {error}") from error
+    if not unpacking.eof:
+        raise ValueError("these bytes are no plan: they are cut off, or make too many")
+    return whole
+
+
+MOST_PLAN_BYTES: Final = 960 << 10
+"""The longest plan: a ConfigMap takes 1 MiB, and executors' template lies beside it.
+
+That of one stream is written as JSON, that of a scope compressed.
+"""
+
+MOST_PLAN_JSON: Final = 16 << 20
+"""The longest JSON of a scope's plan: the operator reads it whole, and 1 MiB takes it up to 25."""
+
+
+def refusal(plan: Plan) -> PlanTooLarge | None:
+    """The error that a plan cannot be written down; None where it can."""
+    most, reader = MOST_PLAN_BYTES, "a ConfigMap holds"
+    size = len(plan.model_dump_json().encode())
+    if plan.scope is None:
+        field = "spec.source.stream"
+        segments = sum(len(one.segments) for one in (plan.archive, *plan.streams) if one)
+        what, remedy = f"{segments} segments", None
+    else:
+        field = "spec.streams"
+        if size > MOST_PLAN_JSON:
+            most, reader = MOST_PLAN_JSON, "the operator reads"
+        else:
+            size = len(compressed(plan))
+        what = f"{len(plan.items)} streams"
+        remedy = (
+            "Select fewer streams for each copy, or copy them with `sluice run`, which needs no "
+            "ConfigMap; nothing was made."
+        )
+    if size <= most:
+        return None
+    return PlanTooLarge(
+        f"the plan for {what} takes {text.size(size)}, and {reader} {text.size(most)} of it",
+        field=field,
+        remedy=remedy,
+    )

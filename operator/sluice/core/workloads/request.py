@@ -1,0 +1,277 @@
+"""From resources to requests: names resolved, nothing observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.kinds.streamcopy import Source
+from sluice.api.kinds.streamstore import PravegaStore, S3Store, VolumeStore
+from sluice.core.archive.manifest import Maker
+from sluice.core.archive.names import Format
+from sluice.core.archive.request import ArchiveRequest
+from sluice.core.copy.planner import (
+    PART_BYTES,
+    ArchiveChoice,
+    CopyRequest,
+    Position,
+    Range,
+    SourceRequest,
+)
+from sluice.core.scope.request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress, StreamName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from sluice.api.fields.ranges import Bound
+    from sluice.api.fields.ranges import Range as RangeSpec
+    from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
+    from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec, StreamSelector
+    from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
+    from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
+    from sluice.api.kinds.streamstore import CABundle, StreamStore
+
+
+CONFIG_MAPS: Final = "_"
+"""Before the names of ConfigMaps in the credentials folder, where Secrets have their own names.
+
+No Secret's name begins so, and the longest one with it is still one of a folder.
+"""
+
+
+def copy_request(
+    copy: StreamCopy,
+    *,
+    cluster: str,
+    part_bytes: int = PART_BYTES,
+    tasks: int = 1,
+    verify: bool = True,
+) -> CopyRequest:
+    """What a StreamCopy asks for.
+
+    Args:
+        copy: the resource.
+        cluster: tells clusters apart that share a store.
+        part_bytes: segments longer than this are divided into parts.
+        tasks: how many will run at once.
+        verify: whether staged bytes are compared before they are published.
+    """
+    spec = copy.spec
+    places = _places(spec)
+    return CopyRequest(
+        copy_id=identity.copy_id(
+            cluster=cluster,
+            namespace=copy.metadata.namespace,
+            name=copy.metadata.name,
+            identity=spec.identity(),
+        ),
+        sources=tuple(
+            _source(source, field, places.index((source.store, _choice(source))))
+            for field, source in spec.origins
+        ),
+        target=StreamName(scope=spec.target.scope, stream=spec.target.stream),
+        verify=verify,
+        seal=spec.target.seal_when_done,
+        on_truncation=spec.on_truncation,
+        move=spec.source_on_complete == "Delete",
+        part_bytes=part_bytes,
+        append=spec.target.on_exists == "Append",
+        tasks=tasks,
+    )
+
+
+def scope_request(
+    copy: ScopeCopy,
+    *,
+    cluster: str,
+    part_bytes: int = PART_BYTES,
+    tasks: int = 1,
+    verify: bool = True,
+) -> ScopeRequest:
+    """What a ScopeCopy asks for; arguments as those of `copy_request`."""
+    spec = copy.spec
+    whose = identity.copy_id(
+        cluster=cluster,
+        namespace=copy.metadata.namespace,
+        name=copy.metadata.name,
+        identity=spec.identity(),
+    )
+    return ScopeRequest(
+        scope_id=whose,
+        source=spec.source.title,
+        target=spec.target.title,
+        restore=_restored(spec.source),
+        archive=_archived(spec.target, _maker(copy, whose)),
+        make_scope=spec.target.scope_policy == "CreateIfAbsent",
+        include=_selectors(spec.streams.include),
+        exclude=_selectors(spec.streams.exclude),
+        ephemeral=spec.streams.include_ephemeral,
+        rename=tuple(
+            Rename(from_prefix=one.from_prefix, to_prefix=one.to_prefix) for one in spec.rename
+        ),
+        on_exists=spec.on_exists,
+        move=spec.source_on_complete == "Delete",
+        on_truncation=spec.on_truncation,
+        verify=verify,
+        part_bytes=part_bytes,
+        tasks=tasks,
+    )
+
+
+def archive_request(
+    archive: StreamArchive,
+    *,
+    cluster: str,
+    store: str = "",
+    run_key: str | None = None,
+    verify: bool = True,
+) -> ArchiveRequest:
+    """What a StreamArchive asks for: one run.
+
+    Args:
+        archive: the resource.
+        cluster: tells clusters apart that share a store.
+        store: the address of the stream's store, for people.
+        run_key: which run, see ArchiveRequest.
+        verify: whether what is put is read back before it is recorded.
+    """
+    spec = archive.spec
+    whose = archive_id(archive, cluster=cluster)
+    return ArchiveRequest(
+        archive_id=whose,
+        run_key=run_key,
+        source=StreamName(scope=spec.source.scope, stream=spec.source.stream),
+        store=store,
+        path=spec.destination.path,
+        format=Format(spec.format),
+        verify=verify,
+        max_events=spec.most_events,
+        on_truncation=spec.on_truncation,
+        maker=_maker(archive, whose),
+    )
+
+
+def archive_id(archive: StreamArchive, *, cluster: str) -> str:
+    """The identity of a StreamArchive, whatever its runs are."""
+    return identity.copy_id(
+        cluster=cluster,
+        namespace=archive.metadata.namespace,
+        name=archive.metadata.name,
+        identity=archive.spec.identity(),
+    )
+
+
+def _maker(resource: StreamArchive | ScopeCopy, whose: str) -> Maker:
+    """The resource that has archives made, by its identity."""
+    meta = resource.metadata
+    name = "/".join(filter(None, (meta.namespace, meta.name)))
+    return Maker(id=whose, name=f"{resource.kind} {name}")
+
+
+def _selectors(specs: Iterable[StreamSelector]) -> tuple[Selector, ...]:
+    return tuple(Selector(type=one.type, value=one.value) for one in specs)
+
+
+def _restored(source: ScopeSource) -> RestoreFrom | None:
+    """What is read of archives; None of a scope."""
+    return (
+        None if source.archive is None else RestoreFrom(until=_milliseconds(source.archive.until))
+    )
+
+
+def _archived(target: ScopeTarget, maker: Maker) -> ArchiveTo | None:
+    """How archives are made; None of a scope."""
+    made = target.archive
+    if made is None:
+        return None
+    return ArchiveTo(format=Format(made.format), max_events=made.most_events, maker=maker)
+
+
+def source_stores(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> tuple[str, ...]:
+    """The StreamStores that a copy reads from, in the order of its plan.
+
+    Each is there once for all of its streams, and once more for each archive that is read in it.
+    """
+    return tuple(name for name, _ in _places(spec))
+
+
+def _places(
+    spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec,
+) -> list[tuple[str, ArchiveChoice | None]]:
+    """What a plan numbers: the StreamStores, and the archives in them."""
+    origins: Sequence[tuple[str, Source | ScopeSource | ArchivedStream]] = spec.origins
+    return list(dict.fromkeys((source.store, _choice(source)) for _, source in origins))
+
+
+def _choice(source: Source | ScopeSource | ArchivedStream) -> ArchiveChoice | None:
+    """Which run of which archive is to be read; None of a live stream."""
+    archive = source.archive if isinstance(source, Source) else None
+    if archive is None:
+        return None
+    until = _milliseconds(archive.until)
+    return ArchiveChoice(path=archive.path, run=archive.run, until=until)
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    """A time in milliseconds since 1970."""
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def _source(source: Source, field: str, place: int) -> SourceRequest:
+    """What is asked of one source."""
+    choice = _choice(source)
+    if choice is not None:
+        # A name for people, until the run tells the stream's own.
+        name = StreamName(scope=source.store, stream=choice.path)
+        return SourceRequest(stream=name, store=place, field=field, archive=choice)
+    return SourceRequest(
+        stream=StreamName(scope=source.scope, stream=source.stream),
+        store=place,
+        ranges=tuple(_range(one) for one in source.ranges) or (Range(),),
+        field=field,
+    )
+
+
+def _range(spec: RangeSpec) -> Range:
+    return Range(begin=_position(spec.from_), end=_position(spec.to))
+
+
+def _position(bound: Bound) -> Position:
+    if bound.offsets is None:
+        return Position(text=bound.stream_cut)
+    return Position(offsets=tuple((one.segment_id, one.offset) for one in bound.offsets))
+
+
+def store_address(store: StreamStore) -> StoreAddress:
+    """Where a StreamStore is."""
+    spec = store.spec
+    match spec.backend:
+        case PravegaStore() as pravega:
+            return StoreAddress(backend="pravega", uri=pravega.controller_uri, secret=spec.secret)
+        case S3Store() as s3:
+            return StoreAddress(
+                backend="s3",
+                uri=f"s3://{_below(s3.bucket, s3.prefix)}",
+                secret=spec.secret,
+                endpoint=s3.endpoint,
+                region=s3.region,
+                ca=ca_file(s3.ca_bundle_ref) if s3.ca_bundle_ref else None,
+            )
+        case VolumeStore() as volume:
+            uri = f"volume://{_below(volume.claim_name, volume.path)}"
+            return StoreAddress(backend="volume", uri=uri)
+
+
+def ca_file(bundle: CABundle) -> str:
+    """The file in the credentials folder that holds a bundle of certificates.
+
+    ConfigMaps stand there under names that no Secret of ours has.
+    """
+    folder = bundle.name if bundle.kind == "Secret" else f"{CONFIG_MAPS}{bundle.name}"
+    return f"{folder}/{bundle.key}"
+
+
+def _below(name: str, path: str | None) -> str:
+    return f"{name}/{path}" if path else name

@@ -1,0 +1,193 @@
+"""What the drivers of a scope's copy write down: its plan, and what came of each stream.
+
+The first record is a plan, so whoever writes it first decides for everybody. Results follow as
+streams end, and count for the run that they are of. Once a run is over, the plan of a later run may
+follow, of what failed or was stopped in it. Framed as a copy's journal is.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sluice.core.copy.journal import SHOWN
+from sluice.core.scope.scope import Counts, StreamResult, StreamState, counts_of
+from sluice.core.workloads.plan import compressed, expanded
+from sluice.errors import JournalDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from sluice.core.workloads.plan import Plan
+
+FINAL = (StreamState.COPIED, StreamState.FAILED)
+"""What is written down of a stream; all else follows from what is not."""
+
+
+def planned_results(plan: Plan) -> tuple[StreamResult, ...]:
+    """What is known of each stream before any is copied: in the plan's order, then the settled."""
+    planned = tuple(
+        StreamResult(
+            stream=stream.name,
+            target=stream.target_name,
+            state=StreamState.PLANNED,
+            bytes=stream.bytes,
+            events=stream.events,
+        )
+        for stream in plan.items
+    )
+    return planned if plan.scope is None else (*planned, *plan.scope.settled)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """The log, read.
+
+    Attributes:
+        plan: of the latest run.
+        results: of its streams that have ended, by their places in it.
+        stopped: whether no other stream of it is begun.
+    """
+
+    plan: Plan
+    results: Mapping[int, StreamResult] = field(default_factory=dict)
+    stopped: bool = False
+
+    @property
+    def run(self) -> int:
+        """Which run it is."""
+        return run_of(self.plan)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do in this run."""
+        return self.stopped or len(self.results) == len(self.plan.items)
+
+    @property
+    def streams(self) -> tuple[StreamResult, ...]:
+        """What is known of every stream: in the plan's order, then those that are in no plan."""
+        return tuple(
+            self._known(place, result) if place < len(self.plan.items) else result
+            for place, result in enumerate(planned_results(self.plan))
+        )
+
+    @property
+    def counts(self) -> Counts:
+        """How many streams are how far. Asked every few seconds, so without a look at each."""
+        settled = () if self.plan.scope is None else self.plan.scope.settled
+        ended = counts_of((*self.results.values(), *settled))
+        left = len(self.plan.items) - len(self.results)
+        return Counts(
+            total=ended.total + left,
+            copied=ended.copied,
+            failed=ended.failed,
+            stopped=ended.stopped + (left if self.stopped else 0),
+        )
+
+    def _known(self, place: int, planned: StreamResult) -> StreamResult:
+        found = self.results.get(place)
+        if found is None and self.stopped:
+            return planned.model_copy(update={"state": StreamState.STOPPED})
+        return found or planned
+
+
+def run_of(plan: Plan) -> int:
+    """The number of a scope's run.
+
+    Raises:
+        ValueError: it is the plan of no scope.
+    """
+    if plan.scope is None:
+        raise ValueError("a plan of single streams is none of a scope")
+    return plan.scope.run
+
+
+def follows(plan: Plan, state: ScopeState | None) -> bool:
+    """Whether a plan may be written down: as the first one, or of a later run than one over."""
+    run = run_of(plan)
+    return state is None or (state.is_over and run > state.run)
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """Decides what is copied in a run."""
+    return {"record": "plan", "plan": base64.b64encode(compressed(plan)).decode()}
+
+
+def results_record(run: int, results: Mapping[int, StreamResult]) -> dict[str, Any]:
+    """What came of some streams, by their places in the run's plan; each one's first counts."""
+    return {
+        "record": "results",
+        "run": run,
+        "results": [
+            [place, result.model_dump(mode="json", exclude_defaults=True)]
+            for place, result in sorted(results.items())
+        ],
+    }
+
+
+def stopped_record(run: int) -> dict[str, Any]:
+    """No other stream of a run is begun."""
+    return {"record": "stopped", "run": run}
+
+
+def fold(
+    records: Iterable[Mapping[str, Any]],
+    state: ScopeState | None = None,
+    *,
+    read: Callable[[bytes], Plan] = expanded,
+) -> ScopeState | None:
+    """What these records make of a log that was empty, or had come to `state`.
+
+    Args:
+        records: of the log.
+        state: what those before have made.
+        read: the plan that was compressed to these bytes; ValueError where none was.
+
+    Raises:
+        JournalDamaged: the first record is no plan, or a record is unknown or damaged.
+    """
+    try:
+        return _fold(records, state, read)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise JournalDamaged(f"the log of a scope has a damaged record: {error}") from error
+
+
+def _fold(
+    records: Iterable[Mapping[str, Any]],
+    state: ScopeState | None,
+    read: Callable[[bytes], Plan],
+) -> ScopeState | None:
+    results: dict[int, StreamResult] = {} if state is None else dict(state.results)
+    for record in records:
+        match record:
+            case {"record": "plan", "plan": str(text)}:
+                plan = read(base64.b64decode(text, validate=True))
+                if follows(plan, state):
+                    results = {}
+                    state = ScopeState(plan, results)
+            case {"record": "results", "run": int(run), "results": list(pairs)} if state:
+                ended = {place: StreamResult.model_validate(body) for place, body in pairs}
+                if run == state.run:
+                    _check(state, ended)
+                    # In place: a copy for each record would take seconds where there are thousands.
+                    results |= {at: one for at, one in ended.items() if at not in results}
+                    state = replace(state, results=results)
+            case {"record": "stopped", "run": int(run)} if state:
+                if run == state.run:
+                    state = replace(state, stopped=True)
+            case _:
+                raise JournalDamaged(
+                    f"the log of a scope has a record that this version does not know:"
+                    f" {str(record)[:SHOWN]}",
+                    remedy="Run it with the version of Sluice that began it, or abort the copy.",
+                )
+    return state
+
+
+def _check(state: ScopeState, ended: Mapping[Any, StreamResult]) -> None:
+    for place, result in ended.items():
+        if type(place) is not int or not 0 <= place < len(state.plan.items):
+            raise ValueError(f"{place!r} is no place in the plan")
+        if result.state not in FINAL:
+            raise ValueError(f"a stream that is {result.state} has not ended")

@@ -1,0 +1,1 @@
+"""Stores as plans name them: connections, runs of archives, questions to many at a time."""

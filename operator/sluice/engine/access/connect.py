@@ -1,0 +1,142 @@
+"""The way to whatever is at an address: a live store, a run of an archive, a place for archives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from sluice.archive.objects.directory import DirectoryObjects
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.archive.documents import MOST_BYTES
+from sluice.errors import InvalidSpec
+from sluice.stores import connect as live
+from sluice.stores.credentials import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.archive.objects.objects import Objects
+    from sluice.archive.objects.s3 import S3Keys
+    from sluice.config import Settings
+    from sluice.core.values.model import StoreAddress
+    from sluice.stores.base import Store, Told
+    from sluice.stores.credentials import Credentials
+
+_REGION: Final = "us-east-1"
+"""Of a bucket whose address names none; stores that are not Amazon's do not care."""
+
+
+def connect(
+    address: StoreAddress,
+    settings: Settings,
+    *,
+    credentials: Credentials | None = None,
+    told: Told | None = None,
+) -> Store:
+    """Make the store at an address. No connection is opened before the first call needs one.
+
+    Args:
+        address: of a live store, or of a run of an archive.
+        settings: deadlines, and the folders of credentials and volumes.
+        credentials: as whom, of a live store; None to read the folder for the Secret that the
+            address names.
+        told: of each call to what serves a live store's catalog, in a thread of its own.
+
+    Raises:
+        InvalidSpec: the URI is not one of this kind of store, or the store holds archives and the
+            address names none.
+        AuthenticationFailed: the address names a Secret and its files are not there.
+    """
+    if address.archive is not None:
+        return archives(address, settings).run(address.archive)
+    return live.connect(address, settings, credentials=credentials, told=told)
+
+
+def archives(
+    address: StoreAddress,
+    settings: Settings,
+    *,
+    keys: S3Keys | None = None,
+    ca: str | None = None,
+    most: int = MOST_BYTES,
+) -> Shelf:
+    """The place for archives at an address. Nothing is opened before the first call needs it.
+
+    Args:
+        address: of a bucket, or a volume.
+        settings: deadlines, and the folders of credentials and volumes.
+        keys: as whom; None to read the folder for the Secret that the address names.
+        ca: certificates in PEM; None to read the folder for the file that the address names.
+        most: bytes of the longest manifest's JSON that is read.
+
+    Raises:
+        InvalidSpec: the URI is not one of this kind of store, or there is no folder of volumes.
+        AuthenticationFailed: the address names a file of credentials that is not there.
+    """
+    match address.backend:
+        case "s3":
+            return Shelf(address.uri, _bucket(address, settings, keys, ca, most), most=most)
+        case "volume":
+            root = _directory(address, settings)
+            return Shelf(address.uri, lambda path: DirectoryObjects(root / path), most=most)
+        case _:
+            raise InvalidSpec(
+                f"{address.uri} is a store of live streams, and holds no archives",
+                remedy="Name a StreamStore with s3 or volume.",
+            )
+
+
+def _bucket(
+    address: StoreAddress, settings: Settings, keys: S3Keys | None, ca: str | None, most: int
+) -> Callable[[str], Objects]:
+    """What gives the objects of a bucket below a path."""
+    # Imported here so that a process pays for, and knows, only the backends it uses.
+    from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects  # noqa: PLC0415
+
+    place = urlsplit(address.uri)
+    if place.scheme != "s3" or not place.netloc:
+        raise InvalidSpec(f"{address.uri!r} is no bucket: it is s3://bucket/prefix")
+    folder = settings.credentials_dir
+    if keys is None and address.secret:
+        keys = S3Keys.read(address.secret, folder)
+    if ca is None and address.ca:
+        name, _, key = address.ca.partition("/")
+        ca = read_file(name, key, folder, keys=(key,))
+    prefix = unquote(place.path).strip("/")
+
+    def opened(path: str) -> Objects:
+        bucket = Bucket(
+            name=place.netloc,
+            prefix="/".join(filter(None, (prefix, path))),
+            endpoint=address.endpoint,
+            region=address.region or _REGION,
+            ca=ca,
+        )
+        return S3Objects(bucket, keys=keys, timeouts=settings.timeouts, most=most)
+
+    return opened
+
+
+def _directory(address: StoreAddress, settings: Settings) -> Path:
+    """The directory of a volume."""
+    place = urlsplit(address.uri)
+    path = unquote(place.path)
+    if place.scheme == "file" and not place.netloc and path.startswith("/"):
+        return Path(path)
+    claim, parts = place.netloc, [one for one in path.split("/") if one]
+    if place.scheme != "volume" or not claim or {".", ".."} & {claim, *parts}:
+        raise InvalidSpec(f"{address.uri!r} is no volume: it is volume://CLAIM/path")
+    if settings.volumes_dir is None:
+        raise InvalidSpec(
+            f"{address.uri} is a volume, and this process has no folder of volumes",
+            remedy=f"Mount the claim as <folder>/{claim} and set SLUICE_VOLUMES_DIR to that "
+            "folder, or give --volumes-dir.",
+        )
+    if not (settings.volumes_dir / claim).is_dir():
+        # Not made here: what is written below it would lie in the pod, and be gone with it.
+        raise InvalidSpec(
+            f"{settings.volumes_dir / claim} is not there: {address.uri} is not mounted",
+            remedy=f"Mount the claim {claim} there.",
+        )
+    return settings.volumes_dir.joinpath(claim, *parts)

@@ -1,0 +1,1 @@
+"""Appending to a stream that others write to."""

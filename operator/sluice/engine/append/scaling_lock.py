@@ -1,0 +1,72 @@
+"""Whose turn it is to scale a stream that is appended to.
+
+Copies that append to one stream would take each other's key ranges and policy for its own. So each
+waits for its turn, which is a record at the end of a small log beside the stream. Who took a turn
+and has no journal any more is done, or was aborted, and has given the stream back what it took.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.engine.journal.ledger import Ledger
+from sluice.errors import JournalDamaged, NoSuchSegment
+
+if TYPE_CHECKING:
+    from sluice.core.values.model import StreamName
+    from sluice.stores.base import Store
+
+_NOBODY: Final = "0" * 32
+
+
+def holder(target: StreamName, store: Store) -> str | None:
+    """The id of the copy whose turn it is, None where anybody may take it."""
+    return _holder(_last(target, store)[1], target, store)
+
+
+def take(copy_id: str, target: StreamName, store: Store) -> None:
+    """Take the turn, unless it is somebody's."""
+    store.create(_name(target, store))
+    length, last = _last(target, store)
+    if _holder(last, target, store) is None:
+        store.append_at(_name(target, store), length, _record(copy_id))
+
+
+def give(copy_id: str, target: StreamName, store: Store) -> None:
+    """Let others have their turn, if it is this copy's."""
+    length, last = _last(target, store)
+    if last == copy_id:
+        store.append_at(_name(target, store), length, _record(_NOBODY))
+
+
+def _holder(last: str, target: StreamName, store: Store) -> str | None:
+    return last if last != _NOBODY and Ledger(store, last, target).is_there() else None
+
+
+def _last(target: StreamName, store: Store) -> tuple[int, str]:
+    """The length of the log, and the last id in it."""
+    name = _name(target, store)
+    (info,) = store.infos([name])
+    if info is None or info.length == 0:
+        return 0, _NOBODY
+    try:
+        start = info.length - len(_record(_NOBODY))
+        data = b"".join(bytes(block.data) for block in store.read(name, start, info.length))
+    except NoSuchSegment:
+        return 0, _NOBODY
+    match journal.unframe(data):
+        case [{"record": "turn", "copy": str(copy_id)}]:
+            return info.length, copy_id
+        case _:
+            raise JournalDamaged(f"{name} is no log of turns")
+
+
+def _name(target: StreamName, store: Store) -> str:
+    return store.staging_name(target, 0, identity.turns_key())
+
+
+def _record(copy_id: str) -> bytes:
+    """A record; all have one length."""
+    return journal.frame({"record": "turn", "copy": copy_id})

@@ -1,0 +1,200 @@
+"""A stream that is appended to, and the transactions that do it.
+
+The stream is somebody's and lives: it is scaled only for as long as it takes to open a transaction
+for each generation of the source, and its policy is touched only where it would forbid that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.copy import append_progress
+from sluice.core.copy.append_progress import Opened
+from sluice.core.copy.next_append_step import has_layout, layout_of
+from sluice.core.values import identity, marks
+from sluice.core.values.model import ScaleType
+from sluice.errors import (
+    NoSuchSegment,
+    SegmentSealed,
+    StoreRejected,
+    StreamNotFound,
+    TargetSealed,
+)
+from sluice.stores.base import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from sluice.core.copy.append_progress import Roll
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import KeyRange, StreamName
+    from sluice.engine.journal.ledger import Ledger
+    from sluice.stores.base import Store, Stream
+
+LEASE: Final = 300.0
+"""Seconds for which a transaction stays open while nobody looks. Stores allow 600."""
+
+
+def transaction_segment(plan: StreamPlan, roll: Roll, index: int) -> tuple[int, str] | None:
+    """The segment of a transaction into which a segment of the plan goes.
+
+    Returns:
+        The id of the target's segment beside which it lies, and its key; None while it is not open.
+    """
+    generation = plan.segments[index].generation
+    opened = roll.transactions.get(generation)
+    if opened is None:
+        return None
+    return opened.segments[plan.active[generation].index(index)], opened.key
+
+
+def target_of(plan: StreamPlan, store: Store) -> Stream:
+    """The target as it is now. StreamNotFound, TargetSealed."""
+    stream = store.describe(plan.target)
+    if stream is None:
+        raise StreamNotFound(f"there is no stream {plan.target}")
+    if stream.sealed:
+        raise TargetSealed(f"{plan.target} is sealed", field="spec.target.stream")
+    return stream
+
+
+def roll_of(ledger: Ledger) -> Roll:
+    """How far the append has come, as it was last read. NoSuchSegment."""
+    loaded = ledger.loaded
+    if loaded is None:
+        raise NoSuchSegment("the copy's journal is gone", segment=ledger.name)
+    return loaded.roll
+
+
+def loosen(plan: StreamPlan, ledger: Ledger, store: Store) -> None:
+    """Give the target a policy under which it can have one segment, and note its own on it.
+
+    A number of segments that is fixed is noted as the true one, since a store would scale to it.
+    It is our turn, so the note of any other copy was left behind, or inherited by a copy of before.
+    """
+    config, layout = target_of(plan, store).config, roll_of(ledger).layout
+    mine = f"{identity.TAG_APPENDING}{plan.copy_id}/"
+    if config.scaling == marks.LOOSE and any(tag.startswith(mine) for tag in config.tags):
+        return
+    own = marks.own_policy(config)
+    if own.type is ScaleType.FIXED:
+        own = own.model_copy(update={"min_segments": len(layout or ())})
+    kept = [tag for tag in config.tags if not tag.startswith(identity.TAG_APPENDING)]
+    tags = (*kept, marks.policy_note(plan.copy_id, own))
+    changed = {"scaling": marks.LOOSE, "tags": tags}
+    store.update_stream(plan.target, config.model_copy(update=changed))
+
+
+def tighten(copy_id: str, name: StreamName, store: Store, *, settled: bool = False) -> bool:
+    """Give a stream back the policy that is noted on it by this copy; False where none is.
+
+    Args:
+        copy_id: the copy.
+        name: the stream.
+        store: where it is.
+        settled: whether the segments that it has are those it is to have.
+    """
+    stream = store.describe(name)
+    if stream is None or stream.sealed:
+        return False
+    prefix = f"{identity.TAG_APPENDING}{copy_id}/"
+    noted = next((tag for tag in stream.config.tags if tag.startswith(prefix)), None)
+    if noted is None:
+        return False
+    scaling = marks.noted_policy(noted) or stream.config.scaling
+    if settled and scaling.type is ScaleType.FIXED:
+        scaling = scaling.model_copy(update={"min_segments": len(stream.tail)})
+    tags = tuple(tag for tag in stream.config.tags if tag != noted)
+    store.update_stream(name, stream.config.model_copy(update={"scaling": scaling, "tags": tags}))
+    return True
+
+
+def reshape(
+    plan: StreamPlan, ledger: Ledger, store: Store, generation: int, segments: Sequence[int]
+) -> None:
+    """Scale the target to a generation's key ranges, and back if that came too late."""
+    roll = roll_of(ledger)
+    if not _scaled(plan, store, segments, layout_of(plan, generation)):
+        return
+    now = ledger.load()
+    if now is None or now.roll.aborted:
+        stream = store.describe(plan.target)
+        if stream is not None and has_layout(stream.tail, layout_of(plan, generation)):
+            _scaled(plan, store, [one.id for one in stream.tail], roll.layout or ())
+
+
+def give_back(plan: StreamPlan, ledger: Ledger, store: Store, segments: Sequence[int]) -> None:
+    """Scale the target to the key ranges that it had."""
+    _scaled(plan, store, segments, roll_of(ledger).layout or ())
+
+
+def _scaled(
+    plan: StreamPlan, store: Store, segments: Sequence[int], ranges: Sequence[KeyRange]
+) -> bool:
+    """Scale the target, unless somebody else has; whether we did."""
+    try:
+        store.scale(plan.target, segments, ranges)
+    except StoreRejected:
+        stream = store.describe(plan.target)
+        if stream is not None and {one.id for one in stream.tail} >= set(segments):
+            raise
+        return False
+    return True
+
+
+def open_(plan: StreamPlan, ledger: Ledger, store: Store, generation: int) -> None:
+    """Open a generation's transaction, and write it down, unless another driver has.
+
+    One that is not written down is not used: it is aborted here, or by the store if we die.
+    """
+    roll = roll_of(ledger)
+    opened = store.open_transaction(plan.target, lease=LEASE)
+    mine = Opened(opened.key, tuple(segment.id for segment in opened.segments))
+    if has_layout(opened.segments, layout_of(plan, generation)):
+        try:
+            ledger.write([append_progress.transaction_record(roll.attempt, generation, mine)])
+        finally:
+            loaded = ledger.loaded
+            used = None if loaded is None else loaded.roll.transactions.get(generation)
+            if used is not None and used != mine:
+                store.abort_transaction(plan.target, opened.key)
+    else:
+        store.abort_transaction(plan.target, opened.key)
+
+
+def commit(plan: StreamPlan, ledger: Ledger, store: Store, generations: Sequence[int]) -> None:
+    """Commit transactions in order, each only if the one before is, and wait for it."""
+    roll = roll_of(ledger)
+    keys = [roll.transactions[number].key for number in generations]
+    decided = []
+    for key in keys:
+        if not store.commit_transaction(plan.target, key):
+            break
+        decided.append(key)
+    for key in decided:
+        store.settled(plan.target, key)
+
+
+def drop(plan: StreamPlan, roll: Roll, store: Store) -> None:
+    """Shut transactions to being merged into, and abort them."""
+    attribute = identity.publish_attribute(plan.copy_id)
+    for number, opened in roll.transactions.items():
+        if number in roll.committed:
+            continue
+        names = [store.staging_name(plan.target, one, opened.key) for one in opened.segments]
+        there = [name for name, info in zip(names, store.infos(names), strict=True) if info]
+        for name in there:
+            _shut(store, name, attribute)
+        try:
+            store.abort_transaction(plan.target, opened.key)
+            store.settled(plan.target, opened.key)
+        except StreamNotFound:
+            return
+
+
+def _shut(store: Store, name: str, attribute: UUID) -> None:
+    try:
+        store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
+    except (NoSuchSegment, SegmentSealed):
+        return  # it takes nothing any more

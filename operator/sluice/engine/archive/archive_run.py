@@ -1,0 +1,365 @@
+"""One run of an archive: carries out the steps that `core.archive.archiving` decides.
+
+Steps that move bytes become slices for tasks; all others are short calls, made here. What is known
+of the run lies in its notes, in the archive; nothing is remembered that they do not say.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, assert_never
+
+from sluice.archive.runs.archive import place
+from sluice.archive.runs.leases import Lease
+from sluice.archive.runs.notes import Notes
+from sluice.core.archive.archiving import SeenArchive, next_step, recorded
+from sluice.core.archive.lease import Work
+from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
+from sluice.core.archive.standing import Standing
+from sluice.core.copy.observed import SeenSource
+from sluice.core.copy.steps import Amend, ArchiveStep, Forget, Record, Replan, Transfer, Verify
+from sluice.core.events.digest import ChunkDigester, chunks
+from sluice.engine.archive.parts import parts, share
+from sluice.engine.archive.planning import noted_plan, replanned
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.archive.slices import ArchiveResult, ArchiveSlice, CheckSlice, read_objects
+from sluice.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sluice.archive.runs.archive import Archive
+    from sluice.core.archive.head import Head
+    from sluice.core.archive.manifest import StoredObject
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.archive.standing import Row
+    from sluice.core.copy.steps import Step
+    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.errors import SluiceError
+    from sluice.stores.base import Store
+
+
+class ArchiveCopy:
+    """A run of an archive; see `engine.rounds.work.Undertaking`.
+
+    Args:
+        plan: what to archive; the noted plan takes its place if there is another.
+        sources: the stores to read from.
+        archive: where to.
+        number: the run's place among those that are made together.
+
+    Attributes:
+        plan: what is archived.
+        number, sources, archive: see above.
+    """
+
+    def __init__(
+        self, plan: ArchivePlan, sources: Sequence[Store], archive: Archive, number: int = 0
+    ) -> None:
+        self.plan = plan
+        self.number = number
+        self.sources = sources
+        self._source = sources[plan.store]
+        self.archive = archive
+        self._notes = Notes(archive.objects, plan.copy_id)
+        self._lease: Lease | None = None
+        self._held = ExitStack()
+        self._standing: Standing | None = None
+        self._taken = (0, 0)
+        self._head: Head | None = None
+        self._added: int | None = None
+
+    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> ArchiveReport | None:
+        """Take up the run: keep others from sweeping, and make sure of the plan.
+
+        Returns:
+            The report of a run that is recorded already.
+        """
+        del late  # whoever comes finds all in the notes, and is never too late
+        with ExitStack() as failing:
+            failing.callback(self.let_go)
+            self._hold()
+            if not self._notes.read():
+                entry = recorded(self.plan, self.archive.head())
+                if entry is not None:
+                    self._end()
+                    return ArchiveReport.recorded(self.plan, entry)
+                if permit is not None:
+                    permit()
+                self._notes.begin(Note(of=self.plan.hash, plan=self.plan))
+            failing.pop_all()
+        return None
+
+    def look(self) -> Step:
+        """Observe, and decide the next step. Raises what `next_step` does."""
+        self._hold()
+        # The notes before the head: they are deleted when it lists the run.
+        notes = self._notes.read()
+        plan = noted_plan(notes)
+        self._head = head = self.archive.head()
+        if plan is None:
+            return next_step(self.plan, SeenArchive(noted=False, head=head))
+        self.plan = plan
+        if plan.parent != place(head)[1]:
+            return next_step(plan, SeenArchive(noted=True, head=head))
+        standing = self._stand(plan, notes)
+        seen = SeenArchive(noted=True, head=head, standing=standing)
+        if standing.needs_source:
+            seen = self._with_source(seen)
+        return next_step(plan, seen)
+
+    def perform(self, step: Step) -> None:
+        """Carry out a step that moves no bytes."""
+        if not isinstance(step, ArchiveStep):
+            raise TypeError(f"{step} moves bytes or is no step to perform")
+        match step:
+            case Amend(starts):
+                gaps = tuple(self._gap(index, to) for index, to in starts)
+                self._notes.add(Note(of=self.plan.hash, gaps=gaps))
+            case Replan():
+                plan = replanned(self.plan, self._source, self.archive)
+                self._notes.add(Note(of=plan.hash, plan=plan))
+            case Record():
+                self._record()
+            case Forget():
+                self._notes.forget()
+            case _:
+                assert_never(step)
+
+    def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
+        """The slices of a step that moves bytes, for one round."""
+        if isinstance(step, Transfer):
+            return self._put_slices([index for index, _, _ in step.parts], limits, slots)
+        groups = [
+            (index, row, group)
+            for index in step.segments
+            for row, group in self._there.segments[index].unchecked()
+        ]
+        size = share(sum(group[-1].end - group[0].start for *_, group in groups), slots, limits)
+        return [
+            self._check_slice(index, row, batch)
+            for index, row, group in groups
+            for batch in _batches(group, size)
+        ]
+
+    def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
+        """Write down what a round has brought."""
+        put, checked = [], []
+        for result in results:
+            done = result.archived if isinstance(result, ArchiveResult) else None
+            if done is None or not done.objects:
+                continue
+            index = result.slice.segment
+            if isinstance(step, Verify):
+                edges = done.objects[0].start, done.objects[-1].end
+                checked.append(CheckNote(segment=index, start=edges[0], end=edges[1]))
+                continue
+            following = done.following
+            put.append(
+                PutNote(
+                    segment=index,
+                    objects=tuple(done.objects),
+                    digests=tuple(
+                        ChunkDigest(chunk=chunk, sha256=digest.hex())
+                        for chunk, digest in result.digests.items()
+                    ),
+                    following=None if following is None else NextEvent.of(following),
+                    guess=done.guess,
+                )
+            )
+        if put or checked:
+            self._hold()
+            self._notes.add(Note(of=self.plan.hash, put=tuple(put), checked=tuple(checked)))
+
+    def finished(self, digest: str) -> ArchiveReport:
+        """The report of a run that is recorded, whose manifest has that SHA-256."""
+        head = self._head
+        entry = recorded(self.plan, head)
+        if head is None or entry is None:
+            raise StoreUnavailable(f"the run {digest} was not seen")
+        self._end()
+        if self._added is None:
+            return ArchiveReport.recorded(self.plan, entry)
+        lost = 0 if self._standing is None else self._standing.lost
+        _, events = head.added(entry.run, entry)
+        return ArchiveReport.recorded(
+            self.plan, entry, added=self._added, new_events=events, lost=lost
+        )
+
+    def give_up(self) -> None:
+        """Forget what the run has got so far; its objects are swept some time."""
+        self._notes.forget()
+        self._end()
+
+    def failed(self, error: SluiceError, *, cleaned: bool) -> ArchiveReport:
+        """The report of a run that failed for good."""
+        return ArchiveReport.failed(self.plan, error, cleaned=cleaned)
+
+    def let_go(self) -> None:
+        """Let others sweep while nobody goes on with the run."""
+        self._lease = None
+        self._held.close()
+
+    # -- what is known
+
+    def _hold(self, *, now: bool = False) -> None:
+        """Hold the lease: what is put is not swept before it is recorded.
+
+        Args:
+            now: whether it is written, and others are looked for, though it is not time to.
+        """
+        if self._lease is not None and not self._lease.is_held:
+            self.let_go()
+        if self._lease is None:
+            maker = self.plan.maker.id if self.plan.maker else None
+            owner = self.plan.copy_id
+            lease = Lease(self.archive.objects, owner, Work.WRITE, maker=maker)
+            self._lease = self._held.enter_context(lease)
+        self._lease.renew(now=now)
+
+    def _record(self) -> None:
+        """Record the run, if nothing of it was swept; where something was, looking again says so.
+
+        A driver may have been held up so long that its lease was over. Nobody sweeps from here on,
+        and whoever did has deleted the first note before anything else of the run.
+        """
+        manifest = self._there.manifest(place(self._head)[0])
+        self._hold(now=True)
+        if self._notes.stand():
+            self.archive.record(manifest, self._head, verified=self.plan.verify)
+            self._added = self._there.added
+
+    def _end(self) -> None:
+        """Let others sweep, since the run is over: drivers before us were killed, or see it too."""
+        if self._lease is not None:
+            self.archive.objects.delete(self._lease.earlier)
+        self.let_go()
+
+    def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> Standing:
+        """How far the run is, by its notes. Only those that are new are taken in."""
+        standing = self._standing
+        anew, count = self._taken
+        if standing is None or standing.plan is not plan or anew != self._notes.anew:
+            head = self._head
+            parent = self.archive.manifest(head.runs[-1]) if head else None
+            standing = self._standing = Standing(plan, parent)
+            count = 0
+        standing.take(notes[count:])
+        self._taken = self._notes.anew, len(notes)
+        return standing
+
+    @property
+    def _there(self) -> Standing:
+        """How far the run was when it was looked at."""
+        if self._standing is None:
+            raise StoreUnavailable(f"the run of {self.plan.path} was not looked at")
+        return self._standing
+
+    def _with_source(self, seen: SeenArchive) -> SeenArchive:
+        """The same, with what the source has of the segments by now."""
+        plan, source = self.plan, self._source
+        names = [self._source_name(segment.id) for segment in plan.segments]
+        # One that goes in between was the right one, and is gone.
+        created = source.attributes([(name, source.creation_time) for name in names])
+        infos = source.infos(names)
+        sources = tuple(
+            None if info is None else SeenSource(info, when or 0)
+            for info, when in zip(infos, created, strict=True)
+        )
+        there = had = True
+        standing = self._there
+        if any(
+            one is None and not known.is_put
+            for one, known in zip(sources, standing.segments, strict=True)
+        ):
+            there = source.describe(plan.source) is not None
+            had = all(source.had(plan.source, one.segment) for one in plan.end.offsets)
+        return replace(seen, sources=sources, there=there, had=had)
+
+    def _gap(self, index: int, to: int) -> GapNote:
+        """What is noted of bytes that are lost."""
+        segment = self._there.segments[index]
+        at = segment.at
+        begin, before = segment.beginning(at)
+        digest = None
+        if begin < at and segment.rows and segment.rows[-1].end == at:
+            digester = ChunkDigester(begin, at)
+            whose = (self.plan.format, segment.plan.bare)
+            for block in read_objects(self.archive.objects, before, *whose, start=begin, end=at):
+                digester.feed(block)
+            ((chunk, found),) = digester.done.items()
+            digest = ChunkDigest(chunk=chunk, sha256=found.hex())
+        return GapNote(segment=index, start=at, end=to, digest=digest)
+
+    # -- slices
+
+    def _put_slices(self, places: Sequence[int], limits: Limits, slots: int) -> list[Slice]:
+        """The slices of segments: the first one of each, then the second ones, and so on."""
+        segments = [self._there.segments[index] for index in places]
+        rows = [
+            [self._put_slice(index, at, until) for at, until in row]
+            for index, row in zip(
+                places, parts(segments, self.plan.format, limits, slots), strict=True
+            )
+        ]
+        return [one for column in zip_longest(*rows) for one in column if one is not None]
+
+    def _put_slice(self, index: int, at: int, until: int) -> ArchiveSlice:
+        plan, standing = self.plan, self._there
+        segment = standing.segments[index]
+        guess = at != segment.at
+        begin, before = (at, ()) if guess else segment.beginning(at)
+        return ArchiveSlice(
+            stream=self.number,
+            segment=index,
+            store=plan.store,
+            source=self._source_name(segment.plan.id),
+            path=plan.path,
+            form=plan.format,
+            whose=segment.plan.bare,
+            at=at,
+            end=segment.plan.end,
+            until=until,
+            following=None if guess else segment.following,
+            guess=guess and segment.following is not None,
+            begin=begin,
+            before=before,
+            most_events=plan.max_events - standing.events if plan.format.is_of_events else None,
+        )
+
+    def _check_slice(self, index: int, row: Row, batch: tuple[StoredObject, ...]) -> CheckSlice:
+        plan = self.plan
+        segment = self._there.segments[index]
+        begin, before = segment.beginning(batch[0].start)
+        wanted = chunks(batch[0].start, batch[-1].end)
+        return CheckSlice(
+            stream=self.number,
+            segment=index,
+            store=plan.store,
+            path=plan.path,
+            form=plan.format,
+            whose=segment.plan.bare,
+            objects=batch,
+            begin=begin,
+            before=before,
+            end=row.end,
+            known={chunk: row.digests[chunk] for chunk in wanted if chunk in row.digests},
+        )
+
+    def _source_name(self, segment: int) -> str:
+        return self._source.segment_name(self.plan.source, segment)
+
+
+def _batches(objects: Sequence[StoredObject], most: int) -> Iterator[tuple[StoredObject, ...]]:
+    """Objects that follow one another, by as many as have at most so many bytes, at least one."""
+    batch: list[StoredObject] = []
+    for one in objects:
+        if batch and one.end - batch[0].start > most:
+            yield tuple(batch)
+            batch = []
+        batch.append(one)
+    if batch:
+        yield tuple(batch)

@@ -1,0 +1,154 @@
+"""What the operator asks of an archive, and has done there while nobody writes to it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sluice.api.status.common import MOST_GAPS
+from sluice.archive.runs.leases import forget
+from sluice.archive.runs.notes import Notes
+from sluice.core.archive.reached import Reached
+from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
+from sluice.core.scope.progress import Progress
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
+from sluice.engine.archive.planning import PATH_FIELD, resolve_archive
+from sluice.errors import ArchiveNotFound
+
+if TYPE_CHECKING:
+    from sluice.archive.objects.objects import Objects
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
+    from sluice.core.archive.head import RunEntry
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.archive.request import ArchiveRequest
+    from sluice.core.values.model import StoreAddress
+    from sluice.stores.base import Store
+
+
+def ask_archive(
+    request: ArchiveRequest,
+    *,
+    source: tuple[StoreAddress, Store],
+    target: tuple[StoreAddress, Shelf],
+) -> Recorded | Planned:
+    """Whether a run is recorded, and otherwise what there is to do. Nothing is changed.
+
+    Args:
+        request: the run.
+        source: the store of the stream.
+        target: the place that holds the archive.
+
+    Raises:
+        SpecError, BackendError, IntegrityError: as `resolve_archive`.
+    """
+    archive = _archive(request, target[1])
+    found = resolve_archive(request, source[1], archive)
+    if found.plan is not None:
+        plan = Plan(sources=(source[0],), target=target[0], streams=(), archive=found.plan)
+        return Planned(plan=plan, recorded=found.noted)
+    if found.entry is None:
+        raise ArchiveNotFound(f"the archive at {request.path} is gone", field=PATH_FIELD)
+    return told_of(archive, found.entry)
+
+
+class ArchiveWatch:
+    """Measures the progress of a run.
+
+    Args:
+        plan: the run's.
+        shelf: the place that holds the archive, on connections of the watcher's own.
+    """
+
+    def __init__(self, plan: ArchivePlan, shelf: Shelf) -> None:
+        self._plan = plan
+        self._archive = shelf.archive(plan.path, field=PATH_FIELD)
+        self._notes = Notes(self._archive.objects, plan.copy_id)
+        self._reached: Reached | None = None
+
+    def measure(self) -> Progress:
+        """The progress now. The plan may be another one by now: another run was recorded."""
+        for note in self._notes.read_on():
+            if note.plan is not None:
+                self._reached = Reached(note.plan)
+            if self._reached is not None:
+                self._reached.take(note)
+        if self._reached is not None and self._notes.are_there:
+            total = self._reached.plan.bytes
+            return Progress(bytes=self._reached.bytes, total=total, published=False)
+        head = self._archive.head()
+        runs = head.runs if head else ()
+        done = any(one.work == self._plan.copy_id for one in runs)
+        return Progress(
+            bytes=self._plan.bytes if done else 0, total=self._plan.bytes, published=done
+        )
+
+
+def abandon_archive(request: ArchiveRequest, shelf: Shelf) -> str:
+    """Let go of a run that will not be gone on with; nobody may be at work on it.
+
+    What it has put is swept after the grace time, unless another run puts the same.
+
+    Returns:
+        What was done, for people.
+    """
+    there = forget_run(_archive(request, shelf).objects, request.copy_id)
+    return f"the notes of a run of {request.path}" if there else "nothing"
+
+
+def forget_run(objects: Objects, copy_id: str) -> bool:
+    """Delete the notes of a run, and the leases of its drivers; whether there were notes."""
+    there = Notes(objects, copy_id).delete()
+    forget(objects, copy_id)
+    return there
+
+
+def _archive(request: ArchiveRequest, shelf: Shelf) -> Archive:
+    return shelf.archive(request.path, field=PATH_FIELD)
+
+
+def told_of(archive: Archive, entry: RunEntry, *, most_gaps: int = MOST_GAPS) -> Recorded:
+    """What there is to say of an archive and of a run that is recorded there.
+
+    Args:
+        archive: where.
+        entry: the run.
+        most_gaps: gaps that are told of one by one.
+
+    Raises:
+        ArchiveNotFound: the run is not there any more.
+    """
+    signed = archive.signed_head()
+    if signed is None or entry not in signed[0].runs:
+        raise ArchiveNotFound(f"run {entry.run} is not in the archive any more")
+    head, sha256 = signed
+    gaps = []
+    for segment in archive.manifest(entry).segments:
+        gaps += [
+            LostBytes(segment=segment.id, begin=gap.start, end=gap.end)
+            for gap in segment.gaps
+            if gap.run == entry.run
+        ]
+        if segment.lost is not None and segment.lost.run == entry.run:
+            gaps.append(LostBytes(segment=segment.id, begin=segment.end))
+    return Recorded(
+        run=entry.run,
+        head=head.number,
+        sha256=sha256,
+        count=len(head.runs),
+        runs=tuple(
+            RunFacts(
+                run=one.run,
+                time=datetime.fromtimestamp(one.time // 1000, UTC),
+                bytes=one.bytes,
+                events=one.events,
+                verified=one.verified,
+            )
+            for one in head.runs[-MOST_RUNS:]
+        ),
+        added=head.added(entry.run, entry)[0],
+        verified=entry.verified,
+        lost=sum(gap.end - gap.begin for gap in gaps if gap.end is not None),
+        gaps=tuple(gaps[:most_gaps]),
+    )

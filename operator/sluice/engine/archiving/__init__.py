@@ -1,1 +1,0 @@
-"""Runs of archives: planned, put, read back and recorded."""

@@ -1,0 +1,1 @@
+"""Streams that live as long as a resource: who owns them, making and deleting them."""

@@ -1,0 +1,1 @@
+"""A copy of a stream: planning, carrying out, resuming, aborting, asking what came of it."""

@@ -1,0 +1,261 @@
+"""Taking bounds: which bytes of which segments a copy is of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sluice.core.copy.planner import SeenSegment
+from sluice.core.values.ranges import between
+from sluice.errors import InvalidSpec, SourceReplaced, StreamNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.copy.planner import CopyRequest, Position, SourceRequest
+    from sluice.core.values.model import Segment, SegmentInfo, StreamName
+    from sluice.core.values.ranges import Stretch
+    from sluice.stores.base import Store, Stream
+
+HEAD_TRIES: Final = 5
+"""How often the bounds are taken anew because the source was truncated meanwhile."""
+
+COUNT_TRIES: Final = 20
+"""How often a bound and the event count are asked for together before the count is left open."""
+
+
+class _Wanted(NamedTuple):
+    """A stretch of a range, and the number of the range."""
+
+    stretch: Stretch
+    generation: int
+    range: int
+
+
+class _Measured(NamedTuple):
+    """A segment as it is now; `events` None where the store cannot tell for these bounds."""
+
+    info: SegmentInfo
+    created: int
+    events: int | None
+
+
+def take_bounds(
+    request: CopyRequest, stores: Sequence[Store], streams: Sequence[Stream]
+) -> list[SeenSegment]:
+    """The segments that a request is of, with bounds, by sources, ranges and generations.
+
+    Args:
+        request: what is wanted.
+        stores: where the sources are.
+        streams: the sources as they were seen just now.
+
+    Raises:
+        InvalidSpec: a range is none of its stream.
+        SourceReplaced: a stream was deleted, or truncated again and again, meanwhile.
+    """
+    found: list[SeenSegment] = []
+    for number, (source, stream) in enumerate(zip(request.sources, streams, strict=True)):
+        first = found[-1].generation + 1 if found else 0
+        found += [
+            segment._replace(source=number, generation=first + segment.generation)
+            for segment in bounds_of(source, stores[source.store], stream)
+        ]
+    return found
+
+
+def bounds_of(
+    source: SourceRequest, store: Store, stream: Stream | None = None
+) -> list[SeenSegment]:
+    """The segments of one source, with bounds, by ranges and generations.
+
+    Args:
+        source: the source.
+        store: where it is.
+        stream: it as it was seen just now, if anybody looked.
+
+    Raises:
+        InvalidSpec: a range is none of the stream.
+        SourceReplaced: the stream was deleted, or truncated again and again, meanwhile.
+    """
+    for _ in range(HEAD_TRIES - 1):
+        try:
+            return _look(source, store, stream)
+        except SourceReplaced:
+            # It may only have been truncated past a segment, as its retention does.
+            stream = store.describe(source.stream)
+            if stream is None:
+                raise
+    return _look(source, store, stream)
+
+
+def bounds_together(
+    streams: Sequence[tuple[StreamName, Stream]], store: Store
+) -> list[list[SeenSegment] | None]:
+    """The segments of whole streams, with bounds that are taken in one go.
+
+    Args:
+        streams: as they were seen just now.
+        store: where they are.
+
+    Returns:
+        For each stream its segments, by generations; None where it was deleted or truncated since
+        it was seen, so that it has to be looked at by itself.
+    """
+    wanted = [_whole(name, stream, store) for name, stream in streams]
+    measured = iter(_measure([name for names, _ in wanted for name in names], store))
+    found: list[list[SeenSegment] | None] = []
+    for names, stretches in wanted:
+        known = [next(measured) for _ in names]
+        seen = [
+            _seen(_Wanted(stretch, stretch.generation, 0), one, field="")
+            for stretch, one in zip(stretches, known, strict=True)
+            if one is not None
+        ]
+        found.append(seen if len(seen) == len(names) > 0 else None)
+    return found
+
+
+def _whole(name: StreamName, stream: Stream, store: Store) -> tuple[list[str], list[Stretch]]:
+    """The full names of a stream's segments, and their stretches; none where it is gone."""
+    try:
+        generations = _generations(name, stream, store)
+    except SourceReplaced:
+        return [], []
+    stretches = between(generations, None, None, field="")
+    return [store.segment_name(name, stretch.segment.id) for stretch in stretches], stretches
+
+
+def _look(request: SourceRequest, store: Store, stream: Stream | None) -> list[SeenSegment]:
+    """One look at the segments: their bounds, and how many events the store says are in them."""
+    wanted = _wanted(request, store, stream)
+    names = [store.segment_name(request.stream, one.stretch.segment.id) for one in wanted]
+    measured = [one for one in _measure(names, store) if one is not None]
+    if len(measured) < len(names):
+        raise SourceReplaced(f"{request.stream} was deleted while its bounds were taken")
+    return [
+        _seen(one, known, field=request.field) for one, known in zip(wanted, measured, strict=True)
+    ]
+
+
+def _measure(names: Sequence[str], store: Store) -> list[_Measured | None]:
+    """Segments as they are now, and how many events the store says are in them; None if gone.
+
+    It cannot always tell, and may not count those that came by a transaction; a copy that is
+    verified counts them itself. A count belongs to a bound only if the segment has the same length
+    before and after it is asked for, so segments that moved meanwhile are asked for again. One that
+    is written without a pause may never hold still: its count is not known. Nor is a truncated
+    segment's, which includes what is gone, nor that of a part of a segment. In an empty one there
+    is nothing to count.
+
+    What is written after a scale event that comes meanwhile is behind the bounds.
+    """
+    infos = store.infos(names)
+    created: dict[int, int | None] = {}
+    events: dict[int, int | None] = {}
+    for _ in range(COUNT_TRIES):
+        there = [(i, info) for i, info in enumerate(infos) if info is not None]
+        young = [i for i, _ in there if i not in created]
+        moving = [i for i, info in there if info.start < info.length and i not in events]
+        asked = [(i, store.creation_time) for i in young]
+        asked += [(i, store.event_count) for i in moving]
+        if not asked:
+            break
+        values = store.attributes([(names[i], attribute) for i, attribute in asked])
+        created |= zip(young, values, strict=False)
+        if not moving:
+            break
+        after = store.infos([names[i] for i in moving])
+        for i, count, info in zip(moving, values[len(young) :], after, strict=True):
+            before = infos[i]
+            if info is not None and before is not None and info.length == before.length:
+                events[i] = count
+            infos[i] = info
+    return [
+        None if info is None else _Measured(info, created.get(i) or 0, events.get(i))
+        for i, info in enumerate(infos)
+    ]
+
+
+def _wanted(request: SourceRequest, store: Store, stream: Stream | None) -> list[_Wanted]:
+    """The stretches of all ranges, in order; generations count through."""
+    generations = _generations(request.stream, stream, store)
+    found: list[_Wanted] = []
+    for number, asked in enumerate(request.ranges):
+        field = f"{request.field}.ranges[{number}]"
+        begin = _cut(request.stream, asked.begin, store, f"{field}.from")
+        end = _cut(request.stream, asked.end, store, f"{field}.to")
+        first = found[-1].generation + 1 if found else 0
+        found += [
+            _Wanted(stretch, first + stretch.generation, number)
+            for stretch in between(generations, begin, end, field=field)
+        ]
+    return found
+
+
+def _generations(
+    name: StreamName, stream: Stream | None, store: Store
+) -> tuple[tuple[Segment, ...], ...]:
+    """A stream's segments from head to tail; not asked for where the head is the tail.
+
+    Raises:
+        SourceReplaced: it is gone.
+    """
+    if stream is not None and stream.is_one_generation:
+        return (stream.head,)
+    try:
+        return store.generations(name)
+    except StreamNotFound:
+        raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
+
+
+def _cut(name: StreamName, position: Position, store: Store, field: str) -> dict[int, int] | None:
+    """A cut's offsets; None for an edge of the stream."""
+    if position.is_edge:
+        return None
+    if position.text is None:
+        return dict(position.offsets or ())
+    try:
+        stream, offsets = store.read_cut(position.text)
+    except InvalidSpec as error:
+        raise InvalidSpec(error.message, field=f"{field}.streamCut", remedy=error.remedy) from None
+    if stream != name:
+        raise InvalidSpec(
+            f"this is a cut of {stream}, not of {name}",
+            field=f"{field}.streamCut",
+            remedy=f"Give a cut of {name}.",
+        )
+    return offsets
+
+
+def _seen(one: _Wanted, known: _Measured, *, field: str) -> SeenSegment:
+    """A segment with the bounds that are asked for, if it has such bytes."""
+    info, created, events = known
+    segment, asked = one.stretch.segment, (one.stretch.start, one.stretch.end)
+    for offset, side in zip(asked, ("from", "to"), strict=True):
+        if offset is None or info.start <= offset <= info.length:
+            continue
+        what = "begins at" if offset < info.start else "ends at"
+        raise InvalidSpec(
+            f"offset {offset} of segment {segment.id} is not there: the segment {what} "
+            f"{info.start if offset < info.start else info.length}",
+            field=f"{field}.ranges[{one.range}].{side}",
+            remedy="Give a cut of what the stream holds now.",
+        )
+    start = info.start if one.stretch.start is None else one.stretch.start
+    end = info.length if one.stretch.end is None else one.stretch.end
+    part = any(offset is not None and offset not in {info.start, info.length} for offset in asked)
+    if start == end:
+        events = 0
+    elif start > 0 or end < info.length:
+        events = None
+    return SeenSegment(
+        source=0,
+        id=segment.id,
+        keys=segment.keys,
+        generation=one.generation,
+        range=one.range if part else None,
+        start=start,
+        end=end,
+        created=created,
+        events=events,
+    )

@@ -1,0 +1,228 @@
+"""Taking bounds: from a request to a plan, by looking at the stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.core.copy.planner import plan_stream
+from sluice.core.values import identity
+from sluice.engine.access.source_runs import choose, with_what_is_lost
+from sluice.engine.append import receipts
+from sluice.engine.copy.bounds import take_bounds
+from sluice.engine.journal.ledger import Ledger
+from sluice.errors import (
+    InvalidSpec,
+    SourceNotFound,
+    StoreBusy,
+    TargetExists,
+    TargetScopeNotFound,
+    TargetSealed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.values.model import StreamName
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.append.receipts import Receipt
+    from sluice.stores.base import Store
+
+
+class Resolved(NamedTuple):
+    """A request, held against the stores.
+
+    Attributes:
+        plan: what is to be copied; None when the copy is complete and nothing is left to tidy.
+        recorded: whether a driver has begun to carry out the plan.
+        digest: the digest under which the copy is complete.
+        receipt: of a copy that has appended.
+        append: where there is neither plan nor digest, whether the target is appended to.
+    """
+
+    plan: StreamPlan | None
+    recorded: bool = False
+    digest: str | None = None
+    receipt: Receipt | None = None
+    append: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the copy is yet to be planned."""
+        return self.plan is None and self.digest is None
+
+
+def resolve(request: CopyRequest, sources: Sequence[Place], target: Store) -> Resolved:
+    """The plan of a copy: the recorded one if it was begun, or a new one. Nothing is changed.
+
+    Args:
+        request: the copy.
+        sources: where its sources are. Runs of archives are chosen for a new plan only.
+        target: the store to write to.
+
+    Raises:
+        StoreBusy, TargetExists, TargetSealed, TargetScopeNotFound, SourceNotFound,
+        SourceUnsupported, SourceReplaced: as `check_target` and `make_plan` do.
+        ArchiveNotFound, ArchiveDamaged, SourceTruncated, InvalidSpec: as `choose` does.
+    """
+    found = begun(request, target)
+    if not found.is_new:
+        return found
+    chosen, stores = choose(request, sources)
+    plan = make_plan(chosen, stores, append=found.append)
+    refuse_itself(plan, target)
+    return Resolved(plan)
+
+
+def begun(request: CopyRequest, target: Store) -> Resolved:
+    """What there is of a copy in the target store. Nothing is changed.
+
+    Raises:
+        StoreBusy, TargetExists, TargetScopeNotFound: as `is_others` and `check_target` do.
+    """
+    # The journal before the target: a copy says that it is whole before it deletes its journal.
+    ledger = Ledger(target, request.copy_id, request.target)
+    journal = ledger.load()
+    if journal is not None and journal.plan.append:
+        return Resolved(journal.plan, recorded=True)
+    append, receipt = False, None
+    if request.append and journal is None:
+        append = is_others(request.copy_id, request.target, target)
+    if append:
+        receipt = receipts.find(request.copy_id, request.target, target)
+        digest = None if receipt is None else receipt.digest
+    else:
+        digest = check_target(request.copy_id, request.target, target)
+    if digest is not None:
+        # And again: what follows on the mark is done only when there is no journal any more, and
+        # another driver may have begun one since.
+        journal = ledger.load()
+        if journal is None or journal.target is None:
+            return Resolved(None, digest=digest, receipt=receipt)
+    if journal is not None:
+        return Resolved(journal.plan, recorded=True)
+    return Resolved(None, append=append)
+
+
+def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
+    """Whether the target is there, and this copy did not make it.
+
+    Raises:
+        StoreBusy: another copy is making it, and would take what comes from others for damage.
+    """
+    there = target.describe(name)
+    if there is None or identity.is_ours(there.config.tags, copy_id):
+        return False
+    if identity.is_unfinished(there.config.tags):
+        raise StoreBusy(
+            f"{name} is being made by another copy",
+            remedy="Nothing: this copy is appended when that one is done.",
+        )
+    return True
+
+
+def check_plan(plan: StreamPlan, target: Store) -> str | None:
+    """Whether a plan may be begun: None if so, or the digest under which it is finished.
+
+    Raises:
+        TargetSealed: it cannot be appended to. One that was begun is cleared away first.
+        TargetExists, TargetScopeNotFound: as `check_target`.
+    """
+    if not plan.append:
+        return check_target(plan.copy_id, plan.target, target)
+    receipt = receipts.find(plan.copy_id, plan.target, target)
+    if receipt is not None:
+        return receipt.digest
+    there = target.describe(plan.target)
+    begun = Ledger(target, plan.copy_id, plan.target).is_there()
+    if there is not None and there.sealed and not begun:
+        raise TargetSealed(
+            f"{plan.target} is sealed, so nothing is appended to it", field="spec.target.stream"
+        )
+    return None
+
+
+def check_target(copy_id: str, name: StreamName, target: Store) -> str | None:
+    """Whether the target may be made: None if so, or the digest under which it is finished.
+
+    Raises:
+        TargetExists: the stream is there and this copy did not make it.
+        TargetScopeNotFound: its scope is not there.
+    """
+    there = target.describe(name)
+    if there is None:
+        if not target.scope_exists(name.scope):
+            raise TargetScopeNotFound(
+                f"scope {name.scope!r} does not exist in the target store",
+                field="spec.target.scope",
+            )
+        return None
+    if not identity.is_ours(there.config.tags, copy_id):
+        raise TargetExists(
+            f"{name} exists and this copy did not make it", field="spec.target.stream"
+        )
+    return identity.completed(there.config.tags, copy_id)
+
+
+def refuse_itself(plan: StreamPlan, target: Store) -> None:
+    """Append no stream to itself, which it would be under another address of its store.
+
+    Whether two streams of one name are one is told by the creation times of their segments.
+
+    Raises:
+        InvalidSpec: the target is one of the sources.
+    """
+    if not plan.append:
+        return
+    for number, source in enumerate(plan.sources):
+        own = [one for one in plan.segments if one.source == number]
+        if source.archive is not None or source.stream != plan.target:
+            continue
+        if not all(one.created for one in own):
+            continue
+        names = [target.segment_name(plan.target, one.id) for one in own]
+        found = target.attributes([(name, target.creation_time) for name in names])
+        if found == [one.created for one in own]:
+            raise InvalidSpec(
+                f"{plan.target} would be appended to itself: the stores of the source and of the "
+                "target are one",
+                field="spec.target",
+                remedy="Name another stream or another store.",
+            )
+
+
+def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = False) -> StreamPlan:
+    """The plan for what the sources hold now. Nothing is changed.
+
+    A target that is made is configured as the first source is.
+
+    Raises:
+        SourceNotFound: there is no such stream.
+        SourceUnsupported: it was scaled in a way that no stream can be.
+        InvalidSpec: a range is none of the stream.
+    """
+    refuse_unverified_move(move=request.move, verify=request.verify)
+    streams = []
+    for source in request.sources:
+        stream = stores[source.store].describe(source.stream)
+        if stream is None:
+            raise SourceNotFound(
+                f"stream {source.stream} does not exist in the source store",
+                field=f"{source.field}.stream",
+            )
+        streams.append(stream)
+    seen = with_what_is_lost(
+        take_bounds(request, stores, streams), [stores[source.store] for source in request.sources]
+    )
+    return plan_stream(request, config=streams[0].config, seen=seen, append=append)
+
+
+def refuse_unverified_move(*, move: bool, verify: bool) -> None:
+    """Refuse to delete what was not compared. InvalidSpec."""
+    if move and not verify:
+        raise InvalidSpec(
+            "a stream is not moved without verification: its source would be deleted",
+            field="spec.sourceOnComplete",
+            remedy="Run it without --no-verify, or with sourceOnComplete: Retain.",
+        )

@@ -1,0 +1,77 @@
+"""Progress, read from the target store: whoever runs the copy need not report it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.core.copy.next_step import staged
+from sluice.core.scope.progress import Progress
+from sluice.core.values import identity
+from sluice.engine.append import appends
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.staging.observe import observe_segments
+
+if TYPE_CHECKING:
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
+    from sluice.stores.base import Store
+
+
+class Watch:
+    """Measures a plan's progress.
+
+    Args:
+        plan: the plan.
+        target: the target store, on connections of the watcher's own.
+    """
+
+    def __init__(self, plan: Plan, target: Store) -> None:
+        self._total = plan.bytes
+        self._target = target
+        self._ledgers = [
+            (stream, Ledger(target, stream.copy_id, stream.target)) for stream in plan.streams
+        ]
+
+    def measure(self) -> Progress:
+        """The progress now."""
+        readings = [self._stream(stream, ledger) for stream, ledger in self._ledgers]
+        return Progress(
+            bytes=sum(done for done, _ in readings),
+            total=self._total,
+            published=all(published for _, published in readings),
+        )
+
+    def _stream(self, plan: StreamPlan, ledger: Ledger) -> tuple[int, bool]:
+        """Bytes of one stream that are in the target store, and whether it is published."""
+        found = staged_bytes(plan, ledger, self._target)
+        if found is not None:
+            return found
+        if plan.append:
+            return appends.progress(plan, ledger, self._target)
+        stream = self._target.describe(plan.target)
+        tags = () if stream is None else stream.config.tags
+        complete = identity.completed(tags, plan.copy_id) is not None
+        return (plan.bytes if complete else 0), complete
+
+
+def staged_bytes(plan: StreamPlan, ledger: Ledger, target: Store) -> tuple[int, bool] | None:
+    """Bytes of a stream that are staged or published, and whether all of them are.
+
+    None where it has no journal: it was not begun, or is done.
+    """
+    journal = ledger.load()
+    if journal is None:
+        return None
+    if plan.append:
+        return appends.progress(plan, ledger, target)
+    if journal.target is None:
+        return 0, False
+    # What the source has lost counts as done: the whole stays the number that was told first.
+    # What comes to the source of a move meanwhile is not told beforehand.
+    whole, plan = plan.bytes, journal.current
+    seen = observe_segments(plan, journal.target, target)
+    done = sum(
+        segment.lost + staged(segment, state)
+        for segment, state in zip(plan.segments, seen, strict=True)
+    )
+    return min(done, whole), all(state.published is not None for state in seen)

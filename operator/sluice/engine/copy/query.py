@@ -1,0 +1,209 @@
+"""What the operator asks of a copy's stores, and does there itself: metadata only, no stream bytes.
+
+A driver reports nothing that counts. Whether a target is whole is seen in the target, and compared
+with the plan, before anybody is told so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.copy.plan import pinned
+from sluice.core.values import identity
+from sluice.core.values.model import StoreAddress
+from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
+from sluice.core.workloads.answers import UNVERIFIED, Planned
+from sluice.core.workloads.plan import Plan
+from sluice.engine.access.source_runs import named
+from sluice.engine.append import appends
+from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.completion import whole
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.read_leases import release
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.positions.position_map import position_map
+from sluice.errors import AbortRefused, InfrastructureError, InvalidSpec, StreamNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.workloads.answers import Answer
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.stores.base import Store
+
+
+PUBLISH_PATIENCE = 20.0
+"""Seconds for which the store may fail while publishing is finished, before the next try."""
+
+
+def ask(
+    request: CopyRequest,
+    *,
+    sources: Sequence[tuple[StoreAddress, Place]],
+    target: tuple[StoreAddress, Store],
+    known: StreamPlan | None,
+) -> Answer:
+    """Whether the copy's target is whole, and otherwise the plan. Nothing is changed.
+
+    Args:
+        request: what is wanted.
+        sources: where its sources are, each with its address.
+        target: the target store and its address.
+        known: the plan that was written down, to compare a whole target with.
+
+    Raises:
+        SpecError, BackendError, IntegrityError: as `resolve`; TargetReplaced also where the target
+            says that it is whole and is not what the plan asked for.
+    """
+    found = resolve(request, [place for _, place in sources], target[1])
+    if found.plan is not None:
+        addresses = pinned(found.plan, [address for address, _ in sources])
+        plan = Plan(sources=addresses, target=target[0], streams=(found.plan,))
+        return Planned(plan=plan, recorded=found.recorded)
+    digest = found.digest or UNVERIFIED
+    complete = whole(request, target[1], digest, known=known, receipt=found.receipt)
+    if found.receipt is not None:
+        return complete
+    return replace(complete, positions=positions(named(request, known), target[1]))
+
+
+def positions(request: CopyRequest, store: Store) -> PositionMap | None:
+    """The map of a whole target; None where no copied segment of it is left, or it is gone."""
+    try:
+        mapped = position_map(request.copy_id, request.target, store)
+    except (StreamNotFound, InvalidSpec):  # deleted, or made anew, since it was found whole
+        return None
+    if not mapped:
+        return None
+    return PositionMap(
+        target=str(request.target),
+        same_positions=all(one.shift == 0 and one.source == one.target for one in mapped),
+        sources=tuple(
+            MappedSource(
+                stream=str(source.stream),
+                segments=tuple(
+                    MappedSegment(
+                        segment=one.source,
+                        start=one.start,
+                        end=one.end,
+                        target_segment=one.target,
+                        shift=one.shift,
+                    )
+                    for one in mapped
+                    if one.stream == number
+                ),
+            )
+            for number, source in enumerate(request.sources)
+        ),
+    )
+
+
+class How(StrEnum):
+    """How a copy was ended."""
+
+    NOTHING = "nothing was left"
+    DROPPED = "what was staged was dropped"
+    SEALED = "what was staged was dropped, and the source is sealed and stays so"
+    FINISHED = "publishing had begun and was finished"
+    BEGINNING = "a beginning is appended and stays; a copy of this name would append the rest"
+    SWEPT = "left-over segments were dropped"
+
+
+class Ended(NamedTuple):
+    """How a copy was ended, and how many left-over segments were dropped."""
+
+    how: How
+    swept: int = 0
+
+
+def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> str:
+    """Leave nothing unpublished of a copy, see `end`; what was done, for people."""
+    ended = end(request, sources=sources, target=target)
+    match ended.how:
+        case How.SEALED:
+            return f"{How.DROPPED}; {request.origin} is sealed and stays so"
+        case How.SWEPT:
+            return f"{ended.swept} {How.SWEPT}"
+        case _:
+            return ended.how.value
+
+
+def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> Ended:
+    """Leave nothing unpublished of a copy: drop it, or finish it where publishing has begun.
+
+    Safe to repeat. No driver of the copy must run.
+
+    Args:
+        request: the copy.
+        sources: the stores to read from, if they can be reached; they are only looked at.
+        target: the target store.
+    """
+    finish_abort(request.copy_id, request.target, target)
+    remembered = request.move or any(source.archive for source in request.sources)
+    journal = Ledger(target, request.copy_id, request.target).load() if remembered else None
+    try:
+        if abort(request.copy_id, request.target, target):
+            if journal is not None and sources is not None:
+                release(journal.plan, sources)
+            sealed = journal is not None and journal.drained is not None
+            return Ended(How.SEALED if sealed else How.DROPPED)
+    except AbortRefused:
+        return _finish(request, sources=sources, target=target)
+    if not (request.append or _ours(request, target)):
+        return Ended(How.NOTHING)
+    journal = Ledger(target, request.copy_id, request.target).load()
+    if journal is not None and journal.target is not None:  # whole, but not sealed yet, say
+        return _finish(request, sources=sources, target=target)
+    swept = sweep(request.copy_id, request.target, target)
+    return Ended(How.SWEPT if swept else How.NOTHING, swept)
+
+
+def _ours(request: CopyRequest, target: Store) -> bool:
+    stream = target.describe(request.target)
+    return stream is not None and identity.is_ours(stream.config.tags, request.copy_id)
+
+
+class _NoSlices:
+    """An executor for what is left when publishing has begun: metadata."""
+
+    slots = 1
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
+
+
+def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> Ended:
+    """Publish what is left to publish, and what follows on that."""
+    ledger = Ledger(target, request.copy_id, request.target)
+    journal = ledger.load()
+    if journal is None:
+        return Ended(How.FINISHED)
+    if journal.plan.append and appends.leave_beginning(journal.plan, ledger, target):
+        return Ended(How.BEGINNING)
+    nowhere = StoreAddress(uri="tcp://unused:0")
+    count = 1 + max(source.store for source in journal.plan.sources)
+    plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
+    runner = CopyRunner(
+        plan,
+        # A run of an archive is not looked at any more: all of it is staged and verified.
+        sources=[target if isinstance(one, Shelf) else one for one in sources or [target] * count],
+        target=target,
+        executor=_NoSlices(),
+        patience=PUBLISH_PATIENCE,
+        keep_sources=True,
+    )
+    for report in runner.run():
+        if report.error is not None:
+            raise InfrastructureError(
+                f"publishing could not be finished: {report.error.message}",
+                remedy=report.error.remedy,
+            )
+    return Ended(How.FINISHED)

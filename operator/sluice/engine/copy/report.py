@@ -1,0 +1,96 @@
+"""What came of a copy, for people and programs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from sluice.core.values.model import Frozen, StreamName
+from sluice.core.values.trouble import Trouble
+
+if TYPE_CHECKING:
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.errors import SluiceError
+
+
+class Outcome(StrEnum):
+    """How a copy ended."""
+
+    COPIED = "Copied"
+    ARCHIVED = "Archived"
+    ALREADY_COMPLETE = "AlreadyComplete"
+    FAILED = "Failed"
+
+
+class SegmentReport(Frozen):
+    """One segment's copy. Offsets are the source's, `digest` is over its chunks'.
+
+    `events` is None and `digest` is `unverified` where what a driver counted and hashed was lost
+    with its journal after it had published. `lost` bytes before `start` were to be copied as well,
+    and the source had lost them before they were read. Of a `torn` one nobody knows what the source
+    had behind `end`, if anything: that was lost before it could be archived.
+    """
+
+    source: int
+    target: int
+    start: int
+    end: int
+    events: int | None
+    digest: str
+    lost: int = 0
+    torn: bool = False
+
+
+class StreamReport(Frozen):
+    """One stream's copy.
+
+    Attributes:
+        copy_id: the copy's identity.
+        source: the stream read, or the first of them and how many follow.
+        target: the stream made.
+        outcome: how it ended.
+        digest: SHA-256 over the segments' digests; `unverified` without verification.
+        segments: in key order; empty when the copy was complete before, or failed.
+        error: why it failed.
+        cleaned: after a failure, whether staging and the unpublished target were deleted; what is
+            kept lets the copy go on when it is run again.
+    """
+
+    copy_id: str
+    source: str
+    target: StreamName
+    outcome: Outcome
+    digest: str | None = None
+    segments: tuple[SegmentReport, ...] = ()
+    error: Trouble | None = None
+    cleaned: bool = False
+
+    @classmethod
+    def failed(
+        cls, plan: StreamPlan | CopyRequest, error: SluiceError, *, cleaned: bool = False
+    ) -> StreamReport:
+        """The report of a copy that failed for good."""
+        return cls(
+            copy_id=plan.copy_id,
+            source=plan.origin,
+            target=plan.target,
+            outcome=Outcome.FAILED,
+            error=Trouble.of(error),
+            cleaned=cleaned,
+        )
+
+    @property
+    def gaps(self) -> list[SegmentReport]:
+        """Segments of which the source had lost bytes before they were read."""
+        return [segment for segment in self.segments if segment.lost]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes copied."""
+        return sum(segment.end - segment.start for segment in self.segments)
+
+    @property
+    def events(self) -> int:
+        """Events copied."""
+        return sum(segment.events or 0 for segment in self.segments)

@@ -1,0 +1,46 @@
+"""Writing down which segments a copy's target has, before anything is staged for them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from sluice.core.copy import journal
+from sluice.engine.copy.abort import abort, has_staging
+from sluice.errors import CopyAborted
+
+if TYPE_CHECKING:
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.engine.journal.ledger import Ledger
+    from sluice.stores.base import Store
+
+
+def bind(
+    plan: StreamPlan, first: tuple[int, ...], ledger: Ledger, store: Store, *, made: bool
+) -> None:
+    """Write down which segments the target has and will have, if nothing is staged for them.
+
+    What is there already was staged either by a driver that has bound the target meanwhile, or
+    under a journal that is lost, by a plan that nobody knows and whose drivers may still live:
+    that only an abort can clear away. A target that was just made has segments whose ids were
+    never used, so there is nothing to look for.
+
+    Args:
+        plan: the copy.
+        first: ids of the target's segments.
+        ledger: the copy's journal.
+        store: the target store.
+        made: whether the target was just made.
+    """
+    later = [[plan.segments[i].keys for i in later_ones] for later_ones in plan.generations[1:]]
+    segments = (*first, *itertools.chain(*store.following(first, later)))
+    remains = not made and has_staging(plan.copy_id, plan.target, segments, store)
+    loaded = ledger.load()
+    if loaded is None or loaded.target is not None:
+        return
+    if remains:
+        abort(plan.copy_id, plan.target, store)
+        raise CopyAborted(
+            f"{plan.target} was begun by a copy whose journal is lost; it was deleted"
+        )
+    ledger.write([journal.target_record(segments)])

@@ -1,0 +1,384 @@
+"""One stream's copy: carries out the steps that `core.copy.next_step` decides.
+
+Steps that move bytes become slices for tasks; all others are short calls, made here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, assert_never
+
+from sluice.core.copy import journal, next_append_step
+from sluice.core.copy.next_step import next_step
+from sluice.core.copy.steps import (
+    Amend,
+    Bind,
+    Certify,
+    Claim,
+    Configure,
+    CopyStep,
+    Drain,
+    Forget,
+    Leave,
+    Publish,
+    Scale,
+    Seal,
+    Settle,
+    Shape,
+    Stage,
+    Stitch,
+    Sweep,
+    Transfer,
+    Verify,
+)
+from sluice.core.events.digest import chunks, combine
+from sluice.core.values import identity
+from sluice.core.values.rounds import slice_end
+from sluice.core.workloads.answers import UNVERIFIED
+from sluice.engine.access.source_runs import run_stores
+from sluice.engine.append import appends
+from sluice.engine.copy import moving, targets
+from sluice.engine.copy.abort import abort, clear_attempts
+from sluice.engine.copy.planning import check_plan
+from sluice.engine.copy.read_leases import Readings
+from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
+from sluice.engine.copy.resume import arrive
+from sluice.engine.copy.segment_mapping import bind
+from sluice.engine.copy.slices import CopySlice, VerifySlice
+from sluice.engine.copy.staged import Staged
+from sluice.engine.copy.verify_progress import Checking
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.staging.observe import observe
+from sluice.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.core.copy.observed import Observed
+    from sluice.core.copy.plan import Part, StreamPlan
+    from sluice.core.copy.steps import Step
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.errors import SluiceError
+    from sluice.stores.base import Store
+
+
+class StreamCopy:
+    """The copy of one stream of a plan.
+
+    Args:
+        plan: what to copy; the recorded plan takes its place if there is another.
+        number: the stream's place in the whole plan.
+        sources: what is read; of a place for archives, the run that the plan names.
+        target: the store to write to.
+        keep: whether the source of a move is kept all the same.
+    """
+
+    def __init__(
+        self,
+        plan: StreamPlan,
+        number: int,
+        sources: Sequence[Place],
+        target: Store,
+        *,
+        keep: bool = False,
+    ) -> None:
+        self._keep = keep
+        self.number = number
+        self.seen: Observed | None = None
+        self.ledger = Ledger(target, plan.copy_id, plan.target)
+        self._places = sources
+        self._target = target
+        # By segment and edition: what was checked of one that begins anew counts for nothing.
+        self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
+        self._reading(plan)
+        self._segments: tuple[SegmentReport, ...] | None = None
+        self._made = False
+
+    def begin(self, *, late: bool, permit: Callable[[], None] | None) -> StreamReport | None:
+        """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
+        arrival = arrive(self.plan, self._target) if late else None
+        digest = arrival.digest if arrival else check_plan(self.plan, self._target)
+        if digest is not None:
+            return self.finished(digest) if arrival and arrival.settled else None
+        if permit is not None:
+            permit()
+        self._reading(self.ledger.begin(self.plan))  # another driver may have chosen another run
+        return None
+
+    def _reading(self, plan: StreamPlan) -> None:
+        """Take a plan, and read what it names."""
+        self.plan = plan
+        self.sources: Sequence[Store] = run_stores(plan, self._places)
+        self._readings = Readings(plan.copy_id, self.sources)
+
+    def look(self) -> Step:
+        """Observe, and decide the next step. Raises what `next_step` and `Readings.renew` do."""
+        look = appends.observe if self.plan.append else observe
+        self.seen = look(self.plan, self.ledger, self.sources, self._target)
+        if self.seen.sources is not None:
+            self._readings.renew()
+        if self.plan.append:
+            return next_append_step.next_step(self.plan, self.seen)
+        self.plan = self.seen.plan or self.plan
+        if self.plan.move and not self._keep:
+            left = moving.is_left(self.plan, self.seen.target, self._source)
+            self.seen = replace(self.seen, left=left)
+        return next_step(self.plan, self.seen)
+
+    def give_up(self) -> None:
+        """Delete staging, the target if this copy made it, and the journal."""
+        abort(self.plan.copy_id, self.plan.target, self._target)
+        self._readings.give_back()
+
+    def failed(self, error: SluiceError, *, cleaned: bool) -> StreamReport:
+        """The report of a copy that failed for good."""
+        return StreamReport.failed(self.plan, error, cleaned=cleaned)
+
+    def let_go(self) -> None:
+        """Leave the target as it is to be while nobody goes on with the copy."""
+        if self.plan.append and self.ledger.load() is not None:
+            appends.let_go(self.plan, self.ledger, self._target)
+
+    def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
+        """Carry out a step that moves no bytes."""
+        if self.plan.append and not isinstance(step, Stitch):
+            if isinstance(step, Forget) and self._journal().target is not None:
+                self._segments = self._report_segments()
+            appends.perform(
+                self.plan,
+                self.ledger,
+                self._target,
+                step,
+                digest=self.digest() if isinstance(step, Certify) else UNVERIFIED,
+                events=self._counted,
+            )
+            return
+        if not isinstance(step, CopyStep):
+            raise TypeError(f"{step} moves bytes or is no step to perform")
+        match step:
+            case Claim():
+                self._made = targets.claim(self.plan, self._target)
+            case Shape(segments):
+                targets.shape(self.plan, segments, self._target)
+            case Bind(segments):
+                bind(self.plan, segments, self.ledger, self._target, made=self._made)
+            case Stage(parts):
+                for index, part in parts:
+                    self._target.create(self._staged.name(index, part.number))
+            case Amend(starts):
+                for index, to in starts:
+                    self._staged.amend(index, to)
+            case Drain():
+                moving.drain(self.plan, self._bound(), self.ledger, self._source, self._target)
+            case Leave():
+                moving.leave(self.plan, self._bound(), self._source, self._target)
+            case Stitch(parts):
+                self._staged.stitch(parts)
+            case Publish(segments):
+                for index in segments:
+                    self._publish(index)
+            case Scale(generation):
+                targets.scale(self.plan, self._bound(), generation, self._target)
+                targets.mend(self.plan, self.ledger, self.digest(), self._target)
+            case Settle():
+                targets.settle(self.plan, self._target)
+                targets.mend(self.plan, self.ledger, self.digest(), self._target)
+            case Configure():
+                targets.configure(self.plan, self.digest(), self._target)
+            case Seal():
+                self._target.seal_stream(self.plan.target)
+            case Sweep(left):
+                for index, number in left:
+                    self._target.delete(self._staged.name(index, number))
+            case Forget():
+                if self._journal().target is not None:  # else a late driver's, begun for nothing
+                    self._segments = self._report_segments()
+                    clear_attempts(self.plan, self._bound(), self._target)
+                self.ledger.delete()
+            case _:
+                assert_never(step)
+
+    def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
+        """The slices of a step that moves bytes, for one round."""
+        if isinstance(step, Transfer):
+            return [self._copy_slice(*part, limits, slots) for part in step.parts]
+        most = limits.verify_bytes or limits.slice_bytes
+        return [
+            piece
+            for index in step.segments
+            if (whole := self._verify_slice(index, limits.window(slots))) is not None
+            for piece in self._checked[self._version(index)].left(whole, most)
+        ]
+
+    def absorb(self, step: Transfer | Verify, results: Sequence[SliceResult]) -> None:
+        """Write down what a round learnt, and mark the segments that are verified by now."""
+        self._readings.compare(results)
+        records = [
+            record
+            for result in results
+            for record in journal.digest_records(
+                result.slice.segment, result.digests, self._edition(result.slice.segment)
+            )
+        ]
+        ready: list[int] = []
+        if isinstance(step, Verify):
+            for result in results:
+                self._checked[self._version(result.slice.segment)].take(result)
+            ready = [index for index in step.segments if self._is_checked(index)]
+            counted = ((index, self._checked[self._version(index)].events) for index in ready)
+            records += [
+                journal.events_record(index, events, self._edition(index))
+                for index, events in counted
+                if events is not None and index not in self._journal().events
+            ]
+        if records:
+            self.ledger.write(records)
+        for index in ready:
+            self._staged.mark_verified(index)
+            del self._checked[self._version(index)]
+
+    def _is_checked(self, index: int) -> bool:
+        """Whether nothing is left to verify of a segment."""
+        whole = self._verify_slice(index)
+        return whole is None or self._checked[self._version(index)].is_done(whole)
+
+    def segment_digest(self, index: int) -> bytes | None:
+        """A segment's digest, None when a chunk's is not known."""
+        known = self._journal().known(index)
+        segment = self.plan.segments[index]
+        wanted = chunks(segment.start, segment.end)
+        if any(chunk not in known for chunk in wanted):
+            return None
+        return combine(known[chunk] for chunk in wanted)
+
+    def segment_events(self, index: int) -> int | None:
+        """A segment's number of events: counted, or what the source's store says; None if neither.
+
+        What a store says is too low where transactions brought some of them.
+        """
+        return self._journal().events.get(index, self.plan.segments[index].events)
+
+    def digest(self) -> str:
+        """The copy's digest: over its segments' digests in order, or UNVERIFIED."""
+        digests = [self.segment_digest(index) for index in range(len(self.plan.segments))]
+        known = [digest for digest in digests if digest is not None]
+        return combine(known).hex() if len(known) == len(digests) else UNVERIFIED
+
+    def finished(self, digest: str) -> StreamReport:
+        """The report of a copy that is whole; without segments if it was when this driver came."""
+        self._readings.give_back()
+        return StreamReport(
+            copy_id=self.plan.copy_id,
+            source=self.plan.origin,
+            target=self.plan.target,
+            outcome=Outcome.ALREADY_COMPLETE if self._segments is None else Outcome.COPIED,
+            digest=digest,
+            segments=self._segments or (),
+        )
+
+    def _report_segments(self) -> tuple[SegmentReport, ...]:
+        reports = []
+        for index, segment in enumerate(self.plan.segments):
+            digest = self.segment_digest(index)
+            reports.append(
+                SegmentReport(
+                    source=segment.id,
+                    target=self._bound()[index],
+                    start=segment.start,
+                    end=segment.end,
+                    events=self.segment_events(index),
+                    digest=UNVERIFIED if digest is None else digest.hex(),
+                    lost=segment.lost,
+                    torn=segment.torn,
+                )
+            )
+        return tuple(reports)
+
+    def _edition(self, index: int) -> int:
+        return self.plan.segments[index].edition
+
+    def _version(self, index: int) -> tuple[int, int]:
+        return index, self._edition(index)
+
+    @property
+    def _source(self) -> Store:
+        """The store of the only source of a move."""
+        return self.sources[self.plan.sources[0].store]
+
+    def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
+        plan = self.plan
+        key = self._staged.key(index, part.number)
+        return CopySlice(
+            **self._reads(index),
+            stream=self.number,
+            segment=index,
+            staging=self._staged.name(index, part.number),
+            writer=identity.writer_id(plan.copy_id, key),
+            origin=part.start,
+            at=at,
+            end=slice_end(at, part.end, limits.slice_bytes),
+            limit=part.end,
+            window=limits.window(slots),
+        )
+
+    def _verify_slice(self, index: int, window: int | None = None) -> VerifySlice | None:
+        """The whole verification of a segment; None when there is nothing to read."""
+        plan = self.plan
+        segment = plan.segments[index]
+        known = segment.events is not None
+        count = index not in self._journal().events and (plan.verify or not known)
+        if not (plan.verify or count):
+            return None
+        return VerifySlice(
+            **self._reads(index),
+            stream=self.number,
+            segment=index,
+            staging=self._staged.name(index, 0),
+            origin=segment.start,
+            start=segment.start,
+            end=segment.end,
+            limit=segment.end,
+            known=self._journal().known(index),
+            compare=plan.verify,
+            count=count,
+            first=segment.start,
+            strict=segment.range is not None or segment.lost > 0 or not known,
+            range=segment.range,
+            truncated=segment.lost > 0,
+            window=window,
+        )
+
+    def _reads(self, index: int) -> dict[str, Any]:
+        """What a slice is to read of a segment: in which store or run, under which full name."""
+        segment = self.plan.segments[index]
+        source = self.plan.source_of(segment)
+        name = self.sources[source.store].segment_name(source.stream, segment.id)
+        return {"store": source.store, "archive": source.archive, "source": name}
+
+    def _counted(self, index: int) -> int:
+        """The number of events of a segment that is verified."""
+        if self.plan.verify and index not in self._journal().events:
+            # Another driver may have written it down, and then set the mark, since this one read
+            # the journal; only now is it certain that nobody could count them.
+            self.ledger.load()
+        events = self.segment_events(index)
+        if events is None:
+            raise StoreUnavailable(f"the events of segment {index} were not counted")
+        return events
+
+    def _journal(self) -> journal.Journal:
+        return self._staged.journal
+
+    def _bound(self) -> tuple[int, ...]:
+        return self._staged.bound
+
+    @property
+    def _staged(self) -> Staged:
+        return Staged(self.plan, self.ledger, self._target)
+
+    def _publish(self, index: int) -> None:
+        counted = self.plan.segments[index].length > 0
+        self._staged.publish(index, self._counted(index) if counted else 0)

@@ -1,0 +1,1 @@
+"""Records beside a target, of which the first one that is written counts."""

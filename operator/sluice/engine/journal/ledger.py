@@ -1,0 +1,110 @@
+"""The journal of a copy, kept in a segment of the target store."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.core.copy import journal
+from sluice.core.values import identity
+from sluice.core.values.weight import weight_of_json
+from sluice.engine.journal.record_log import MAX_RECORD, Log
+from sluice.errors import PlanTooLarge
+from sluice.stores.allowance import Held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sluice.core.copy.journal import Journal
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.values.model import StreamName
+    from sluice.stores.base import Store
+
+
+_RUN: Final = 200
+"""Bytes of memory that a run of digests takes beside these."""
+
+
+class Ledger(Log):
+    """Reads and writes one copy's journal; remembers what it has read.
+
+    Args:
+        store: the target store.
+        copy_id: the copy.
+        target: the copy's target stream, next to which the journal lies.
+    """
+
+    def __init__(self, store: Store, copy_id: str, target: StreamName) -> None:
+        super().__init__(store, target, partial(identity.journal_key, copy_id))
+        self._folding = journal.Folding()
+        self._held = Held()
+
+    @property
+    def loaded(self) -> Journal | None:
+        """What was read and written so far, without asking the store."""
+        return self._folding.journal
+
+    def load(self) -> Journal | None:
+        """What the store holds now; None when nothing was written down or it was deleted."""
+        self._held.add()
+        self._read_on()
+        return self.loaded
+
+    def is_same(self) -> bool:
+        """Read on, and tell whether it is the journal still that was read before.
+
+        A run that began meanwhile, after an abort, has the same plan if its bounds are the same;
+        its journal has another name.
+        """
+        known, name = self.loaded, self.name
+        now = self.load()
+        return (self.name, now and now.plan) == (name, known and known.plan)
+
+    def begin(self, plan: StreamPlan) -> StreamPlan:
+        """Write down the plan, unless another driver has: the plan that holds is returned.
+
+        Raises:
+            PlanTooLarge: the plan is longer than a record can be.
+            StoreBusy: the copy was aborted too often within minutes.
+        """
+        if self.load() is None:
+            self._make()
+        record = journal.frame(journal.plan_record(plan))
+        if len(record) > MAX_RECORD:
+            raise PlanTooLarge(
+                f"the plan for {plan.target} is too large to be written down",
+                field="spec.source.stream",
+                remedy="This version copies no stream of so many segments; nothing was made.",
+            )
+        self._store.append_at(self.name, 0, record)
+        recorded = self.load()
+        self._drop_rivals()
+        # Gone again: the copy was finished or aborted meanwhile, which the next look tells apart.
+        return plan if recorded is None else recorded.plan
+
+    def write(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records. Where another driver writes too, each goes on behind the other.
+
+        Raises:
+            NoSuchSegment: the journal was deleted.
+            CopyAborted: it was deleted and begun anew.
+        """
+        while not self._append(records):
+            self._follow()
+
+    def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        for record in records:
+            self._folding.add(record)
+            self._held.add(_weight(record))
+
+    def _forget(self) -> None:
+        self._folding, self._held = journal.Folding(), Held()
+
+
+def _weight(record: Mapping[str, Any]) -> int:
+    """Bytes of memory that a record takes at most, once it is taken in."""
+    match record:
+        case {"record": "digests", "sha256": str(text)}:
+            return len(text) // 2 + _RUN
+        case _:
+            return weight_of_json(journal.frame(record))

@@ -1,0 +1,1 @@
+"""Positions of readers, moved from sources to targets."""

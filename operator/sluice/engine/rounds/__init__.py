@@ -1,0 +1,1 @@
+"""Rounds of work that tasks do side by side, at the limits that hold."""

@@ -1,0 +1,87 @@
+"""Where slices run: the engine asks for tasks and does not know what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sluice.engine.rounds.slices import run_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.archive.runs.shelf import Shelf
+    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.rounds.throttle import Pace
+    from sluice.stores.base import Store
+
+INLINE_BYTES: Final = 1 << 20
+"""What a step of one of many streams moves in the thread that does it."""
+
+INLINE_PLAN: Final = 8 << 20
+"""What one process copies of a stream by itself, since Spark takes a second to start.
+
+Chosen, not measured: 1 MB takes half a second, and of longer ones nobody has taken the time.
+
+Parts are not shorter, so there is little that tasks could do side by side.
+"""
+
+
+def is_small(size: int, limits: Limits) -> bool:
+    """Whether a step of one of many streams moves so many bytes without tasks.
+
+    Not below a limit, which is shared out among all tasks.
+    """
+    return limits.bytes_per_second is None and size <= INLINE_BYTES
+
+
+def is_small_plan(size: int) -> bool:
+    """Whether the copies of single streams move so many bytes without tasks."""
+    return size <= INLINE_PLAN
+
+
+class Executor(Protocol):
+    """Runs tasks side by side. A task is a list of slices, done one after the other."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """Run all tasks to their end.
+
+        Results come in any order and may be fewer than the slices: what is missing is seen in the
+        store and done in the next round.
+
+        Raises:
+            InfrastructureError: no result could be had.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InlineExecutor:
+    """Runs every task in the calling thread.
+
+    Attributes:
+        sources, target: the stores.
+        slots: see Executor.
+        pace: what is moved keeps to it, and not to the rates of slices; None for these.
+    """
+
+    sources: Sequence[Store]
+    target: Store | Shelf
+    slots: int = 1
+    pace: Pace | None = None
+
+    def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
+        """See Executor."""
+        return [
+            result
+            for task in tasks
+            for result in run_share(
+                task, lambda work: (self.sources[work.store], self.target), self.pace
+            )
+        ]

@@ -1,0 +1,1 @@
+"""Copies of many streams by one plan."""

@@ -1,0 +1,168 @@
+"""Planning how a scope is archived: each stream into an archive of its own, all in one folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.archive.runs.notes import Notes
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.values.model import StreamName
+from sluice.engine.access import parallel
+from sluice.engine.archive.moving import last_of
+from sluice.engine.archive.planning import make_archive_plan, noted_plan
+from sluice.engine.scope.planner import Fresh, Item, LivePlanner, failed, few, is_for_all
+from sluice.errors import InvalidSpec, SluiceError, TargetExists
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.archive.runs.archive import Archive
+    from sluice.archive.runs.shelf import Shelf
+    from sluice.core.archive.head import Head, RunEntry
+    from sluice.core.archive.plan import ArchivePlan
+    from sluice.core.archive.request import ArchiveRequest
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.selection import Chosen
+    from sluice.stores.base import Store
+
+FOLDER_FIELD: Final = "spec.target.archive.path"
+
+
+class ArchivePlanner(LivePlanner):
+    """Plans how the streams of a scope are archived.
+
+    Args:
+        request: what is wanted.
+        source: the store to read from.
+        target: the place that holds the folder.
+        uri: the address of the source's store, for people.
+    """
+
+    def __init__(self, request: ScopeRequest, source: Store, target: Shelf, uri: str) -> None:
+        super().__init__(request, source)
+        self._shelf = target
+        self._uri = uri
+
+    def there(self) -> list[str]:
+        """See ScopePlanner. A folder that is not there yet holds nothing."""
+        folder = self.request.target
+        if self._shelf.archive(folder, field=FOLDER_FIELD).head() is not None:
+            raise InvalidSpec(
+                f"{folder or 'the place'} is an archive, and no archive lies in another",
+                field=FOLDER_FIELD,
+                remedy="Name a folder of its own for the archives of the scope.",
+            )
+        return self._shelf.names(folder)
+
+    def bind(self, fresh: Sequence[Fresh]) -> None:
+        """See ScopePlanner."""
+        for found in parallel.each(self._plan, [one for one, _ in self._ready(fresh)]):
+            if isinstance(found, StreamResult):
+                self.settled.append(found)
+            else:
+                self.plans.append(found)
+
+    def exist(self, exists: Sequence[Chosen]) -> SluiceError:
+        """See ScopePlanner."""
+        what = "archive is" if len(exists) == 1 else "archives are"
+        names = few([one.target for one in exists])
+        return TargetExists(
+            f"{len(exists)} {what} in the folder {self.request.target} already, and this copy did "
+            f"not make them: {names}",
+            field="spec.onExists",
+            remedy="Take onExists: Skip to leave them out or Append to add a run to each, or "
+            "rename.",
+        )
+
+    def _stand(self, one: Chosen) -> Item | StreamResult | Fresh | None:
+        wanted = self._wanted(one)
+        try:
+            archive = archive_of(wanted, self._shelf)
+            # The notes before the head: they are deleted when it lists the run.
+            plan = noted_plan(Notes(archive.objects, wanted.copy_id).read_on())
+            head = archive.head()
+            if plan is not None:
+                return plan
+            found = done(self.request, one, archive, head, self.source)
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+            return failed(*one, error)
+        if found is not None:
+            return found
+        mine = head is None or any(run.work == wanted.copy_id for run in head.runs)
+        return Fresh(one, append=True) if mine or self.request.on_exists == "Append" else None
+
+    def _ours(self, there: Sequence[str]) -> list[str]:
+        return [*there]
+
+    def _has_made(self, target: str, stream: str) -> bool:
+        wanted = self.request.run_of(stream, target)
+        archive = archive_of(wanted, self._shelf)
+        return last_of(archive, archive.head(), wanted.copy_id) is not None
+
+    def _plan(self, one: Fresh) -> ArchivePlan | StreamResult:
+        """The plan of a stream's run, or its result if it cannot be archived."""
+        wanted = self._wanted(one.chosen)
+        self._take()
+        try:
+            return make_archive_plan(wanted, self.source, archive_of(wanted, self._shelf))
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+            return failed(*one.chosen, error)
+        finally:
+            self._take()
+
+    def _wanted(self, one: Chosen) -> ArchiveRequest:
+        return self.request.run_of(*one, store=self._uri)
+
+
+def archive_of(wanted: ArchiveRequest, shelf: Shelf) -> Archive:
+    """The archive of one stream of a scope."""
+    return shelf.archive(wanted.path, field="spec.rename")
+
+
+def entry_of(head: Head | None, work: str) -> RunEntry | None:
+    """The last run that some work has recorded."""
+    runs = head.runs if head else ()
+    return next((one for one in reversed(runs) if one.work == work), None)
+
+
+def done(
+    request: ScopeRequest, one: Chosen, archive: Archive, head: Head | None, source: Store | None
+) -> StreamResult | None:
+    """The result of a stream whose run is recorded; None where it is not.
+
+    A move is done when its source is gone, and not before.
+
+    Args:
+        request: the scope's copy.
+        one: the stream.
+        archive: its archive.
+        head: of that, as it is now.
+        source: the store of the stream, if it can be reached.
+
+    Raises:
+        ArchiveDamaged: the run is there, and its manifest is not what was recorded.
+    """
+    wanted = request.run_of(*one)
+    first = entry_of(head, wanted.copy_id)
+    last = last_of(archive, head, wanted.copy_id) if request.move else first
+    if head is None or last is None:
+        return None
+    name = StreamName(scope=request.source, stream=one.stream)
+    if request.move and (source is None or source.configuration(name) is not None):
+        return None
+    size, events = head.added((first or last).run, last)
+    gaps = [gap for segment in archive.manifest(last).segments for gap in segment.gaps]
+    mine = {run.run for run in (first, last) if run is not None}
+    return StreamResult(
+        stream=one.stream,
+        target=one.target,
+        state=StreamState.COPIED,
+        bytes=size,
+        events=events,
+        digest=last.sha256,
+        lost=sum(gap.end - gap.start for gap in gaps if gap.run in mine),
+    )

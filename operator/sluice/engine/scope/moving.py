@@ -1,0 +1,76 @@
+"""Moving a scope: once all its streams are moved, it is deleted if nothing else is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.scope.scope import StreamState
+from sluice.engine.access.source_runs import live
+from sluice.engine.claims import scope_lifecycle
+from sluice.errors import ScopeNotEmpty, ScopeNotFound
+
+if TYPE_CHECKING:
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
+
+_FEW: Final = 5
+"""Names in a sentence."""
+
+_EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if nobody needs it"
+
+
+def delete_source_scope(plan: Plan, source: Place) -> str | None:
+    """Delete the source's scope after a move if it is empty. Safe to repeat.
+
+    Args:
+        plan: of the last run; each of its streams is moved by now.
+        source: where the source is.
+
+    Returns:
+        Why it is there still; None where it is gone, or was not to be moved.
+    """
+    if plan.scope is None or not plan.scope.move:
+        return None
+    scope, store = plan.scope.source, live(source)
+    with scope_lifecycle.unused(scope, store):
+        kept = why_kept(plan, store)
+        if kept is None:
+            try:
+                store.delete_scope(scope)
+            except ScopeNotEmpty as error:
+                return error.message
+    return kept
+
+
+def why_kept(plan: Plan, source: Place, *, coming: bool = True) -> str | None:
+    """Why the source's scope is not deleted after a move; None where it is, or is to stay.
+
+    Args:
+        plan: of the last run.
+        source: where the source is.
+        coming: whether somebody comes to it who deletes it if it is empty.
+    """
+    if plan.scope is None or not plan.scope.move:
+        return None
+    scope, store = plan.scope.source, live(source)
+    if any(one.state is not StreamState.COPIED for one in plan.scope.settled):
+        return "not all of its streams were moved"
+    try:
+        streams = store.list_streams(scope, internal=True)
+        tables = store.list_key_value_tables(scope)
+    except ScopeNotFound:
+        return None
+    left = [
+        _named(names, what)
+        for names, what in ((streams, "stream"), (tables, "key-value table"))
+        if names
+    ]
+    if left:
+        return f"it has {' and '.join(left)}"
+    return None if coming else _EMPTY
+
+
+def _named(names: list[str], what: str) -> str:
+    """Some things with their number, and the names of the first ones."""
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return f"{len(names)} {what}{'s' * (len(names) > 1)} ({', '.join(names[:_FEW])}{more})"

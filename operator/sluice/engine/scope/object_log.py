@@ -1,0 +1,187 @@
+"""The log of a scope's copy where that makes archives: notes in the folder that they lie in.
+
+A note is made under the number that follows on the last one, by a put that fails if there is one of
+it. So of two who write at once each knows what stands before its own record, as in a segment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.archive.documents import MOST_SHORT, decode, encode
+from sluice.core.archive.scope_note import (
+    ScopeNote,
+    is_scope_note,
+    scope_note_name,
+    scope_notes_prefix,
+)
+from sluice.core.values.weight import weight_of_json
+from sluice.engine.journal.record_log import Trail
+from sluice.engine.scope.log import ScopeLog, ScopeRecords
+from sluice.errors import (
+    ArchiveDamaged,
+    CopyAborted,
+    JournalDamaged,
+    NoSuchSegment,
+    StoreUnavailable,
+)
+from sluice.stores import allowance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sluice.archive.objects.objects import Found, Objects
+    from sluice.engine.access.source_runs import Place
+
+
+class NoteTrail(Trail):
+    """A log in objects; remembers how far it has read.
+
+    Notes of a log that was deleted may be left over, or be made by whoever comes late. They have
+    another mark than the first one, so they count for nothing, but for their numbers.
+
+    Args:
+        objects: of the folder.
+        scope_id: the identity of the whole copy.
+    """
+
+    def __init__(self, objects: Objects, scope_id: str) -> None:
+        self.name = scope_notes_prefix(scope_id)
+        self._objects = objects
+        self._scope_id = scope_id
+        self._first: Found | None = None
+        self._begun = ""
+        self._closed = False
+        self._last = -1
+
+    def discard(self) -> None:
+        """See Trail."""
+        self._clear()
+
+    def _delete(self) -> bool:
+        """Close the log, so that nobody writes behind what was read, and then delete it."""
+        if self._first is None:
+            return False
+        last = self._last
+        closed = self._closed or self._put(ScopeNote(begun=self._begun, closed=True))
+        if not closed:  # or it is, and the answer was lost
+            self._read_on()
+            closed = self._closed and self._last == last + 1
+        if closed:
+            self._clear()
+        self._reset()
+        return closed
+
+    def _read_on(self) -> None:
+        first = self._objects.look(self._name(0))
+        if first is None or first != self._first:
+            self._reset()
+        if first is None:
+            return
+        self._first = first
+        while not self._closed and (note := self._note(self._last + 1)) is not None:
+            self._begun = self._begun or note.begun
+            self._last += 1
+            if note.begun != self._begun:
+                continue
+            if note.closed:
+                self._forget()
+                self._closed = True
+            else:
+                self._take(note.records)
+
+    def _append(self, records: Sequence[Mapping[str, Any]]) -> bool:
+        begun = self._begun or uuid4().hex
+        if not self._put(ScopeNote(begun=begun, records=tuple(map(dict, records)))):
+            return False
+        name = self._name(self._last + 1)
+        first = self._objects.look(self._name(0))
+        if self._first is not None and first != self._first:
+            # Deleted before ours was made, which nobody would read.
+            self._objects.delete([name])
+            raise NoSuchSegment("the log of the scope's copy is gone", segment=self.name)
+        self._first, self._begun = first, begun
+        self._last += 1
+        self._take(records)
+        return True
+
+    def _follow(self) -> None:
+        begun, last = self._begun, self._last
+        self._read_on()
+        if self._first is None or self._closed:
+            raise NoSuchSegment("the log of the scope's copy is gone", segment=self.name)
+        if begun and self._begun != begun:
+            raise CopyAborted(f"the copy that {self.name} belongs to was aborted")
+        if self._begun == begun and self._last == last:
+            raise StoreUnavailable(f"{self._name(last + 1)} is there, and yet it is not")
+
+    def _make(self) -> None:
+        """Delete what is left of a log that was closed by somebody who was killed then."""
+        if self._closed:
+            self._clear()
+        self._reset()
+
+    def _put(self, note: ScopeNote) -> bool:
+        """Make the next note; False if there is one."""
+        return self._objects.put_new(self._name(self._last + 1), encode(note))
+
+    def _note(self, number: int) -> ScopeNote | None:
+        """A note; None where there is none."""
+        name = self._name(number)
+        data = self._objects.get(name, 0, MOST_SHORT + 1)
+        if data is None:
+            return None
+        if len(data) > MOST_SHORT:
+            raise JournalDamaged(f"{name} is too long for a record of a log")
+        try:
+            with allowance.held(2 * weight_of_json(data)):
+                return decode(ScopeNote, data, name=name)
+        except ArchiveDamaged as error:
+            raise JournalDamaged(f"the log of a scope is damaged: {error.message}") from error
+
+    def _clear(self) -> None:
+        """Delete all notes, the first one before the others: without it they count for nothing."""
+        found = (one.name for one in self._objects.list(self.name))
+        names = [name for name in found if is_scope_note(name)]
+        if self._objects.look(self._name(0)) not in {None, self._first}:
+            return  # somebody else has deleted it, and it was begun anew
+        for batch in (names[:1], names[1:]):
+            if batch:
+                self._objects.delete(batch)
+
+    def _reset(self) -> None:
+        self._first, self._begun, self._closed, self._last = None, "", False, -1
+        self._forget()
+
+    def _name(self, number: int) -> str:
+        return scope_note_name(self._scope_id, number)
+
+
+class ScopeNotes(ScopeRecords, NoteTrail):
+    """The log of one scope's copy in a folder of archives.
+
+    Args:
+        shelf: where the folder is.
+        scope_id: the identity of the whole copy.
+        folder: its path.
+    """
+
+    def __init__(self, shelf: Shelf, scope_id: str, folder: str) -> None:
+        ScopeRecords.__init__(self)
+        objects = shelf.archive(folder, field="spec.target.archive.path").objects
+        NoteTrail.__init__(self, objects, scope_id)
+
+
+def log_of(target: Place, scope_id: str, goal: str) -> ScopeRecords:
+    """The log of a scope's copy.
+
+    Args:
+        target: the place that is written to.
+        scope_id: the identity of the whole copy.
+        goal: the target's scope, or the path of the folder of archives.
+    """
+    if isinstance(target, Shelf):
+        return ScopeNotes(target, scope_id, goal)
+    return ScopeLog(target, scope_id, goal)

@@ -1,0 +1,319 @@
+"""Planning a scope's copy: what is to be done about it, by what the stores hold.
+
+The log in the target store decides, if there is one. Otherwise all streams are planned together:
+first they are described, then it is looked which targets are there, and the bounds come last, so
+that they are of one short time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.archive.plan import ArchivePlan
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope import selection
+from sluice.core.scope.scope import MOST_NAMES, ScopePlan, StreamState, Why
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.scope_log import run_of
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.access.source_runs import live, wrong_kind
+from sluice.engine.copy.planning import refuse_unverified_move
+from sluice.engine.scope import moving
+from sluice.engine.scope.archive_planner import ArchivePlanner
+from sluice.engine.scope.copy_planner import CopyPlanner
+from sluice.engine.scope.object_log import log_of
+from sluice.engine.scope.restore_planner import RestorePlanner
+from sluice.errors import InvalidSpec, ScopeNotFound, SourceNotFound, TargetScopeNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.scope.scope import LeftOut
+    from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.scope_log import ScopeState
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.scope.planner import ScopePlanner
+
+    Site = tuple[StoreAddress, Place]
+    """What is at the address of a StreamStore, and that address."""
+
+    Planner = Callable[[ScopeEnded | None], Planned | ScopeEnded]
+    """Plans all there is to do, or after a run that is over what that has left."""
+
+
+def resolve_scope(
+    request: ScopeRequest,
+    *,
+    source: Site,
+    target: Site,
+    known: Plan | None = None,
+    again: bool = False,
+) -> Planned | ScopeEnded:
+    """What there is to do of a scope's copy, or what came of it as its drivers say.
+
+    Nothing is changed.
+
+    Args:
+        request: what is wanted.
+        source: the store to read from, with its address.
+        target: the store to write to, with its address.
+        known: a plan that was written down for it; it holds until a driver has begun another one.
+        again: whether what failed or was stopped is to be tried again.
+
+    Raises:
+        SourceNotFound, TargetScopeNotFound: there is no such scope.
+        ArchiveNotFound: there are no archives in the source's folder.
+        TargetExists: there are targets that are not ours, and `onExists` is Fail.
+        InvalidSpec, PlanTooLarge: what is selected cannot be copied in this way.
+        BackendError, JournalDamaged: a store did not answer, or its log cannot be read.
+    """
+    return answer(
+        request,
+        source=source,
+        target=target,
+        known=known,
+        again=again,
+        plan=partial(plan_next, request, source=source, target=target),
+        check=lambda ended: ended,
+    )
+
+
+def answer(
+    request: ScopeRequest,
+    *,
+    source: Site,
+    target: Site,
+    known: Plan | None,
+    again: bool,
+    plan: Planner,
+    check: Callable[[ScopeEnded], ScopeEnded],
+) -> Planned | ScopeEnded:
+    """As `resolve_scope`, where `check` may hold what drivers say against the stores."""
+    state = log_of(target[1], request.scope_id, request.target).load()
+    if state is not None and not state.is_over:
+        return Planned(plan=at(state.plan, source, target), recorded=True)
+    if known is not None and not again and _holds(known, request, source, target, state):
+        return Planned(plan=known)
+    if state is None:
+        return plan(None)
+    ended = check(ScopeEnded(plan=at(state.plan, source, target), results=state.streams))
+    if again and any(one.state is not StreamState.COPIED for one in ended.results):
+        return plan(ended)
+    return told_kept(ended, source[1], coming=True)
+
+
+def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
+    """The same, and why the source's scope is there still, if all of it was moved.
+
+    Args:
+        ended: what came of the copy.
+        source: the store of the source.
+        coming: see `scope_moving.why_kept`.
+    """
+    if any(one.state is not StreamState.COPIED for one in ended.results):
+        return ended
+    return replace(ended, kept=moving.why_kept(ended.plan, source, coming=coming))
+
+
+def at(plan: Plan, source: Site, target: Site) -> Plan:
+    """A recorded plan, with the stores where they are now."""
+    return plan.model_copy(update={"sources": (source[0],), "target": target[0]})
+
+
+def _holds(
+    known: Plan, request: ScopeRequest, source: Site, target: Site, state: ScopeState | None
+) -> bool:
+    """Whether a plan that no driver has recorded yet is the one to carry out."""
+    if (known.sources, known.target) != ((source[0],), target[0]):
+        return False
+    if isinstance(known, Unplanned):
+        following = 1 if state is None else state.run + 1
+        return (
+            known.scoping is not None
+            and known.scoping.scope_id == request.scope_id
+            and known.run == following
+        )
+    return (
+        known.scope is not None
+        and known.scope.scope_id == request.scope_id
+        and (state is None or run_of(known) > state.run)
+    )
+
+
+def plan_next(
+    request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
+) -> Planned | ScopeEnded:
+    """The plan of the first run, or of the one after a run that is over."""
+    if ended is None:
+        return plan_scope(request, source=source, target=target)
+    return next_run(request, ended, source=source, target=target)
+
+
+def leave_to_driver(
+    request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
+) -> Planned:
+    """What a driver is to plan in place of `plan_next`, where only that can look at the source.
+
+    Raises:
+        TargetScopeNotFound: there is no such scope.
+    """
+    if not (request.make_scope or live(target[1]).scope_exists(request.target)):
+        raise _no_target_scope(request)
+    run = 1 if ended is None else run_of(ended.plan) + 1
+    plan = Unplanned(sources=(source[0],), target=target[0], scoping=request, run=run)
+    return Planned(plan=plan)
+
+
+def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned | ScopeEnded:
+    """The plan of everything that is selected; ScopeEnded where all of it is done. See above."""
+    refuse_unverified_move(move=request.move, verify=request.verify)
+    planner = planner_of(request, source, target)
+    try:
+        choice = planner.choose(one_store=source[0].uri == target[0].uri)
+        tables = planner.tables()
+    except ScopeNotFound:
+        if not (request.move and planner.moved((), planner.there() or ())):
+            raise SourceNotFound(
+                f"scope {request.source!r} does not exist in the source store",
+                field="spec.source.scope",
+            ) from None
+        return _planned(planner, source, target)
+    there = planner.there()
+    if there is None and not request.make_scope:
+        raise _no_target_scope(request)
+    names = frozenset(there or ())
+    fresh, exists = planner.stand(choice.chosen, [one for one in choice.chosen if one[1] in names])
+    if exists and request.on_exists == "Fail":
+        raise planner.exist(exists)
+    if request.move:
+        planner.moved(choice.chosen, there or ())
+    planner.bind(fresh)
+    skipped = selection.left_out(dict.fromkeys((one.stream for one in exists), Why.EXISTS))
+    left_out = selection.joined(choice.left_out, skipped)
+    return _planned(planner, source, target, left_out=left_out, tables=tables)
+
+
+def _no_target_scope(request: ScopeRequest) -> TargetScopeNotFound:
+    return TargetScopeNotFound(
+        f"scope {request.target!r} does not exist in the target store",
+        field="spec.target.scope",
+        remedy="Make the scope first, or take scopePolicy: CreateIfAbsent.",
+    )
+
+
+def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanner:
+    """What plans a scope's copy between two places.
+
+    Raises:
+        InvalidSpec: one of them is not of the kind that is named, or both are for archives, or
+            archives are to be moved.
+    """
+    (address, origin), (_, goal) = source, target
+    if isinstance(origin, Shelf) != (request.restore is not None):
+        raise wrong_kind(request.source, "spec.source", archives=request.restore is not None)
+    if isinstance(goal, Shelf) != (request.archive is not None):
+        raise wrong_kind(request.target, "spec.target", archives=request.archive is not None)
+    if isinstance(origin, Shelf):
+        if isinstance(goal, Shelf):
+            raise InvalidSpec(
+                "archives are not copied to archives",
+                field="spec.target.archive",
+                remedy="Mirror the bucket or the directory with its own tools, or restore into a "
+                "scope.",
+            )
+        if request.move:
+            raise InvalidSpec(
+                "archives are not moved: their runs are let go by their retention",
+                field="spec.sourceOnComplete",
+                remedy="Take sourceOnComplete: Retain.",
+            )
+        assert request.restore is not None  # noqa: S101 - for the type checker
+        return RestorePlanner(request, request.restore, origin, goal)
+    if isinstance(goal, Shelf):
+        return ArchivePlanner(request, origin, goal, address.uri)
+    return CopyPlanner(request, origin, goal)
+
+
+def next_run(
+    request: ScopeRequest, ended: ScopeEnded, *, source: Site, target: Site
+) -> Planned | ScopeEnded:
+    """The plan of what is not copied in the end: freshly bound, or as its own journal has it.
+
+    Args:
+        request: what is wanted.
+        ended: the run that is over.
+        source: the store to read from, with its address.
+        target: the store to write to, with its address.
+    """
+    refuse_unverified_move(move=request.move, verify=request.verify)
+    planner = planner_of(request, source, target)
+    planner.settled = [one for one in ended.results if one.state is StreamState.COPIED]
+    planner.known = {one.copy_id: one for one in ended.plan.streams}
+    chosen = [
+        selection.Chosen(one.stream, one.target)
+        for one in ended.results
+        if one.state is not StreamState.COPIED
+    ]
+    there = planner.there()
+    fresh, exists = planner.stand(chosen, chosen if there is not None else [])
+    skipped: tuple[LeftOut, ...] = ()
+    if request.on_exists == "Skip":
+        skipped = selection.left_out(dict.fromkeys((one.stream for one in exists), Why.EXISTS))
+    else:
+        for one in exists:
+            planner.fail(one, planner.exist([one]))
+    planner.look_at([one.stream for one, _ in fresh])
+    planner.bind(fresh)
+    before = ended.plan.scope
+    left_out = () if before is None else before.left_out
+    return _planned(
+        planner,
+        source,
+        target,
+        left_out=selection.joined(left_out, skipped),
+        tables=() if before is None else before.tables,
+        run=run_of(ended.plan) + 1,
+    )
+
+
+def _planned(
+    planner: ScopePlanner,
+    source: Site,
+    target: Site,
+    *,
+    left_out: Sequence[LeftOut] = (),
+    tables: Sequence[str] = (),
+    run: int = 1,
+) -> Planned | ScopeEnded:
+    """What was found, as an answer: the biggest streams first."""
+    request, (begin, end) = planner.request, planner.taken
+    items = sorted(planner.plans, key=lambda one: (-one.bytes, one.origin))
+    settled = tuple(sorted(planner.settled, key=lambda one: one.stream))
+    plan = Plan(
+        sources=(source[0],),
+        target=target[0],
+        streams=tuple(one for one in items if isinstance(one, StreamPlan)),
+        runs=tuple(one for one in items if isinstance(one, ArchivePlan)),
+        scope=ScopePlan(
+            scope_id=request.scope_id,
+            source=request.source,
+            target=request.target,
+            make_scope=request.make_scope,
+            run=run,
+            begin=begin,
+            end=end,
+            left_out=tuple(left_out),
+            tables=tuple(tables[:MOST_NAMES]),
+            settled=settled,
+            move=request.move,
+        ),
+    )
+    if items:
+        return Planned(plan=plan)
+    # No driver has anything to do, and none comes.
+    return told_kept(ScopeEnded(plan=plan, results=settled), source[1], coming=False)

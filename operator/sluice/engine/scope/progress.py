@@ -1,0 +1,127 @@
+"""Progress of a scope's copy, read from the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.progress import Progress
+from sluice.core.scope.scope import StreamState
+from sluice.core.workloads.scope_log import ScopeState, run_of
+from sluice.engine.access import parallel
+from sluice.engine.access.source_runs import live, shelf
+from sluice.engine.archive.query import ArchiveWatch
+from sluice.engine.copy.progress import staged_bytes
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.scope.object_log import log_of
+
+if TYPE_CHECKING:
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.unplanned import Unplanned
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.scope.planner import Item
+
+LOOKED_AT: Final = 128
+"""Streams that are looked at by themselves: twice as many as can be worked on at once, since some
+have ended and it is not written down yet."""
+
+
+class ScopeWatch:
+    """Measures the progress of a scope's copy.
+
+    The log tells of the streams that have ended. Of the others only the first ones are looked at,
+    in the order in which they are begun.
+
+    Args:
+        plan: the plan, of a scope.
+        target: what is written to, on connections of the watcher's own.
+    """
+
+    def __init__(self, plan: Plan, target: Place) -> None:
+        if plan.scope is None:
+            raise ValueError("a plan of single streams is none of a scope")
+        self._plan = plan
+        self._target = target
+        self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
+        self._readers: dict[str, Ledger | ArchiveWatch] = {}
+        self._begun: set[str] = set()
+
+    def measure(self) -> Progress:
+        """The progress now. Of what failed nothing counts, since nothing of it stays."""
+        state = self._log.load()
+        if state is None or state.run < run_of(self._plan):  # no driver has begun this run
+            state = ScopeState(self._plan)
+        streams = state.plan.items
+        done = sum(
+            streams[place].bytes
+            for place, result in state.results.items()
+            if result.state is StreamState.COPIED
+        )
+        left = [stream for place, stream in enumerate(streams) if place not in state.results]
+        looked_at = [] if state.stopped else left[:LOOKED_AT]
+        self._forget_others(looked_at)
+        done += sum(parallel.each(self._bytes, looked_at))
+        counts = state.counts
+        return Progress(
+            bytes=done,
+            total=state.plan.bytes,
+            published=counts.copied == counts.total,
+            streams=counts,
+        )
+
+    def _bytes(self, plan: Item) -> int:
+        """Bytes of one stream in the target: all, if it was begun and has no journal now."""
+        reader = self._readers[plan.copy_id]
+        if isinstance(reader, ArchiveWatch):
+            return reader.measure().bytes
+        found = None
+        if isinstance(plan, StreamPlan):
+            found = staged_bytes(plan, reader, live(self._target))
+        if found is None:
+            return plan.bytes if plan.copy_id in self._begun else 0
+        self._begun.add(plan.copy_id)
+        return found[0]
+
+    def _forget_others(self, looked_at: list[Item]) -> None:
+        """Keep what reads these streams only; that of all would not stay small."""
+        self._begun &= {plan.copy_id for plan in looked_at}
+        self._readers = {
+            plan.copy_id: self._readers.get(plan.copy_id) or self._reader(plan)
+            for plan in looked_at
+        }
+
+    def _reader(self, plan: Item) -> Ledger | ArchiveWatch:
+        if isinstance(plan, StreamPlan):
+            return Ledger(live(self._target), plan.copy_id, plan.target)
+        return ArchiveWatch(plan, shelf(self._target))
+
+
+class UnplannedScopeWatch:
+    """Measures a run of a scope's copy that its driver plans: nothing before that, then as any.
+
+    Args:
+        request: the copy.
+        wanted: what was written down in place of its plan.
+        target: what is written to, on connections of the watcher's own.
+
+    Attributes:
+        plan: what the driver has planned and written down; None before that.
+    """
+
+    def __init__(self, request: ScopeRequest, wanted: Unplanned, target: Place) -> None:
+        self.plan: Plan | None = None
+        self._wanted = wanted
+        self._target = target
+        self._log = log_of(target, request.scope_id, request.target)
+        self._watch: ScopeWatch | None = None
+
+    def measure(self) -> Progress:
+        """The progress now."""
+        if self._watch is None:
+            state = self._log.load()
+            if state is None or state.run < self._wanted.run:
+                return Progress(bytes=0, total=0, published=False)
+            self.plan = state.plan.placed(self._wanted)
+            self._watch = ScopeWatch(self.plan, self._target)
+        return self._watch.measure()

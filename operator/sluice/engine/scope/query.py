@@ -1,0 +1,359 @@
+"""What the operator asks of the places of a scope's copy, and does there itself: metadata only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from sluice.archive.runs.shelf import Shelf
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.scope.scope import StreamResult, StreamState
+from sluice.core.scope.selection import Chosen
+from sluice.core.values import identity
+from sluice.core.values.model import StreamName
+from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.scope_log import ScopeState, planned_results
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.access import parallel
+from sluice.engine.access.source_runs import live
+from sluice.engine.append import receipts
+from sluice.engine.archive.moving import rest_of
+from sluice.engine.archive.query import forget_run
+from sluice.engine.copy.completion import whole
+from sluice.engine.copy.query import How, end
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.scope import moving
+from sluice.engine.scope.archive_planner import archive_of, done, entry_of
+from sluice.engine.scope.copy_planner import copied
+from sluice.engine.scope.object_log import log_of
+from sluice.engine.scope.planner import failed, is_for_all
+from sluice.engine.scope.planning import answer, at, leave_to_driver, plan_next, told_kept
+from sluice.engine.scope.streams import ScopeStreams
+from sluice.errors import (
+    CopyAborted,
+    InfrastructureError,
+    IntegrityError,
+    JournalDamaged,
+    NoSuchSegment,
+    ScopeNotFound,
+    SluiceError,
+    TargetReplaced,
+)
+
+if TYPE_CHECKING:
+    from sluice.core.scope.request import ScopeRequest
+    from sluice.core.workloads.answers import Complete
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.scope.planner import Item
+    from sluice.engine.scope.planning import Site
+    from sluice.stores.base import Store
+
+    _Said = tuple[StreamResult, Item | None]
+    """What is said of a stream, and its plan, unless it was copied in a run before."""
+
+
+_NOTHING: Final = "nothing was left"
+
+
+def ask_scope(
+    request: ScopeRequest,
+    *,
+    source: Site,
+    target: Site,
+    known: Plan | None = None,
+    again: bool = False,
+    unseen: bool = False,
+) -> Planned | ScopeEnded:
+    """As `resolve_scope`, and no driver is believed that a stream is copied.
+
+    Each one's target is looked for, and held against its plan. One that is not there, or not as it
+    should be, counts as failed. With `unseen` the source is not looked at, which only drivers can:
+    what they are to plan is left to them.
+    """
+    found = answer(
+        request,
+        source=source,
+        target=target,
+        known=known,
+        again=again,
+        plan=partial(
+            leave_to_driver if unseen else plan_next, request, source=source, target=target
+        ),
+        check=partial(_checked, request, source[1], target[1]),
+    )
+    if isinstance(known, Unplanned):
+        return found
+    if known is not None and isinstance(found, Planned) and found.plan is known:
+        return _finished(request, known, source[1], target[1]) or found
+    return found
+
+
+def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> Plan:
+    """The plan of a run that was left to its driver.
+
+    The one in the log holds, unless it is of a run before this one that is over. A new one may have
+    nothing left to do: it has to be written down nevertheless, or nobody else would know.
+
+    Args:
+        request: what is wanted.
+        run: its number.
+        source: the place to read from, with its address.
+        target: the place to write to, with its address.
+
+    Raises:
+        SluiceError: as `resolve_scope`.
+    """
+    state = log_of(target[1], request.scope_id, request.target).load()
+    if state is None:
+        return plan_next(request, None, source=source, target=target).plan
+    recorded = at(state.plan, source, target)
+    if not state.is_over or state.run >= run:
+        return recorded
+    ended = ScopeEnded(plan=recorded, results=state.streams)
+    ended = _checked(request, source[1], target[1], ended)
+    return plan_next(request, ended, source=source, target=target).plan
+
+
+def _checked(request: ScopeRequest, source: Place, target: Place, ended: ScopeEnded) -> ScopeEnded:
+    """What came of a copy, as the target has it."""
+    plans = ended.plan.items
+    said: list[_Said] = [
+        (result, plans[place] if place < len(plans) else None)
+        for place, result in enumerate(ended.results)
+    ]
+    there = _there(request, target)
+    check = partial(_check, request, source, target, there)
+    checked = parallel.each_once("check", check, said, key=lambda one: repr(one[0]))
+    return ScopeEnded(plan=ended.plan, results=tuple(checked))
+
+
+def _there(request: ScopeRequest, target: Place) -> frozenset[str]:
+    """The streams of the target's scope, or what is in the folder of the archives."""
+    if isinstance(target, Shelf):
+        return frozenset(target.names(request.target))
+    try:
+        return frozenset(target.list_streams(request.target, internal=True))
+    except ScopeNotFound:
+        return frozenset()
+
+
+def _check(
+    request: ScopeRequest, source: Place, target: Place, there: frozenset[str], said: _Said
+) -> StreamResult:
+    """What came of one stream, as the target has it."""
+    result, plan = said
+    if result.state is not StreamState.COPIED:
+        return result
+    try:
+        if result.target in there and (found := _found(request, result, plan, source, target)):
+            return found
+        raise TargetReplaced(
+            f"{request.target}/{result.target} was copied, and is not there any more, or not as "
+            "this copy made it",
+            remedy="Have what failed tried again, to copy it anew.",
+        )
+    except SluiceError as error:
+        if is_for_all(error):
+            raise
+        return failed(result.stream, result.target, error)
+
+
+def _found(
+    request: ScopeRequest, result: StreamResult, plan: Item | None, source: Place, target: Place
+) -> StreamResult | None:
+    """The result of a stream as its target tells it, if that is whole."""
+    if isinstance(target, Shelf):
+        one = Chosen(result.stream, result.target)
+        archive = archive_of(request.run_of(*one), target)
+        return done(request, one, archive, archive.head(), live(source))
+    stream = plan if isinstance(plan, StreamPlan) else None
+    complete = _complete(request, result, stream, target)
+    return None if complete is None else _confirmed(result, complete)
+
+
+def _complete(
+    request: ScopeRequest, result: StreamResult, plan: StreamPlan | None, store: Store
+) -> Complete | None:
+    """What the target tells of a stream's copy if it is whole."""
+    wanted = request.of(result.stream, result.target)
+    stream = store.describe(wanted.target)
+    if stream is None:
+        return None
+    digest = identity.completed(stream.config.tags, wanted.copy_id)
+    if digest is not None:
+        return whole(wanted, store, digest, known=plan, stream=stream)
+    if not wanted.append:
+        return None
+    receipt = receipts.find(wanted.copy_id, wanted.target, store)
+    if receipt is None:
+        return None
+    return whole(wanted, store, receipt.digest, known=plan, receipt=receipt)
+
+
+def _confirmed(result: StreamResult, complete: Complete) -> StreamResult:
+    """A result as the target tells it; what that cannot tell any more is as it was."""
+    found = copied(result.stream, result.target, complete)
+    unknown: dict[str, int | None] = {}
+    if complete.bytes is None:
+        unknown["bytes"] = result.bytes
+    if complete.events is None:
+        unknown["events"] = result.events
+    return found.model_copy(update=unknown)
+
+
+def _finished(
+    request: ScopeRequest, known: Plan, source: Place, target: Place
+) -> ScopeEnded | None:
+    """What came of a plan that no log tells of, if all of it is done; None if it is not."""
+    there = _there(request, target)
+    if not all(plan.target_name in there for plan in known.items):
+        return None
+    results = planned_results(known)
+    pairs = [*zip(results, known.items, strict=False)]
+
+    def look(pair: tuple[StreamResult, Item]) -> StreamResult | None:
+        result, plan = pair
+        try:
+            return _found(request, result, plan, source, target)
+        except TargetReplaced as error:
+            return failed(result.stream, result.target, error)
+
+    # As a rule nothing is done, and the first one tells.
+    found = [look(pair) for pair in pairs[:1]]
+    if None not in found:
+        found += parallel.each_once("found", look, pairs[1:], key=lambda pair: pair[0].stream)
+    ended = tuple(one for one in found if one is not None)
+    if len(ended) < len(pairs):
+        return None
+    whole = ScopeEnded(plan=known, results=(*ended, *results[len(pairs) :]))
+    return told_kept(whole, source, coming=False)
+
+
+def abandon_scope(
+    request: ScopeRequest, *, source: Place | None, target: Place, known: Plan | None
+) -> str:
+    """Leave nothing unpublished of a scope's copy, and no log. What is copied stays.
+
+    It is called off first, so that a driver that still runs begins no other stream. Those that are
+    not copied are ended one by one, as `settle.end` does it. After a move that has left nothing
+    over, the source's scope is deleted if a driver has not come to it. Safe to repeat.
+
+    Args:
+        request: the copy.
+        source: what is read, if it can be reached.
+        target: what is written to.
+        known: the plan that was written down, for when the log does not tell.
+
+    Returns:
+        What was done, for people.
+
+    Raises:
+        InfrastructureError: a late driver has written down more; all is to be looked at again.
+        SluiceError: something could not be dropped or finished.
+    """
+    planned = None if known is None or not _is_of(request, known) else ScopeState(known)
+    log = log_of(target, request.scope_id, request.target)
+    try:
+        state = log.load()
+    except JournalDamaged:
+        if planned is None:
+            raise
+        words = _end_all(request, source, target, planned)
+        log.discard()
+        return words
+    if state is None:
+        words = _NOTHING if planned is None else _end_all(request, source, target, planned)
+        log.delete()
+        return words
+    said: list[str] = []
+    while state is not None:
+        with suppress(NoSuchSegment, CopyAborted):
+            log.call_off()
+        said.append(_end_all(request, source, target, state))
+        # If a driver wrote down results meanwhile, it may have begun a stream before it was told.
+        state = None if log.delete() else log.load()
+    return said[0]
+
+
+def _is_of(request: ScopeRequest, plan: Plan) -> bool:
+    """Whether a plan is of this very copy; somebody may have put another one in its place."""
+    scope = plan.scope
+    return scope is not None and (scope.scope_id, scope.source, scope.target, scope.move) == (
+        request.scope_id,
+        request.source,
+        request.target,
+        request.move,
+    )
+
+
+def _end_all(request: ScopeRequest, source: Place | None, target: Place, state: ScopeState) -> str:
+    """End each stream's copy that is not done; what was done, for people.
+
+    Raises:
+        SluiceError: of some streams it could not be done. Each was tried, unless a store is away.
+    """
+    results = state.streams
+    left = [one for one in results if one.state is not StreamState.COPIED]
+    there = _there(request, target)
+    found = parallel.each(partial(_end, request, source, target, there), left)
+    errors = [one for one in found if isinstance(one, SluiceError)]
+    if errors:
+        if len(errors) > 1:
+            errors[0].add_note(f"so it is with {len(errors) - 1} other streams")
+        raise errors[0]
+    if source is not None:  # streams that were not begun have leases of the runs they would read
+        places = [at for at in range(len(state.plan.items)) if at not in state.results]
+        ScopeStreams(state.plan, [source], target).forget(places)
+    parts = []
+    if len(left) < len(results):
+        parts.append(f"{len(results) - len(left)} of {len(results)} streams are copied and stay")
+    counts = Counter(found)
+    parts += [f"of {counts[how]}, {how}" for how in How if counts[how]]
+    if not left and source is not None:
+        kept = moving.delete_source_scope(state.plan, source)
+        parts += [f"the scope {request.source} is kept: {kept}"] if kept else []
+    return "; ".join(parts) or _NOTHING
+
+
+def _end(
+    request: ScopeRequest,
+    source: Place | None,
+    target: Place,
+    there: frozenset[str],
+    result: StreamResult,
+) -> How | SluiceError:
+    """End one stream's copy. An error that is about that one alone is no reason to stop."""
+    try:
+        if isinstance(target, Shelf):
+            if result.target not in there:
+                return How.NOTHING
+            return _end_archiving(request, source, target, result)
+        wanted = request.of(result.stream, result.target)
+        if (
+            result.target not in there
+            and not Ledger(target, wanted.copy_id, wanted.target).is_there()
+        ):
+            return How.NOTHING  # it was not begun, as may be so with thousands
+        return end(wanted, sources=None if source is None else [source], target=target).how
+    except (InfrastructureError, IntegrityError) as error:
+        return error
+
+
+def _end_archiving(
+    request: ScopeRequest, source: Place | None, target: Shelf, result: StreamResult
+) -> How:
+    """End what was begun of a stream's archive. Runs that are recorded stay."""
+    wanted = request.run_of(result.stream, result.target)
+    archive = archive_of(wanted, target)
+    works = (wanted.copy_id, rest_of(wanted.copy_id))
+    dropped = [forget_run(archive.objects, one) for one in works]
+    # A move whose first run is recorded may have sealed the stream, and noted nothing since.
+    begun = any(dropped) or entry_of(archive.head(), wanted.copy_id) is not None
+    if begun and request.move and source is not None:
+        stream = live(source).describe(StreamName(scope=request.source, stream=result.stream))
+        if stream is not None and stream.sealed:
+            return How.SEALED
+    return How.DROPPED if any(dropped) else How.NOTHING

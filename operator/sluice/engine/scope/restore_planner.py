@@ -1,0 +1,190 @@
+"""Planning a scope's restore: the archives in a folder, each the source of one stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.archive.runs.archive import find_run
+from sluice.core.archive.head import RunEntry
+from sluice.core.copy.planner import part_size
+from sluice.core.scope import selection
+from sluice.core.scope.scope import StreamResult, Why
+from sluice.core.values.archive_layout import below
+from sluice.engine.access import parallel
+from sluice.engine.access.source_runs import open_run, pin
+from sluice.engine.copy.planning import make_plan
+from sluice.engine.scope.copy_planner import ToScope
+from sluice.engine.scope.planner import failed, is_for_all, refuse_too_many
+from sluice.errors import ArchiveNotFound, InvalidSpec, SluiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from sluice.archive.runs.shelf import Shelf
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.scope.request import RestoreFrom, ScopeRequest
+    from sluice.core.scope.selection import Choice
+    from sluice.engine.scope.planner import Fresh
+    from sluice.stores.base import Store
+
+    _Found = RunEntry | Why | SluiceError
+    """The run of an archive that is read, why there is none, or why nobody can tell."""
+
+FOLDER_FIELD: Final = "spec.source.archive.path"
+
+_REMEDY: Final = "Take a later spec.source.archive.until, or restore without this stream."
+
+
+class RestorePlanner(ToScope):
+    """Plans the restore of archives in a folder to a scope.
+
+    Args:
+        request: what is wanted.
+        wanted: which runs.
+        source: the place that holds the folder.
+        target: the store to write to.
+    """
+
+    def __init__(
+        self, request: ScopeRequest, wanted: RestoreFrom, source: Shelf, target: Store
+    ) -> None:
+        super().__init__(request)
+        self.target = target
+        self._wanted = wanted
+        self._shelf = source
+        self._found: dict[str, _Found] = {}
+
+    def choose(self, *, one_store: bool) -> Choice:
+        """See ScopePlanner. What lies in the folder and is no archive is not minded."""
+        request = self.request
+        names = self._archives()
+        tagged = {tag: self._tagged(tag) for tag in selection.tags_of(request)}
+        wanted = selection.selected(names, tagged=tagged, request=request)
+        left = {name: Why.LATER for name in wanted if self._found[name] is Why.LATER}
+        refuse_too_many(len(wanted) - len(left))
+        return selection.choose(
+            names, tagged=tagged, left=left, request=request, one_store=one_store
+        )
+
+    def look_at(self, streams: Sequence[str]) -> None:
+        """See ScopePlanner."""
+        found = parallel.each_once("look", self._look, streams, key=str)
+        gone = ArchiveNotFound("the archive is not there any more")
+        self._found |= {
+            name: gone if one is None else one for name, one in zip(streams, found, strict=True)
+        }
+
+    def tables(self) -> list[str]:
+        """See ScopePlanner: archives have none."""
+        return []
+
+    def bind(self, fresh: Sequence[Fresh]) -> None:
+        """See ScopePlanner. The bounds are those that each run was recorded with."""
+        ready: list[tuple[Fresh, RunEntry]] = []
+        for one in fresh:
+            match self._found[one.chosen.stream]:
+                case RunEntry() as entry:
+                    ready.append((one, entry))
+                case SluiceError() as error:
+                    self.fail(one.chosen, error)
+                case _:
+                    self.fail(one.chosen, _none(self._path(one.chosen.stream)))
+        total = sum(entry.bytes for _, entry in ready)
+        size = part_size(total, self.request.tasks, self.request.part_bytes)
+        self._take()
+        for found in parallel.each(lambda pair: self._plan(*pair, size), ready):
+            if isinstance(found, StreamResult):
+                self.settled.append(found)
+            else:
+                self.plans.append(found)
+        self._take()
+
+    def _archives(self) -> list[str]:
+        """The names of the archives in the folder.
+
+        Raises:
+            ArchiveNotFound: there are none.
+            InvalidSpec: the folder is an archive itself.
+        """
+        folder = self.request.source
+        if self._shelf.archive(folder, field=FOLDER_FIELD).head() is not None:
+            raise InvalidSpec(
+                f"{folder or 'the place'} is an archive, and not a folder of archives",
+                field=FOLDER_FIELD,
+                remedy="Restore it with a StreamCopy, or name the folder that it lies in.",
+            )
+        names = self._shelf.names(folder)
+        found = dict(zip(names, parallel.each(self._look, names), strict=True))
+        self._found = {name: one for name, one in found.items() if one is not None}
+        if not self._found:
+            raise ArchiveNotFound(
+                f"there are no archives in the folder {folder!r} of {self._shelf.uri}",
+                field=FOLDER_FIELD,
+            )
+        return list(self._found)
+
+    def _look(self, name: str) -> _Found | None:
+        """The run of an archive that is wanted; None where there is no archive."""
+        archive, until = self._shelf.archive(self._path(name)), self._wanted.until
+        try:
+            head = archive.head()
+            if head is None:
+                return None
+            if until is None or head.runs[0].time <= until:
+                return find_run(head, until=until)
+            begin = archive.manifest(head.runs[0]).begin.time
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+            return error
+        return Why.LATER if until < begin else _let_go(self._path(name))
+
+    def _tagged(self, tag: str) -> Collection[str]:
+        """The archives whose stream had a tag. If nobody can tell, it had, so that it fails."""
+        return {
+            name
+            for name, tags in zip(
+                self._found, parallel.each(self._tags, [*self._found.items()]), strict=True
+            )
+            if tags is None or tag in tags
+        }
+
+    def _tags(self, found: tuple[str, _Found]) -> tuple[str, ...] | None:
+        """The tags of an archive's stream; None where they cannot be read."""
+        name, entry = found
+        if not isinstance(entry, RunEntry):
+            return None if isinstance(entry, SluiceError) else ()
+        try:
+            return open_run(self._shelf, self._path(name), entry).manifest.config.tags
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+            return None
+
+    def _plan(self, one: Fresh, entry: RunEntry, part_bytes: int) -> StreamPlan | StreamResult:
+        """The plan of a stream, or its result if it cannot be restored."""
+        wanted = self.request.of(*one.chosen)
+        (source,) = wanted.sources
+        try:
+            run = open_run(self._shelf, self._path(one.chosen.stream), entry)
+            pinned = pin(source, run, wanted.on_truncation)
+            changes = {"sources": (pinned,), "part_bytes": part_bytes, "tasks": 1}
+            return make_plan(wanted.model_copy(update=changes), [run], append=one.append)
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+            return failed(*one.chosen, error)
+
+    def _path(self, name: str) -> str:
+        return below(self.request.source, name)
+
+
+def _none(path: str) -> ArchiveNotFound:
+    """The error that an archive begins too late."""
+    return ArchiveNotFound(f"the archive at {path} begins after that time", remedy=_REMEDY)
+
+
+def _let_go(path: str) -> ArchiveNotFound:
+    """The error that an archive had such a run."""
+    what = f"the runs of the archive at {path} up to that time were let go"
+    return ArchiveNotFound(what, remedy=_REMEDY)

@@ -1,0 +1,138 @@
+"""What is done for each stream of a scope: copied, restored, archived, or moved into an archive."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.archive.formats.piece import OBJECT
+from sluice.archive.runs.shelf import Shelf
+from sluice.archive.runs.source import ArchivedStore
+from sluice.core.copy.plan import StreamPlan
+from sluice.core.events.digest import CHUNK
+from sluice.engine.access import parallel
+from sluice.engine.access.source_runs import live, run_stores, shelf
+from sluice.engine.archive.archive_run import ArchiveCopy
+from sluice.engine.archive.moving import ArchiveMove
+from sluice.engine.copy.read_leases import Readings
+from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.scope.planner import is_for_all
+from sluice.errors import SluiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.rounds.throttle import Pace
+    from sluice.engine.rounds.work import Clock, Undertaking
+
+HOLD_AGAIN: Final = 3 * 3600.0
+"""Seconds after which leases are taken again of the runs of streams that wait for their turn."""
+
+
+class ScopeStreams:
+    """The streams of a scope's plan, between two places.
+
+    Args:
+        plan: the recorded plan.
+        sources: what is read, as the plan numbers it.
+        target: what is written to.
+        clock: time.
+    """
+
+    def __init__(
+        self, plan: Plan, sources: Sequence[Place], target: Place, clock: Clock = time
+    ) -> None:
+        self._plan = plan
+        self._sources = sources
+        self._target = target
+        self._clock = clock
+        self._restores = any(isinstance(one, Shelf) for one in sources)
+        self._held_at = clock.monotonic()
+        self._held: dict[int, tuple[str, ...]] = {}
+
+    def make_scope(self) -> None:
+        """Make the target's scope, if it is not there. Folders of archives are not made."""
+        if self._plan.scope is not None:
+            live(self._target).create_scope(self._plan.scope.target)
+
+    def probe(self) -> None:
+        """Ask all places whether they are there. Raises what they say."""
+        for place in (*self._sources, self._target):
+            place.probe()
+
+    def undertaking(self, place: int) -> Undertaking[Any, Any]:
+        """What is to be done for the stream at a place of the plan."""
+        item = self._plan.items[place]
+        if isinstance(item, StreamPlan):
+            return StreamCopy(item, place, self._sources, live(self._target))
+        archive = shelf(self._target).archive(item.path)
+        run = ArchiveCopy(item, [live(one) for one in self._sources], archive, place)
+        moves = self._plan.scope is not None and self._plan.scope.move
+        return ArchiveMove(run) if moves else run
+
+    @property
+    def unit(self) -> int:
+        """Bytes after which a task can end: see Rounds."""
+        return OBJECT if isinstance(self._target, Shelf) else CHUNK
+
+    def inline(self, undertaking: Undertaking[Any, Any], slots: int, pace: Pace) -> InlineExecutor:
+        """What runs slices of one stream in the calling thread."""
+        return InlineExecutor(undertaking.sources, self._target, slots=slots, pace=pace)
+
+    def hold(self, places: Iterable[int]) -> None:
+        """Keep the runs of archives that streams will be read from, from being swept until then.
+
+        A run that is gone already is told when it is its stream's turn.
+        """
+        self._held_at = self._clock.monotonic()
+        if self._restores:
+            parallel.each(self._hold, [*places])
+
+    def hold_on(self, waiting: Callable[[], Iterable[int]]) -> None:
+        """The same once more, if it is time to, for streams that wait for their turn."""
+        if self._clock.monotonic() - self._held_at > HOLD_AGAIN:
+            with suppress(SluiceError):  # leases count for a day, so there is time to try again
+                self.hold(waiting())
+
+    def release(self, places: Iterable[int]) -> None:
+        """Need the runs of these streams no more."""
+        if self._restores:
+            parallel.each(self._release, [*places])
+
+    def forget(self, places: Iterable[int]) -> None:
+        """Delete what leases anybody has left for these streams; nobody is at work on them."""
+        if self._restores:
+            parallel.each(lambda place: self._readings(place).give_back(), [*places])
+
+    def _hold(self, place: int) -> None:
+        before = self._held.get(place, ())
+        readings = self._readings(place)
+        try:
+            readings.renew()
+        except SluiceError as error:
+            if is_for_all(error):
+                raise
+        # Their names only: what reads a run holds its manifest, and connections.
+        self._held[place] = readings.names
+        self._delete(place, before)
+
+    def _release(self, place: int) -> None:
+        with suppress(SluiceError):  # it is over in a day
+            self._delete(place, self._held.pop(place, ()))
+
+    def _delete(self, place: int, names: Sequence[str]) -> None:
+        """Delete leases of a stream."""
+        item = self._plan.items[place]
+        if names and isinstance(item, StreamPlan):
+            for one in run_stores(item, self._sources):
+                if isinstance(one, ArchivedStore):
+                    one.archive.objects.delete(names)
+
+    def _readings(self, place: int) -> Readings:
+        item = self._plan.items[place]
+        stores = run_stores(item, self._sources) if isinstance(item, StreamPlan) else []
+        return Readings(item.copy_id, stores)

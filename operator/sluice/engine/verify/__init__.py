@@ -1,0 +1,1 @@
+"""Comparing streams that were copied before."""

@@ -1,0 +1,1 @@
+"""The API server: its client, kinds, objects, and how they are written."""

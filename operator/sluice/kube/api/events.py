@@ -1,0 +1,85 @@
+"""Events: what `kubectl describe` and `kubectl events` tell."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.core.catalogue import is_warning
+from sluice.core.values import text
+from sluice.errors import ApiUnavailable
+from sluice.kube.api.client import FIELD_MANAGER
+from sluice.kube.api.kinds import EVENT
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.shared.conditions import Saying
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Object
+
+_log = structlog.get_logger()
+_MOST = 1024
+
+
+class Recorder:
+    """Writes events.
+
+    Args:
+        api: the API server.
+        instance: this operator's name.
+    """
+
+    def __init__(self, api: Api, instance: str) -> None:
+        self._api = api
+        self._instance = instance
+        self._saying: set[asyncio.Task[None]] = set()
+
+    def mention(self, about: Object, saying: Saying) -> None:
+        """As `say`, without waiting for it: nobody who goes on to act has to."""
+        task = asyncio.ensure_future(self.say(about, saying))
+        self._saying.add(task)  # or nothing keeps it from being collected
+        task.add_done_callback(self._saying.discard)
+
+    async def say(self, about: Object, saying: Saying, *, action: str = "Reconcile") -> None:
+        """Write an event. One that cannot be written is only logged: nothing depends on it.
+
+        Its name follows from what is said, so two operators say it once; said again later, the
+        event counts up.
+        """
+        meta = about["metadata"]
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        message = saying.message[:_MOST]
+        digest = text.short_hash(f"{meta['uid']} {saying.reason} {message}")
+        name = f"{meta['name'][:200]}.{digest}"
+        body: Object = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": meta["namespace"]},
+            "involvedObject": {
+                "apiVersion": about["apiVersion"],
+                "kind": about["kind"],
+                "name": meta["name"],
+                "namespace": meta["namespace"],
+                "uid": meta["uid"],
+            },
+            "reason": saying.reason,
+            "message": message,
+            "type": "Warning" if is_warning(saying.reason) else "Normal",
+            "source": {"component": FIELD_MANAGER},
+            "reportingComponent": FIELD_MANAGER,
+            "reportingInstance": self._instance,
+            "action": action,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        try:
+            if await self._api.create(EVENT, meta["namespace"], body) is None:
+                found = await self._api.get(EVENT, meta["namespace"], name)
+                count = (found or {}).get("count", 0) + 1
+                again = {"count": count, "lastTimestamp": now}
+                await self._api.patch(EVENT, meta["namespace"], name, again)
+        except ApiUnavailable as error:
+            _log.warning("an event was not written", event=saying.reason, error=str(error))

@@ -1,0 +1,99 @@
+"""Writing statuses: one way for all kinds, with an event for news."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from sluice.api.status.common import ConditionType
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.values.trouble import Trouble
+
+if TYPE_CHECKING:
+    from sluice.api.status.common import ResourceStatus
+    from sluice.errors import SluiceError
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.events import Recorder
+    from sluice.kube.api.kinds import Kind, Object
+
+_log = structlog.get_logger()
+
+
+class StatusWriter:
+    """Writes statuses.
+
+    Args:
+        api: the API server.
+        recorder: for events.
+    """
+
+    def __init__(self, api: Api, recorder: Recorder) -> None:
+        self._api = api
+        self._recorder = recorder
+
+    async def write(
+        self,
+        kind: Kind,
+        body: Object,
+        before: ResourceStatus,
+        after: ResourceStatus,
+        *,
+        insist: bool = True,
+    ) -> bool:
+        """Write a status if it differs from the one that stands.
+
+        Args:
+            kind: of the object.
+            body: the object as it was looked at; what is insisted on gets its new version.
+            before: its status then.
+            after: its status now.
+            insist: only if the object was not changed since it was looked at.
+
+        Returns:
+            False where the object is not the one that was looked at any more.
+
+        Raises:
+            ApiUnavailable: the API server refused.
+        """
+        if after == before and body.get("status"):
+            return True
+        meta = body["metadata"]
+        version = {"resourceVersion": meta["resourceVersion"]} if insist else {}
+        status = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": {"name": meta["name"], "uid": meta["uid"], **version},
+            "status": after.dump(),
+        }
+        written = await self._api.apply(kind, meta["namespace"], status, subresource="status")
+        if written is None:
+            return False
+        if insist:  # it is what was looked at, so what is done next need not read it again
+            meta["resourceVersion"] = written["metadata"]["resourceVersion"]
+        was, now = before.condition(ConditionType.READY), after.condition(ConditionType.READY)
+        if now is not None and (was is None or was.reason != now.reason):
+            self._recorder.mention(body, Saying(now.reason, now.message))
+            _log.info("state", ready=now.status, reason=now.reason, message=now.message)
+        return True
+
+
+def of_invalid(
+    before: ResourceStatus, body: Object, error: SluiceError, *, bounded: bool = True
+) -> ResourceStatus:
+    """The status of an object that this version cannot read."""
+    generation = body["metadata"].get("generation", 0)
+    said = Saying(error.reason, str(Trouble.of(error)))
+    return before.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": conditions.merge(
+                before.conditions,
+                conditions.stalled(said, bounded=bounded),
+                generation=generation,
+                now=datetime.now(UTC),
+            ),
+        }
+    )

@@ -1,0 +1,1 @@
+"""Copies: looking at them, and carrying out what was decided."""

@@ -1,0 +1,392 @@
+"""Looking at a copy: from objects and stores to the World that `reconcile` decides on."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.fields.scopeplaces import ScopeTarget
+from sluice.api.kinds.streamarchive import Destination
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+from sluice.core.reconcile.copies.copy_status import plan_name, positions_name
+from sluice.core.reconcile.copies.decide import questions
+from sluice.core.reconcile.copies.seen import asks_again, recorded
+from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.scope.progress import Meter
+from sluice.core.values.trouble import Trouble
+from sluice.core.values.weight import weight_of_json
+from sluice.core.workloads import access
+from sluice.core.workloads.answers import Complete, Planned
+from sluice.core.workloads.request import source_stores
+from sluice.errors import (
+    AccessDenied,
+    InvalidSpec,
+    SluiceError,
+    StoreNotFound,
+    StoreNotReady,
+)
+from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
+from sluice.kube.api.names import Child
+from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_either
+from sluice.kube.copies.errands import errand_of, identity_of, made_by_driver
+from sluice.kube.copies.memory import CopyMemory
+from sluice.kube.jobs import results
+from sluice.kube.jobs.attempts import Attempts
+from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_of, runtime_hash
+from sluice.kube.jobs.pods import tasks_for
+from sluice.kube.jobs.profiles import profile_trouble
+from sluice.kube.loop.memory import Blocking, Memories
+from sluice.stores.allowance import Kept
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from sluice.api.kinds.streamstore import Operation
+    from sluice.core.archive.recorded import Recorded
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.values.model import StoreAddress
+    from sluice.engine.access.source_runs import Place
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.api.objects import Copy, Goal, Origin
+    from sluice.kube.copies.errands import Errand
+    from sluice.kube.loop.settings import OperatorSettings
+    from sluice.kube.stores.connections import Connections
+    from sluice.kube.stores.storeview import StoreView
+    from sluice.stores.allowance import Allowance
+
+_READS: Final[tuple[Operation, ...]] = ("Read",)
+_MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
+_WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
+_KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
+_ERASES: Final[tuple[Operation, ...]] = ("Delete",)
+"""What a copy does with its stores, as a StreamStore's `access` calls it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A copy and everything around it.
+
+    Attributes:
+        body: the object.
+        resource: it, as a model.
+        seen: it, as `reconcile` takes it.
+        world: its surroundings.
+        errand: what it has the engine do.
+        memory: see CopyMemory.
+    """
+
+    body: Object
+    resource: Copy
+    seen: CopySeen
+    world: World
+    errand: Errand
+    memory: CopyMemory
+
+    @property
+    def namespace(self) -> str:
+        """The copy's namespace."""
+        return self.resource.metadata.namespace
+
+    @property
+    def kind(self) -> Kind:
+        """The copy's kind."""
+        return COPIES[self.resource.kind]
+
+    @property
+    def child(self) -> Child:
+        """The copy, as what is made for it knows it."""
+        return Child(
+            kind=self.kind, namespace=self.namespace, name=self.seen.name, uid=self.seen.uid
+        )
+
+
+class CopyObserver:
+    """Looks at the copies of a kind.
+
+    Args:
+        api: the API server.
+        mirror: what the watches told.
+        connections: the stores themselves.
+        stores: the StreamStores.
+        settings: the operator's.
+        cluster: the cluster's identity.
+        threads: where blocking calls to stores are made.
+        allowance: what may be kept of what stores say.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        mirror: Mirror,
+        connections: Connections,
+        stores: StoreView,
+        *,
+        settings: OperatorSettings,
+        cluster: str,
+        threads: Executor,
+        allowance: Allowance,
+    ) -> None:
+        self._api = api
+        self._allowance = allowance
+        self._attempts = Attempts(api, mirror)
+        self._connections = connections
+        self._stores = stores
+        self._settings = settings
+        self._cluster = cluster
+        self.blocking = Blocking(threads)
+        self._memories = Memories(CopyMemory)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The copy is gone, or needs nothing any more."""
+        self._memories.forget(namespace, name)
+
+    async def look(self, body: Object) -> Situation:
+        """Look at a copy's surroundings. Nothing is changed.
+
+        Raises:
+            InvalidSpec: the object is none that this version understands.
+            ApiUnavailable: the API server could not be asked.
+        """
+        resource = parse_either(body)
+        profile = self._settings.profiles.get(resource.spec.runtime.profile)
+        tasks = 1 if profile is None else tasks_for(resource.spec, profile)
+        seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))
+        run_key = seen.run_key if isinstance(seen, ArchiveSeen) else None
+        errand = errand_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
+        namespace = resource.metadata.namespace
+        memory = self._memories.of(namespace, seen.name, seen.uid)
+        runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
+        jobs = await self._attempts.jobs(namespace, seen, runtime=runtime)
+        plan, damaged = await self._plan(namespace, seen, memory)
+        origins, eager = origins_of(resource), seen.changed or seen.asked
+        reads = _MOVES if errand.moves else _READS
+        writes = _WRITES
+        if seen.keeps:
+            writes = _KEEPS if seen.deleted is None else _ERASES
+        world = World(
+            now=datetime.now(UTC),
+            sources=tuple(
+                [
+                    await self._store(body, field, what, reads, eager=eager)
+                    for field, what in origins
+                ]
+            ),
+            target=await self._store(body, *goal_of(resource), writes, eager=eager),
+            profile=profile_trouble(resource, profile, self._settings),
+            plan=plan,
+            damaged=damaged,
+            jobs=jobs,
+            pods=await self._attempts.pods(namespace, seen),
+            controls=memory.controls == controls_data(resource.spec),
+        )
+        situation = Situation(
+            body=body,
+            resource=resource,
+            seen=seen,
+            world=world,
+            errand=errand,
+            memory=memory,
+        )
+        asked = questions(seen, world)
+        return await self._ask(situation, asked) if asked else situation
+
+    async def stores(self, situation: Situation) -> tuple[list[Place] | None, Place]:
+        """The stores to read from, if all can be reached, and the target's.
+
+        Raises:
+            StoreNotFound, StoreNotReady, SecretNotFound: there is no way to the target's store.
+        """
+        namespace, world = situation.namespace, situation.world
+        target = await self._connections.place(namespace, self._target_address(situation))
+        addresses = _addresses(situation.resource, world)
+        if addresses is None:
+            return None, target
+        try:
+            return [await self._connections.place(namespace, one) for one in addresses], target
+        except SluiceError:
+            return None, target
+
+    def _target_address(self, situation: Situation) -> StoreAddress:
+        """The target store's address, from its StreamStore or else from the plan."""
+        store = situation.world.target
+        if isinstance(store, StoreSeen):
+            return store.address
+        if situation.world.plan is not None:
+            return situation.world.plan.plan.target
+        name = goal_of(situation.resource)[1].store
+        if isinstance(store, Trouble):
+            raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
+        raise StoreNotFound(
+            f"there is no StreamStore {name!r} any more, and no plan to tell where it was"
+        )
+
+    async def _ask(self, situation: Situation, asked: frozenset[Question]) -> Situation:
+        """Ask the stores; why they could not be asked is part of the answer."""
+        try:
+            return await self._answers(situation, asked)
+        except SluiceError as error:
+            world = replace(situation.world, trouble=Trouble.of(error))
+            return replace(situation, world=world)
+
+    async def _answers(self, situation: Situation, asked: frozenset[Question]) -> Situation:
+        world, memory, namespace = situation.world, situation.memory, situation.namespace
+        addresses = _addresses(situation.resource, world)
+        if addresses is None or not isinstance(world.target, StoreSeen):
+            return situation
+        target = await self._connections.place(namespace, world.target.address)
+        if Question.STATE in asked:
+            stores = [await self._connections.place(namespace, one) for one in addresses]
+            from_, to = list(zip(addresses, stores, strict=True)), (world.target.address, target)
+            errand, known = situation.errand, world.plan.plan if world.plan else None
+            again = asks_again(situation.seen, world)
+            told = _told(situation)
+            answer = await memory.surveyed(
+                self.blocking,
+                (errand, addresses, world.target.address, again),
+                lambda: errand.ask(from_, to, known=known, again=again, told=told),
+            )
+            world = await self._published(situation.child, replace(world, answer=answer))
+            return replace(situation, world=world)
+        if world.plan is None:
+            return situation
+        plan = world.plan.plan
+        if memory.watch is None or memory.watch[:2] != (plan.hash, target):
+            memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
+            memory.meter = Meter()
+        watch = memory.watch[2]
+        progress = await self.blocking(watch.measure)
+        if not self._allowance.has_room:  # it reads all of it again then
+            memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
+        pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
+        reading = Reading(progress=progress, pace=pace)
+        world, made = replace(world, reading=reading), made_by_driver(watch)
+        if made is not None:
+            answer = Planned(plan=made, recorded=True)
+            world = await self._published(situation.child, replace(world, answer=answer))
+        return replace(situation, world=world)
+
+    async def _published(self, child: Child, world: World) -> World:
+        """What is published of what the stores said."""
+        if isinstance(world.answer, Complete):
+            name = positions_name(child.name, child.uid)
+            found = await self._api.get(CONFIG_MAP, child.namespace, name)
+            return replace(world, positions=positions_of(found))
+        if child.kind == SCOPE_COPY:  # each stream is told of from the first plan on
+            return replace(world, results=await results.read(self._api, child))
+        return world
+
+    async def _plan(
+        self, namespace: str, seen: CopySeen, memory: CopyMemory
+    ) -> tuple[PlanSeen | None, bool]:
+        """The plan ConfigMap, and whether there is one that holds no plan."""
+        if memory.plan is not None:
+            return memory.plan[0], False
+        if seen.done and seen.deleted is None:
+            return None, False
+        name = plan_name(seen.name, seen.uid)
+        found = await self._api.get(CONFIG_MAP, namespace, name)
+        if found is None:
+            return None, False
+        plan = believed_plan(found, seen.uid, seen.status.plan_digest)
+        if plan is None:
+            return None, True
+        known = PlanSeen(plan=plan, name=name)
+        kept = Kept(self._allowance, weight_of_json(plan.model_dump_json().encode()))
+        if self._allowance.has_room:
+            memory.plan = known, kept
+        return known, False
+
+    async def _store(
+        self,
+        body: Object,
+        field: str,
+        what: Origin | Goal,
+        needs: tuple[Operation, ...],
+        *,
+        eager: bool,
+    ) -> StoreSeen | Trouble | None:
+        """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
+        name = what.store
+        try:
+            found = await self._stores.look(body["metadata"]["namespace"], name, eager=eager)
+        except InvalidSpec as error:
+            return Trouble.of(
+                StoreNotReady(
+                    f"the spec of StreamStore {name!r} is invalid: {error}",
+                    field=f"{field}.{what.store_field}",
+                    remedy="Correct the StreamStore and apply it again; the copy goes on then.",
+                )
+            )
+        if found is None:
+            return None
+        try:
+            access.check_kind(
+                found.resource.spec,
+                store=name,
+                archives=what.holds_archives,
+                field=f"{field}.{what.store_field}",
+            )
+            access.check(
+                found.resource.spec.access,
+                store=name,
+                scope="" if isinstance(what, Destination) else what.scope,
+                operations=needs,
+                field=f"{field}.{what.store_field}".removesuffix(".storeRef.name"),
+            )
+            if found.seen.address.claim is not None:
+                _check_volume(field, what, keeps=needs in {_KEEPS, _ERASES})
+        except (AccessDenied, InvalidSpec) as error:
+            if "deletionTimestamp" not in body["metadata"]:
+                return Trouble.of(error)
+            return replace(found.seen, refused=Trouble.of(error))
+        return found.seen
+
+
+def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
+    """Check that a volume, into which only pods can look, is good for what it is wanted for.
+
+    Args:
+        field: that names it.
+        what: what is read there, or written.
+        keeps: whether it goes with the resource.
+
+    Raises:
+        InvalidSpec: it is not.
+    """
+    if keeps:
+        raise InvalidSpec(
+            "an archive in a volume is not deleted with its resource: only pods can look into a "
+            "volume",
+            field="spec.onDelete",
+            remedy="Take onDelete: Retain, and delete the directory or the claim.",
+        )
+    if isinstance(what, ScopeTarget):
+        raise InvalidSpec(
+            "a scope is archived to a bucket: only pods can look into a volume, and what became of "
+            "many streams they cannot tell",
+            field=f"{field}.{what.store_field}",
+            remedy="Name a StreamStore of kind s3, or run the copy with `sluice run` where the "
+            "volume is; or take a StreamArchive for each stream.",
+        )
+
+
+def _told(situation: Situation) -> Recorded | None:
+    """What the driver of the last attempt said of an archive, if that is not written down yet."""
+    job = situation.world.job
+    return None if job is None or recorded(situation.seen, job) else job.recorded
+
+
+def _addresses(copy: Copy, world: World) -> tuple[StoreAddress, ...] | None:
+    """Where the stores to read from are, as the plan numbers them; None if one is not known."""
+    known = {
+        source.store: store.address
+        for (_, source), store in zip(origins_of(copy), world.sources, strict=True)
+        if isinstance(store, StoreSeen)
+    }
+    names = source_stores(copy.spec)
+    return tuple(known[name] for name in names) if set(names) <= set(known) else None

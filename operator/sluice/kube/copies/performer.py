@@ -1,0 +1,277 @@
+"""Doing what `reconcile` decided about a copy.
+
+Every action may be done twice, by one operator or by two at once: names follow from the copy, and
+what is there already is adopted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import structlog
+
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.core.reconcile.copies.actions import (
+    Abandon,
+    AddFinalizer,
+    DeleteJob,
+    DropPlan,
+    Erase,
+    HoldStores,
+    Orphan,
+    RemoveFinalizer,
+    StartJob,
+    WriteControls,
+    WritePlan,
+    WritePositions,
+    WriteResults,
+)
+from sluice.core.reconcile.copies.copy_status import plan_name
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.errors import CopyAborted, PodRefused, QuotaExceeded
+from sluice.kube.api import finalizers, names
+from sluice.kube.api.client import Refused
+from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD
+from sluice.kube.api.objects import STAGING_FINALIZER, goal_of, origins_of
+from sluice.kube.jobs import manifests, results
+from sluice.kube.jobs.pods import JobRequest
+from sluice.kube.stores.protection import hold
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.copies.actions import Action
+    from sluice.core.workloads.plan import Plan
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.events import Recorder
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.copies.observer import CopyObserver, Situation
+    from sluice.kube.loop.settings import OperatorSettings
+    from sluice.metrics import Metrics
+
+_log = structlog.get_logger()
+
+
+class Performer:
+    """Carries out actions.
+
+    Args:
+        api: the API server.
+        observer: the way to the stores.
+        recorder: for events.
+        metrics: counts what is orphaned.
+        settings: the operator's.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        observer: CopyObserver,
+        recorder: Recorder,
+        metrics: Metrics,
+        settings: OperatorSettings,
+    ) -> None:
+        self._api = api
+        self._observer = observer
+        self._recorder = recorder
+        self._metrics = metrics
+        self._settings = settings
+
+    async def perform(  # noqa: C901, PLR0912 - a flat table of the actions
+        self, situation: Situation, action: Action
+    ) -> None:
+        """Do one thing.
+
+        Raises:
+            SluiceError: it could not be done; what was done before it stays.
+        """
+        kind, namespace = situation.kind, situation.namespace
+        name, uid = situation.seen.name, situation.seen.uid
+        match action:
+            case AddFinalizer():
+                await self._protect(situation)
+            case RemoveFinalizer():
+                await finalizers.remove(
+                    self._api, kind, namespace, name, STAGING_FINALIZER, uid=uid
+                )
+            case HoldStores():
+                await self._hold_stores(situation)
+            case WritePlan(plan):
+                await self._write_plan(situation, plan)
+            case DropPlan():
+                situation.memory.plan = None
+                await self._api.delete(CONFIG_MAP, namespace, plan_name(name, uid))
+            case WriteControls():
+                await self._write_controls(situation)
+            case WritePositions(positions):
+                body = manifests.positions_config_map(situation.child, positions)
+                await self._api.apply(CONFIG_MAP, namespace, body)
+            case WriteResults(found):
+                await results.write(self._api, situation.child, found)
+            case StartJob(attempt, plan):
+                await self._start_job(situation, attempt, plan)
+            case DeleteJob(job):
+                await self._delete_job(situation, job)
+            case Abandon():
+                sources, target = await self._observer.stores(situation)
+                errand, seen = situation.errand, situation.world.plan
+                known = None if seen is None else seen.plan
+                done = await self._observer.blocking(
+                    lambda: errand.abandon(sources, target, known=known)
+                )
+                _log.info("abandoned", done=done)
+            case Erase():
+                await self._erase(situation)
+            case Orphan(why):
+                await self._orphan(situation, why)
+            case _:
+                assert_never(action)
+
+    async def _protect(self, situation: Situation) -> None:
+        """Let the copy not go while it has something in a store."""
+        seen, kind, namespace = situation.seen, situation.kind, situation.namespace
+        if not await finalizers.add(
+            self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
+        ):
+            raise CopyAborted(f"{kind.name} {seen.name!r} was deleted before its driver started")
+
+    async def _hold_stores(self, situation: Situation) -> None:
+        """Let neither the stores nor their Secrets go while the copy needs them."""
+        namespace = situation.namespace
+        places = (*origins_of(situation.resource), goal_of(situation.resource))
+        stores = (*situation.world.sources, situation.world.target)
+        for (field, what), store in zip(places, stores, strict=True):
+            if not isinstance(store, StoreSeen) or store.held:
+                continue
+            await hold(self._api, namespace, store, field=f"{field}.{what.store_field}")
+
+    def _request(self, situation: Situation, plan: Plan, attempt: int = 0) -> JobRequest:
+        spec = situation.resource.spec
+        return JobRequest(
+            child=situation.child,
+            attempt=attempt,
+            spec=spec,
+            plan=plan,
+            profile=self._settings.profiles[spec.runtime.profile],
+            settings=self._settings,
+        )
+
+    async def _write_plan(self, situation: Situation, plan: Plan) -> None:
+        """Write the plan down; one that another operator has written a moment ago stands."""
+        body = manifests.plan_config_map(situation.child, plan)
+        await self._api.create(CONFIG_MAP, situation.namespace, body)
+
+    async def _write_controls(self, situation: Situation) -> None:
+        """Write the limits, and let the kubelet of a running driver see them at once."""
+        spec, namespace = situation.resource.spec, situation.namespace
+        request = manifests.controls_config_map(situation.child, spec)
+        await self._api.apply(CONFIG_MAP, namespace, request)
+        situation.memory.controls = manifests.controls_data(spec)
+        label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
+        pods = await self._api.list(POD, namespace, labels=label)
+        for pod in (one for one in pods if names.is_pod_of(one, situation.seen.uid)):
+            version = str(situation.seen.generation)
+            note = {"metadata": {"annotations": {names.CONTROLS_ANNOTATION: version}}}
+            await self._api.patch(POD, namespace, pod["metadata"]["name"], note)
+
+    async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:
+        """Make the Job, unless it is there: then it is the one that was meant."""
+        request = self._request(situation, plan, attempt)
+        namespace = situation.namespace
+        job = manifests.job(request)
+        run = manifests.run_config_map(request)
+        if await self._api.create(CONFIG_MAP, namespace, run) is None:
+            await self._take_run(namespace, run)
+        try:
+            made = await self._api.create(JOB, namespace, job)
+        except Refused as error:
+            if "exceeded quota" in error.message:
+                raise QuotaExceeded(error.message) from error
+            if error.status in _REFUSALS:
+                raise PodRefused(error.message) from error
+            raise
+        if made is None and await self._job(situation, job["metadata"]["name"]) is None:
+            raise PodRefused(
+                f"there is a Job {job['metadata']['name']!r} already that is not this copy's",
+                remedy="Delete it: the driver's Job has to have this name.",
+            )
+        _log.info("driver started" if made else "driver adopted", attempt=attempt)
+
+    async def _take_run(self, namespace: str, run: Object) -> None:
+        """Use the ConfigMap that is there if it is what is wanted; replace it otherwise.
+
+        Another operator made it a moment ago, or somebody else did. The name is this copy's.
+        """
+        name = run["metadata"]["name"]
+        found = await self._api.get(CONFIG_MAP, namespace, name) or {}
+        wanted = ("immutable", "data", "binaryData")
+        if all(found.get(part) == run.get(part) for part in wanted):
+            return
+        await self._api.delete(CONFIG_MAP, namespace, name)
+        if await self._api.create(CONFIG_MAP, namespace, run) is None:
+            raise PodRefused(
+                f"somebody keeps making a ConfigMap {name!r} that is not this copy's",
+                remedy="Find out who makes it: the driver's ConfigMap has to have this name.",
+            )
+
+    async def _job(self, situation: Situation, name: str) -> Object | None:
+        """Look for a Job of the copy by its name."""
+        found = await self._api.list(JOB, situation.namespace, fields=f"metadata.name={name}")
+        return next((job for job in found if names.is_child(job, situation.seen.uid)), None)
+
+    async def _delete_job(self, situation: Situation, name: str) -> None:
+        """Delete a Job of the copy, and what its driver runs from; not another's of that name."""
+        namespace, job = situation.namespace, await self._job(situation, name)
+        if job is not None:
+            await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
+        run = names.run_name(name)
+        found = await self._api.get(CONFIG_MAP, namespace, run)
+        if found is not None and names.is_child(found, situation.seen.uid):
+            await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
+
+    async def _erase(self, situation: Situation) -> None:
+        """Delete the archive of a resource; what stays of it, and why, is said.
+
+        What others have put there nobody has asked to delete, and nothing waits for.
+        """
+        seen = situation.world.target
+        refused = seen.refused if isinstance(seen, StoreSeen) else None
+        if refused is None:
+            _, target = await self._observer.stores(situation)
+            said = (await self._observer.blocking(lambda: situation.errand.erase(target))).said
+        else:
+            said = f"stays: {refused.message}"
+        if not said:
+            return
+        store = f"StreamStore {goal_of(situation.resource)[1].store!r}"
+        message = f"The archive in {store} {said}."
+        await self._recorder.say(situation.body, Saying("ArchiveKept", message), action="Delete")
+
+    async def _orphan(self, situation: Situation, why: str) -> None:
+        """Say what is left behind, where nobody can overlook it."""
+        message = f"{_left(situation)} of the copy {situation.seen.copy_id}: {why}"
+        _log.error("orphaned", left=message)
+        self._metrics.count("sluice_orphaned_total", kind=situation.kind.name)
+        await self._recorder.say(situation.body, Saying("Orphaned", message), action="Delete")
+
+
+_REFUSALS = frozenset({400, 403, 422})
+
+
+def _left(situation: Situation) -> str:
+    """What a copy may leave behind, and where."""
+    resource = situation.resource
+    store = f"StreamStore {goal_of(resource)[1].store!r}"
+    if isinstance(resource, StreamArchive):
+        path = resource.spec.destination.path
+        return f"the archive {path} in {store} may hold runs, and what is left of one"
+    if isinstance(resource, ScopeCopy):
+        target = resource.spec.target
+        if target.archive is not None:
+            folder = f"the archives in {target.archive.path}"
+            return f"{folder} in {store} may hold what is left of runs that are not recorded"
+        return (
+            f"the scope {target.scope} in {store} may hold staging segments or unpublished streams"
+        )
+    stream = f"{resource.spec.target.scope}/{resource.spec.target.stream}"
+    return f"{stream} in {store} may hold staging segments or an unpublished stream"

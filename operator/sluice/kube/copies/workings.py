@@ -1,0 +1,117 @@
+"""How copies are reconciled: the decisions of `core.reconcile`, bound to a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.status.common import ConditionType, Progress
+from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
+from sluice.core.reconcile.copies import decide_archive
+from sluice.core.reconcile.copies.actions import RemoveFinalizer
+from sluice.core.reconcile.copies.archive_seen import ArchiveSeen
+from sluice.core.reconcile.copies.decide import after_failure, reconcile
+from sluice.core.scope.scope import StreamState
+from sluice.kube.api.objects import STAGING_FINALIZER, STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.api.status.common import CopyingStatus
+    from sluice.core.reconcile.copies.actions import Action, Decision
+    from sluice.core.values.trouble import Trouble
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.copies.observer import CopyObserver, Situation
+    from sluice.kube.copies.performer import Performer
+    from sluice.metrics import Metrics
+
+
+class CopyWorkings:
+    """What is particular to copies: see `reconciler.Workings`.
+
+    Args:
+        kind: of which kind.
+        observer: looks at them.
+        performer: acts on them.
+        metrics: what became of them.
+    """
+
+    finalizer: Final = STAGING_FINALIZER
+    bounded: Final = True
+
+    def __init__(
+        self, kind: Kind, observer: CopyObserver, performer: Performer, metrics: Metrics
+    ) -> None:
+        self.kind: Final = kind
+        self.status: Final = STATUSES[kind]
+        self._observer = observer
+        self._performer = performer
+        self._metrics = metrics
+
+    async def look(self, body: Object) -> Situation:
+        """Look at a copy's surroundings."""
+        return await self._observer.look(body)
+
+    def decide(self, situation: Situation) -> Decision:
+        """What to do."""
+        if isinstance(situation.seen, ArchiveSeen):
+            return decide_archive.reconcile_archive(situation.seen, situation.world)
+        return reconcile(situation.seen, situation.world)
+
+    def after_failure(self, situation: Situation, decided: Decision, trouble: Trouble) -> Decision:
+        """What to do when something could not be done."""
+        seen = replace(situation.seen, status=decided.status)
+        if isinstance(seen, ArchiveSeen):
+            return decide_archive.after_failure(seen, situation.world, trouble)
+        return after_failure(seen, situation.world, trouble)
+
+    async def perform(self, situation: Situation, action: Action) -> None:
+        """Do one thing."""
+        await self._performer.perform(situation, action)
+        if isinstance(action, RemoveFinalizer):
+            self.forget(situation.namespace, situation.seen.name)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A copy is gone, or needs nothing any more."""
+        self._observer.forget(namespace, name)
+
+    def written(self, before: CopyingStatus, after: CopyingStatus) -> None:
+        """Count what a new status means."""
+        known = {entry.attempt for entry in before.history if entry.outcome}
+        for entry in after.history:
+            if entry.outcome and entry.attempt not in known:
+                self._metrics.count(
+                    "sluice_attempts_total", outcome=entry.outcome, reason=entry.reason or ""
+                )
+        for state, count in _ended(before, after):
+            self._metrics.count("sluice_scope_streams_total", count, state=state.value)
+        if _succeeded(after) and not _succeeded(before):
+            done = after.progress or Progress()
+            self._metrics.count("sluice_copied_bytes_total", done.bytes)
+            self._metrics.count("sluice_copied_events_total", done.events or 0)
+            if after.start_time and after.completion_time:
+                seconds = (after.completion_time - after.start_time).total_seconds()
+                self._metrics.observe("sluice_copy_seconds", max(0.0, seconds))
+
+
+def _succeeded(status: CopyingStatus) -> bool:
+    said = status.condition(ConditionType.SUCCEEDED)
+    return said is not None and said.status == "True"
+
+
+def _ended(before: CopyingStatus, after: CopyingStatus) -> Iterator[tuple[StreamState, int]]:
+    """Streams of a scope that came to an end between two statuses, by the way in which they did.
+
+    Those that failed or were stopped are none of these any more once they are tried again.
+    """
+    if not isinstance(after, ScopeCopyStatus) or after.streams is None:
+        return
+    was = before.streams if isinstance(before, ScopeCopyStatus) else None
+    was = was or StreamCounts()
+    for state, more in (
+        (StreamState.COPIED, after.streams.copied - was.copied),
+        (StreamState.FAILED, after.streams.failed - was.failed),
+        (StreamState.STOPPED, after.streams.stopped - was.stopped),
+    ):
+        if more > 0:
+            yield state, more

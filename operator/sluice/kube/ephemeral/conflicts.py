@@ -1,0 +1,180 @@
+"""Who else wants the same streams: other EphemeralStreams, and copies that still read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sluice.core.reconcile.ephemeral.world import Rival
+from sluice.core.workloads.request import store_address
+from sluice.errors import InvalidSpec
+from sluice.kube.api.kinds import (
+    COPIES,
+    EPHEMERAL_STREAM,
+    SCOPE_COPY,
+    STREAM_ARCHIVE,
+    STREAM_STORE,
+)
+from sluice.kube.api.objects import (
+    STAGING_FINALIZER,
+    STREAMS_FINALIZER,
+    has_finalizer,
+    is_deleting,
+    parse_store,
+)
+from sluice.kube.stores.dependents import sources_of
+
+if TYPE_CHECKING:
+    from sluice.core.values.model import StoreAddress
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.kinds import Kind, Object
+
+
+def rival(mirror: Mirror, body: Object) -> Rival | None:
+    """The oldest EphemeralStream that claims what this one does and is older, if there is one.
+
+    One counts once it has proved itself in the store, where the status says so, which tenants
+    cannot write: whoever has no rights there blocks nobody. Until then the store's tags decide.
+
+    Of two that were made in one second, the one with the lower uid counts as older.
+    """
+    meta, spec = body["metadata"], body["spec"]
+    here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
+    older = [
+        other
+        for other in _near(mirror, spec)
+        if _age(other) < _age(body)
+        and "release" not in (other.get("status") or {})
+        and _has_claimed(other)
+        and _overlap(other.get("spec", {}), spec)
+        and here is not None
+        and here == _address(mirror, other["metadata"]["namespace"], _store(other["spec"]))
+    ]
+    if not older:
+        return None
+    found = min(older, key=_age)
+    return Rival(
+        name=_told(EPHEMERAL_STREAM, found, meta["namespace"]),
+        uid=found["metadata"]["uid"],
+        grace=_grace(found) if is_deleting(found) else None,
+    )
+
+
+def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
+    """The copies and archives that are not done and read what an EphemeralStream claims, sorted."""
+    meta, spec = body["metadata"], body["spec"]
+    here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
+    return tuple(
+        sorted(
+            _told(kind, copy, meta["namespace"])
+            for kind in COPIES.values()
+            for copy in mirror.all(kind)
+            if has_finalizer(copy, STAGING_FINALIZER)
+            and _has_planned(copy)
+            and (kind != STREAM_ARCHIVE or _goes_on(copy))
+            and (kind != SCOPE_COPY or _with_ephemeral(copy))
+            and here is not None
+            and any(
+                _overlap(source, spec)
+                and here == _address(mirror, copy["metadata"]["namespace"], _store(source))
+                for source in sources_of(copy)
+            )
+        )
+    )
+
+
+def _has_claimed(body: Object) -> bool:
+    """Whether an EphemeralStream has, or had, streams in the store by what the operator says."""
+    status = body.get("status") or {}
+    ready = any(
+        one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []
+    )
+    there = ready or status.get("streams") or status.get("createdMilliseconds") is not None
+    return has_finalizer(body, STREAMS_FINALIZER) and bool(there)
+
+
+def _has_planned(copy: Object) -> bool:
+    """Whether the operator has planned a copy: then it may read its sources."""
+    return (copy.get("status") or {}).get("planHash") is not None
+
+
+def _told(kind: Kind, body: Object, to: str) -> str:
+    """Name a resource to the people of a namespace; of others' only that there is one."""
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+    if namespace != to:
+        return f"{'an' if kind.name[0] in 'AEIOU' else 'a'} {kind.name} of another namespace"
+    return f"{kind.name} {namespace}/{name}"
+
+
+def _goes_on(archive: Object) -> bool:
+    """Whether a run of an archive goes on; one may be held at rest, to be deleted later."""
+    conditions = (archive.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Reconciling" for one in conditions)
+
+
+def _with_ephemeral(copy: Object) -> bool:
+    """Whether a ScopeCopy copies the streams of EphemeralStreams; all of the scope's count then."""
+    return bool((copy["spec"].get("streams") or {}).get("includeEphemeral"))
+
+
+def _near(mirror: Mirror, spec: Object) -> list[Object]:
+    """The EphemeralStreams that may mean a stream in common with a spec: few, of thousands."""
+    scope, stream = spec.get("scope"), spec.get("stream")
+    if stream is None:
+        return mirror.where(EPHEMERAL_STREAM, _scope, scope)
+    names = (stream, None)  # None: those with a prefix
+    return [one for name in names for one in mirror.where(EPHEMERAL_STREAM, _place, (scope, name))]
+
+
+def _scope(body: Object) -> str | None:
+    found: str | None = body.get("spec", {}).get("scope")
+    return found
+
+
+def _place(body: Object) -> tuple[str | None, str | None]:
+    """Scope and stream of a resource; no stream for one with a prefix."""
+    return _scope(body), body.get("spec", {}).get("stream")
+
+
+def _overlap(one: Object, other: Object) -> bool:
+    """Whether two specs, each with a scope and a stream or a prefix, mean a stream in common.
+
+    A spec with neither means every stream of the scope.
+    """
+    if one.get("scope") != other.get("scope"):
+        return False
+    names = [spec.get("stream") or spec.get("streamPrefix") or "" for spec in (one, other)]
+    exact = ["stream" in spec for spec in (one, other)]
+    if all(exact):
+        return names[0] == names[1]
+    if exact[0]:
+        return names[0].startswith(names[1])
+    if exact[1]:
+        return names[1].startswith(names[0])
+    return names[0].startswith(names[1]) or names[1].startswith(names[0])
+
+
+def _store(spec: Object) -> str:
+    return str(spec.get("storeRef", {}).get("name", ""))
+
+
+def _address(mirror: Mirror, namespace: str, name: str) -> StoreAddress | None:
+    """Where a StreamStore is, whatever it is called and whoever logs in."""
+    body = mirror.get(STREAM_STORE, namespace, name)
+    if body is None:
+        return None
+    try:
+        return store_address(parse_store(body)).model_copy(update={"secret": None})
+    except InvalidSpec:
+        return None
+
+
+def _age(body: Object) -> tuple[str, str]:
+    return str(body["metadata"].get("creationTimestamp")), str(body["metadata"]["uid"])
+
+
+def _grace(body: Object) -> float:
+    """Seconds for which a resource that is being deleted still leaves its stream alone."""
+    since = datetime.fromisoformat(body["metadata"]["deletionTimestamp"])
+    gone = (datetime.now(UTC) - since).total_seconds()
+    return max(0.0, float(body["spec"].get("gracePeriodSeconds", 0)) - gone)

@@ -1,0 +1,66 @@
+"""How EphemeralStreams are reconciled: the decisions of `core.reconcile`, bound to a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.core.reconcile.ephemeral.decide import after_ephemeral_failure, reconcile_ephemeral
+from sluice.core.reconcile.ephemeral.world import Unprotect
+from sluice.kube.api.kinds import EPHEMERAL_STREAM
+from sluice.kube.api.objects import STREAMS_FINALIZER
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.ephemeral.world import EphemeralAction, EphemeralDecision
+    from sluice.core.values.trouble import Trouble
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.ephemeral.observer import EphemeralObserver, EphemeralSituation
+    from sluice.kube.ephemeral.performer import EphemeralPerformer
+
+
+class EphemeralWorkings:
+    """What is particular to EphemeralStreams: see `reconciler.Workings`.
+
+    Args:
+        observer: looks at them.
+        performer: acts on them.
+    """
+
+    kind: Final = EPHEMERAL_STREAM
+    status: Final = EphemeralStreamStatus
+    finalizer: Final = STREAMS_FINALIZER
+    bounded: Final = False
+
+    def __init__(self, observer: EphemeralObserver, performer: EphemeralPerformer) -> None:
+        self._observer = observer
+        self._performer = performer
+
+    async def look(self, body: Object) -> EphemeralSituation:
+        """Look at a resource's surroundings."""
+        return await self._observer.look(body)
+
+    def decide(self, situation: EphemeralSituation) -> EphemeralDecision:
+        """What to do."""
+        return reconcile_ephemeral(situation.seen, situation.world)
+
+    def after_failure(
+        self, situation: EphemeralSituation, decided: EphemeralDecision, trouble: Trouble
+    ) -> EphemeralDecision:
+        """What to do when something could not be done."""
+        return after_ephemeral_failure(
+            replace(situation.seen, status=decided.status), situation.world, trouble
+        )
+
+    async def perform(self, situation: EphemeralSituation, action: EphemeralAction) -> None:
+        """Do one thing."""
+        await self._performer.perform(situation, action)
+        if isinstance(action, Unprotect):
+            self.forget(situation.seen.namespace, situation.seen.name)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A resource is gone, or has nothing in a store any more."""
+        self._observer.forget(namespace, name)
+
+    def written(self, before: EphemeralStreamStatus, after: EphemeralStreamStatus) -> None:
+        """Nothing is counted: what is there is, by the resync."""

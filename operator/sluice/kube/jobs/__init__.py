@@ -1,0 +1,1 @@
+"""Jobs and pods of drivers: manifests, attempts, results."""

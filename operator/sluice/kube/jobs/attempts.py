@@ -1,0 +1,79 @@
+"""Looking at a copy's attempts: its Jobs, and the pods that these have made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.kube.api.kinds import EVENT, JOB, POD
+from sluice.kube.api.names import UID_LABEL, copy_of, is_child, is_pod_of
+from sluice.kube.jobs.jobs import attempt_of, drivers_of, is_gone, job_seen
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.copies.seen import CopySeen
+    from sluice.core.reconcile.copies.world import JobSeen
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Object
+
+
+class Attempts:
+    """Looks at attempts.
+
+    Args:
+        api: the API server.
+        mirror: what the watches told.
+    """
+
+    def __init__(self, api: Api, mirror: Mirror) -> None:
+        self._api = api
+        self._mirror = mirror
+
+    async def jobs(
+        self, namespace: str, seen: CopySeen, *, runtime: str | None
+    ) -> tuple[JobSeen, ...]:
+        """A copy's Jobs, the latest last. The mirror's word is taken only for a running one.
+
+        Args:
+            namespace: the copy's.
+            seen: the copy.
+            runtime: the runtime that the spec asks for now; None when it cannot be told.
+        """
+        if seen.done and seen.deleted is None:
+            return ()
+        labelled = self._mirror.where(JOB, copy_of, (namespace, seen.uid))
+        found = [job for job in labelled if is_child(job, seen.uid)]
+        pods = self._mirror.where(POD, copy_of, (namespace, seen.uid))
+        latest = max(found, key=attempt_of, default=None)
+        running = any(pod.get("status", {}).get("phase") == "Running" for pod in pods)
+        if latest is None or not running or attempt_of(latest) < seen.status.attempts:
+            label = f"{UID_LABEL}={seen.uid}"
+            found = await self._api.list(JOB, namespace, labels=label)
+            pods = await self._api.list(POD, namespace, labels=label)
+        jobs = []
+        for job in sorted((one for one in found if is_child(one, seen.uid)), key=attempt_of):
+            own = drivers_of(job, pods)
+            state = job_seen(job, own, (), runtime=runtime)
+            if state.active and state.trouble is None and not _any_started(own):
+                events = await self._events(namespace, [job, *own])
+                state = job_seen(job, own, events, runtime=runtime)
+            jobs.append(state)
+        return tuple(jobs)
+
+    async def pods(self, namespace: str, seen: CopySeen) -> int:
+        """Pods of a copy that are not gone, drivers and executors, where that is waited for."""
+        if seen.deleted is None and (seen.done or not seen.spec.suspend):
+            return 0
+        pods = await self._api.list(POD, namespace, labels=f"{UID_LABEL}={seen.uid}")
+        return sum(is_pod_of(pod, seen.uid) and not is_gone(pod) for pod in pods)
+
+    async def _events(self, namespace: str, about: list[Object]) -> list[Object]:
+        """What was said of objects, the latest last."""
+        events = []
+        for body in about:
+            uid = body["metadata"]["uid"]
+            events += await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid}")
+        return sorted(events, key=lambda event: str(event.get("lastTimestamp") or ""))
+
+
+def _any_started(pods: list[Object]) -> bool:
+    return any(pod.get("status", {}).get("phase") not in {None, "Pending"} for pod in pods)

@@ -1,0 +1,248 @@
+"""Reading Jobs and their pods: how far an attempt is, and why it does not go on."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from pydantic import ValidationError
+
+from sluice.core.archive.recorded import Recorded
+from sluice.core.reconcile.copies.world import JobPhase, JobSeen
+from sluice.core.values.trouble import Trouble
+from sluice.errors import (
+    DriverEvicted,
+    DriverLost,
+    DriverOutOfMemory,
+    ImagePullFailed,
+    PodRefused,
+    QuotaExceeded,
+    SecretNotFound,
+    Unschedulable,
+)
+from sluice.kube.api.names import ATTEMPT_LABEL, RUNTIME_ANNOTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sluice.kube.api.kinds import Object
+
+_NO_IMAGE: Final = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+)
+_NO_SECRET: Final = re.compile(r'\bsecret "[^"]*" not found|non-existent secret key')
+"""What the kubelet says where a Secret or one of its keys is missing."""
+
+_SLOW_NODE: Final = re.compile(r"failed to sync (configmap|secret) cache: timed out")
+"""What it says that has not read them in time, and does so again within a second."""
+
+_NO_CONTAINER: Final = frozenset(
+    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+)
+
+
+def attempt_of(labelled: Object) -> int:
+    """The attempt that a Job or pod belongs to; 0 when its label is damaged."""
+    text = labelled["metadata"].get("labels", {}).get(ATTEMPT_LABEL, "")
+    return int(text) if text.isdigit() else 0
+
+
+def drivers_of(job: Object, pods: Iterable[Object]) -> list[Object]:
+    """The pods that a Job has made.
+
+    By its UID: a Job that was made again has the name of the former, whose pod may be there still.
+    """
+    uid = job["metadata"]["uid"]
+    return [
+        pod
+        for pod in pods
+        if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
+    ]
+
+
+def is_gone(pod: Object) -> bool:
+    """Whether a pod's containers run no more."""
+    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def job_seen(
+    job: Object, pods: Sequence[Object], events: Sequence[Object], *, runtime: str | None
+) -> JobSeen:
+    """A Job as `reconcile` sees it.
+
+    Args:
+        job: the Job.
+        pods: its driver's pods.
+        events: about the Job and its pods, where it does not start.
+        runtime: the runtime that the spec asks for now; None when it cannot be told.
+    """
+    meta, status = job["metadata"], job.get("status", {})
+    phase = _phase(job, pods)
+    trouble, words = None, ""
+    if phase is JobPhase.PENDING:
+        trouble, words = _not_starting(pods, events), _pending(pods)
+    elif phase is JobPhase.FAILED:
+        trouble = _why_failed(pods)
+    made_for = meta.get("annotations", {}).get(RUNTIME_ANNOTATION)
+    return JobSeen(
+        name=meta["name"],
+        attempt=attempt_of(job),
+        phase=phase,
+        started=time_of(status.get("startTime") or meta["creationTimestamp"]),
+        ended=_ended(job),
+        trouble=trouble,
+        words=words,
+        deleting="deletionTimestamp" in meta,
+        outdated=runtime is not None and made_for != runtime,
+        recorded=_recorded(pods) if phase is JobPhase.SUCCEEDED else None,
+    )
+
+
+def time_of(text: str) -> datetime:
+    """A point in time, as Kubernetes writes it."""
+    return datetime.fromisoformat(text)
+
+
+def _condition(job: Object, kind: str) -> Object | None:
+    found = job.get("status", {}).get("conditions") or []
+    return next((c for c in found if c["type"] == kind and c["status"] == "True"), None)
+
+
+def _phase(job: Object, pods: Sequence[Object]) -> JobPhase:
+    if _condition(job, "Complete"):
+        return JobPhase.SUCCEEDED
+    if _condition(job, "Failed"):
+        return JobPhase.FAILED
+    if any(pod.get("status", {}).get("phase") == "Succeeded" for pod in pods):
+        return JobPhase.SUCCEEDED  # the Job itself says so a second later
+    started = {"Running", "Succeeded", "Failed"}
+    if any(pod.get("status", {}).get("phase") in started for pod in pods):
+        return JobPhase.RUNNING
+    if not pods and job.get("status", {}).get("failed"):
+        return JobPhase.RUNNING  # its pod was deleted; in a moment the Job says that it failed
+    return JobPhase.PENDING
+
+
+def _ended(job: Object) -> datetime | None:
+    found = _condition(job, "Complete") or _condition(job, "Failed")
+    return time_of(found["lastTransitionTime"]) if found else None
+
+
+def _not_starting(pods: Sequence[Object], events: Sequence[Object]) -> Trouble | None:
+    """Why the driver's pod does not run; None when it is just about to."""
+    for pod in pods:
+        trouble = _pod_trouble(pod)
+        if trouble is not None:
+            return trouble
+    for event in reversed(events):
+        message = str(event.get("message", ""))
+        match event.get("reason"):
+            case "FailedCreate" if "exceeded quota" in message:
+                return Trouble.of(QuotaExceeded(_short(message)))
+            case "FailedCreate":
+                return Trouble.of(PodRefused(_short(message)))
+            case "FailedMount" if _NO_SECRET.search(message):
+                error = SecretNotFound(
+                    _short(message),
+                    remedy="Create the Secret again: the pod starts when it is there.",
+                )
+                return Trouble.of(error)
+            case "FailedMount" if pods and not _SLOW_NODE.search(message):
+                return Trouble.of(PodRefused(_short(message)))
+            case _:
+                continue
+    return None
+
+
+def _pod_trouble(pod: Object) -> Trouble | None:
+    """What a pending pod itself says."""
+    status = pod.get("status", {})
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return Trouble.of(Unschedulable(_short(condition.get("message", "no node takes it"))))
+    for container in status.get("containerStatuses") or []:
+        waiting = container.get("state", {}).get("waiting") or {}
+        said = f"{waiting.get('reason')}: {waiting.get('message', '')} ({container['image']})"
+        if waiting.get("reason") in _NO_IMAGE:
+            return Trouble.of(ImagePullFailed(_short(said)))
+        if waiting.get("reason") in _NO_CONTAINER:
+            return Trouble.of(PodRefused(_short(said)))
+    return None
+
+
+def _pending(pods: Sequence[Object]) -> str:
+    """What a pod says of itself that does not run."""
+    if not pods:
+        return "its Job has made no pod"
+    pod = pods[-1]
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    containers = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
+    said = [
+        ": ".join(part for part in (waiting.get("reason"), waiting.get("message")) if part)
+        for container in containers
+        if (waiting := container.get("state", {}).get("waiting"))
+    ]
+    if not said:
+        node = pod.get("spec", {}).get("nodeName")
+        said = [f"on node {node}, without containers" if node else "no scheduler has taken it up"]
+    return _short(f"pod {name} is {status.get('phase', 'new')}: {'; '.join(said)}")
+
+
+def _why_failed(pods: Sequence[Object]) -> Trouble:
+    """Why an attempt failed: by the driver's own word, or by what befell its pod."""
+    for pod in pods:
+        status = pod.get("status", {})
+        name = pod["metadata"]["name"]
+        if status.get("reason") == "Evicted":
+            return Trouble.of(DriverEvicted(_short(status.get("message", f"{name} was evicted"))))
+        containers = status.get("containerStatuses") or []
+        # Others may be there that the cluster has put in.
+        for container in sorted(containers, key=lambda found: found.get("name") != "driver"):
+            ended = container.get("state", {}).get("terminated") or {}
+            said = termination(ended.get("message"))
+            if said is not None:
+                return said
+            if ended.get("reason") == "OOMKilled":
+                return Trouble.of(DriverOutOfMemory(f"{name} used more memory than its limit"))
+            if ended:
+                code = ended.get("exitCode")
+                return Trouble.of(DriverLost(f"{name} ended with exit code {code} and no word"))
+        if status.get("reason"):
+            befell = f"{name}: {status['reason']}: {status.get('message', '')}"
+            return Trouble.of(DriverLost(_short(befell)))
+    return Trouble.of(DriverLost("the driver's pod is gone"))
+
+
+def _recorded(pods: Sequence[Object]) -> Recorded | None:
+    """What a driver that ended well said of an archive; None where none said anything."""
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses") or []:
+            ended = container.get("state", {}).get("terminated") or {}
+            try:
+                said = json.loads(ended.get("message") or "")
+                return Recorded.model_validate(said["recorded"])
+            except (ValueError, RecursionError, TypeError, LookupError):  # also pydantic's
+                continue
+    return None
+
+
+def termination(message: str | None) -> Trouble | None:
+    """The failure that a driver's termination message tells of; None when it tells of none."""
+    try:
+        said = json.loads(message or "")
+        if not isinstance(said, dict) or said.pop("outcome", None) != "Failed":
+            return None
+        return Trouble.model_validate(said)
+    except (ValueError, RecursionError, ValidationError):
+        return None
+
+
+def _short(message: str, most: int = 1000) -> str:
+    """A message of the cluster's, on one line."""
+    line = " ".join(message.split())
+    return line if len(line) <= most else line[: most - 3] + "..."

@@ -1,0 +1,60 @@
+"""What a tenant may ask of the administrator's runtime profiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.api.fields.quantities import written_bytes, written_cpu
+from sluice.core.values.trouble import Trouble
+from sluice.errors import InvalidSpec, ProfileNotFound
+
+if TYPE_CHECKING:
+    from sluice.kube.api.objects import Copy
+    from sluice.kube.loop.settings import OperatorSettings, Profile
+
+
+def profile_trouble(
+    resource: Copy, profile: Profile | None, settings: OperatorSettings
+) -> Trouble | None:
+    """Why the runtime that the copy asks for is not to be had."""
+    runtime = resource.spec.runtime
+    if profile is None:
+        offered = ", ".join(sorted(settings.profiles)) or "none"
+        return Trouble.of(
+            ProfileNotFound(
+                f"there is no runtime profile {runtime.profile!r}; offered are: {offered}",
+                field="spec.runtime.profile",
+            )
+        )
+    namespace = resource.metadata.namespace
+    if runtime.executors and namespace not in settings.executor_namespaces:
+        return Trouble.of(
+            InvalidSpec(
+                f"drivers may not make executors in namespace {namespace!r}",
+                field="spec.runtime.executors",
+                remedy="Set it to 0, or ask the administrator to add the namespace to the Helm "
+                "value driver.namespaces.",
+            )
+        )
+    if runtime.executors is not None and runtime.executors > profile.max_executors:
+        return _too_much("spec.runtime.executors", runtime.executors, profile.max_executors)
+    most = profile.max_resources
+    for pod in ("driver", "executor"):
+        wanted = getattr(runtime, pod)
+        for what in ("cpu", "memory"):
+            value = getattr(wanted.resources, what) if wanted is not None else None
+            if value is not None and value > getattr(most, what):
+                field = f"spec.runtime.{pod}.resources.{what}"
+                written = written_bytes if what == "memory" else written_cpu
+                return _too_much(field, written(value), written(getattr(most, what)))
+    return None
+
+
+def _too_much(field: str, wanted: object, most: object) -> Trouble:
+    return Trouble.of(
+        InvalidSpec(
+            f"{wanted} is more than the runtime profile allows: {most} at most",
+            field=field,
+            remedy="Ask for less, or for another profile.",
+        )
+    )

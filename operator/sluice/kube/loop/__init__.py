@@ -1,0 +1,1 @@
+"""The loop that reconciles: queue, workers, one look and its actions."""

@@ -1,0 +1,1 @@
+"""StreamStores: connections, credentials, probes, protection while they are in use."""

@@ -1,0 +1,51 @@
+"""Who uses a StreamStore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM
+from sluice.kube.api.objects import STAGING_FINALIZER, STREAMS_FINALIZER, has_finalizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sluice.kube.api.kinds import Object
+
+KINDS: Final = {
+    **dict.fromkeys(COPIES.values(), STAGING_FINALIZER),
+    EPHEMERAL_STREAM: STREAMS_FINALIZER,
+}
+"""Kinds whose resources use StreamStores, and what stands on those that have something there."""
+
+
+def stores_of(body: Object) -> set[str]:
+    """The names of the StreamStores that a resource names."""
+    spec = body.get("spec", {})
+    sources = [source.get("archive") or source for source in sources_of(body)]
+    target = spec.get("target") or {}
+    parts = (spec, *sources, target.get("archive") or target, spec.get("destination") or {})
+    refs = [part.get("storeRef", {}) for part in parts]
+    return {ref["name"] for ref in refs if ref.get("name")}
+
+
+def sources_of(body: Object) -> list[Object]:
+    """What a copy copies, as its spec has it: streams, archives, or a scope."""
+    spec = body.get("spec", {})
+    return [spec["source"]] if spec.get("source") else list(spec.get("sources") or ())
+
+
+def users(bodies: Iterable[Object], store: str) -> list[str]:
+    """The resources that have something in a store that must not be left there."""
+    return sorted(
+        f"{body['kind']} {body['metadata']['name']}"
+        for body in bodies
+        if any(has_finalizer(body, finalizer) for finalizer in KINDS.values())
+        and store in stores_of(body)
+    )
+
+
+def is_news(body: Object) -> bool:
+    """Whether a resource was made or changed, and not looked at since."""
+    seen = (body.get("status") or {}).get("observedGeneration", -1)
+    return bool(seen != body["metadata"].get("generation", 0))

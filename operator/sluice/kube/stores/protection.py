@@ -1,0 +1,37 @@
+"""Holding StreamStores: they and their Secrets stay while something in the store needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.errors import StoreNotReady
+from sluice.kube.api import finalizers
+from sluice.kube.api.kinds import SECRET, STREAM_STORE
+from sluice.kube.api.objects import IN_USE_FINALIZER
+
+if TYPE_CHECKING:
+    from sluice.core.reconcile.shared.store_seen import StoreSeen
+    from sluice.kube.api.client import Api
+
+
+async def hold(api: Api, namespace: str, store: StoreSeen, *, field: str) -> None:
+    """Put the in-use finalizer on a StreamStore and its Secret.
+
+    Args:
+        api: the API server.
+        namespace: of both.
+        store: the StreamStore.
+        field: of the spec that names it.
+
+    Raises:
+        StoreNotReady: one of the two is being deleted.
+    """
+    if not await finalizers.add(api, STREAM_STORE, namespace, store.name, IN_USE_FINALIZER):
+        raise StoreNotReady(f"StreamStore {store.name!r} is being deleted", field=field)
+    secret = store.address.secret
+    if secret is not None and not await finalizers.add(
+        api, SECRET, namespace, secret, IN_USE_FINALIZER
+    ):
+        raise StoreNotReady(
+            f"the Secret {secret!r} of StreamStore {store.name!r} is being deleted", field=field
+        )

@@ -1,0 +1,176 @@
+"""Looking after StreamStores: are they ready, and may they go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sluice.api.status.common import StreamStoreStatus
+from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
+from sluice.core.values.model import Health
+from sluice.errors import InvalidSpec
+from sluice.kube.api import finalizers
+from sluice.kube.api.kinds import SECRET, STREAM_STORE
+from sluice.kube.api.objects import (
+    IN_USE_FINALIZER,
+    has_finalizer,
+    is_deleting,
+    parse_store,
+)
+from sluice.kube.loop.queue import Key
+from sluice.kube.stores.dependents import KINDS, is_news, stores_of, users
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.kube.api.cache import Mirror
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.api.status import StatusWriter
+    from sluice.kube.loop.queue import WorkQueue
+    from sluice.kube.stores.probes import Probes
+
+
+class StoreKeeper:
+    """Reconciles StreamStores.
+
+    Args:
+        api: the API server.
+        queue: to wake up what waits for a store.
+        mirror: what the watches told.
+        probes: whether stores are there.
+        statuses: writes them.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        queue: WorkQueue,
+        mirror: Mirror,
+        probes: Probes,
+        statuses: StatusWriter,
+    ) -> None:
+        self._api = api
+        self._queue = queue
+        self._mirror = mirror
+        self._probes = probes
+        self._statuses = statuses
+        self._ready: dict[Key, bool] = {}
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Look after one store; seconds until it is looked at again."""
+        body = await self._api.get(STREAM_STORE, key.namespace, key.name)
+        if body is None:
+            self._ready.pop(key, None)
+            self._probes.forget(key.namespace, key.name)
+            self._wake_users(key)
+            return None
+        meta = body["metadata"]
+        was_ready = self._ready.get(key)
+        needing = [user for _, user in self._needing(key)]
+        eager = any(is_news(user) for user in needing)
+        probed = await self._probes.look(body, eager=eager)
+        held = has_finalizer(body, IN_USE_FINALIZER)
+        using = users(needing, key.name)
+        if held and not using:  # the mirror may lag, and this must not be wrong
+            using = [
+                user
+                for kind in KINDS
+                async for page in self._api.pages(kind, key.namespace)
+                for user in users(page, key.name)
+            ]
+        before = StreamStoreStatus.read(body.get("status"))
+        decision = reconcile_store(
+            before,
+            StoreWorld(
+                now=datetime.now(UTC),
+                probed=probed.time,
+                probe=probed.answer,
+                failures=probed.failures,
+                users=tuple(using),
+            ),
+            generation=meta.get("generation", 0),
+            deleting=is_deleting(body),
+        )
+        # Known from the status, which tenants cannot write, and written before anything is held.
+        secret = _secret(body) if decision.hold else None
+        status = _holding(decision.status, {*before.held_secrets, *_named(secret)})
+        if not await self._statuses.write(STREAM_STORE, body, before, status):
+            return AWAY.first
+        if decision.hold:
+            await self._hold(body, secret, status)
+        elif held:
+            await self._release(body)
+        ready = isinstance(probed.answer, Health)
+        self._ready[key] = ready
+        if ready is not was_ready:
+            self._wake_users(key)
+        return decision.again
+
+    def _needing(self, key: Key) -> Iterator[tuple[Kind, Object]]:
+        """The resources that name a store, with their kind."""
+        for kind in KINDS:
+            for body in self._mirror.all(kind, key.namespace):
+                if key.name in stores_of(body):
+                    yield kind, body
+
+    def _wake_users(self, key: Key) -> None:
+        """Have the resources that name a store looked at."""
+        for kind, body in self._needing(key):
+            self._queue.add(Key(kind.name, key.namespace, body["metadata"]["name"]))
+
+    async def _hold(self, body: Object, secret: str | None, status: StreamStoreStatus) -> None:
+        """Let neither the store nor its Secret go; Secrets that it named before may go."""
+        namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+        await finalizers.add(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER, known=body)
+        if secret is not None:
+            await finalizers.add(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
+        before = set(status.held_secrets) - _named(secret)
+        for one in sorted(before):
+            await self._free_secret(namespace, name, one)
+        if before:  # if the store was changed meanwhile, the next look comes here again
+            now = _holding(status, _named(secret))
+            await self._statuses.write(STREAM_STORE, body, status, now)
+
+    async def _release(self, body: Object) -> None:
+        """Let the store go, and its Secret if no other store in use needs it."""
+        namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+        for secret in sorted(secrets_of(body)):
+            await self._free_secret(namespace, name, secret)
+        await finalizers.remove(self._api, STREAM_STORE, namespace, name, IN_USE_FINALIZER)
+
+    async def _free_secret(self, namespace: str, store: str, secret: str) -> None:
+        """Let a Secret go that a store needs no more, unless another store in use needs it."""
+        others = [
+            other
+            for other in self._mirror.all(STREAM_STORE, namespace)
+            if other["metadata"]["name"] != store
+            and has_finalizer(other, IN_USE_FINALIZER)
+            and secret in secrets_of(other)
+        ]
+        if not others:
+            await finalizers.remove(self._api, SECRET, namespace, secret, IN_USE_FINALIZER)
+
+
+def secrets_of(body: Object) -> set[str]:
+    """Name the Secrets that are held with a store: the one of its spec, and those of its status."""
+    held = StreamStoreStatus.read(body.get("status")).held_secrets
+    return {*held, *_named(_secret(body))}
+
+
+def _holding(status: StreamStoreStatus, secrets: set[str]) -> StreamStoreStatus:
+    """Say which Secrets are held."""
+    return status.model_copy(update={"held_secrets": tuple(sorted(secrets))})
+
+
+def _named(secret: str | None) -> set[str]:
+    return set() if secret is None else {secret}
+
+
+def _secret(body: Object) -> str | None:
+    """The Secret that a store names."""
+    try:
+        return parse_store(body).spec.secret
+    except InvalidSpec:
+        return None

@@ -1,0 +1,115 @@
+"""The limits of a running copy, read again from a file before every round and every block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from sluice.core.archive.retention import Retention
+from sluice.engine.rounds.limits import Limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_log = structlog.get_logger()
+
+SLICE_SECONDS = 1.5
+SLICE_BYTES = 64 << 20
+"""Slices of a driver are short, so that a new limit holds soon and a stop loses little work."""
+
+
+class _File(BaseModel):
+    """What the file says; null means no limit of its own.
+
+    Unknown keys may come from a newer operator and are passed over.
+    """
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+    bytes_per_second: int | None = Field(default=None, ge=1)
+    in_flight_bytes: int | None = Field(default=None, ge=1)
+    parallelism: int | None = Field(default=None, ge=1)
+    stop_at_failure: bool = False
+    keep_last: int | None = Field(default=None, ge=1)
+    keep_seconds: int | None = Field(default=None, ge=1)
+
+
+class Controls:
+    """Limits from a JSON file: `{"bytesPerSecond": int|null, "inFlightBytes": int|null}`.
+
+    That of a scope's copy has `"parallelism": int|null, "stopAtFailure": bool` as well, that of an
+    archive `"keepLast": int|null, "keepSeconds": int|null`.
+
+    Call it for the limits that hold now. A file that is missing or damaged changes nothing: the
+    last good limits go on to hold, and a warning says so once.
+
+    Args:
+        path: the file; None for a copy without limits.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._last = _limits(_File())
+        self._damaged = False
+
+    def __call__(self) -> Limits:
+        """The limits that hold now."""
+        if self._path is None:
+            return self._last
+        try:
+            limits = _limits(_File.model_validate_json(self._path.read_bytes()))
+        except (OSError, ValidationError) as error:
+            if not self._damaged:
+                _log.warning(
+                    "controls cannot be read, the last limits hold",
+                    file=str(self._path),
+                    error=_reason(error),
+                )
+            self._damaged = True
+            return self._last
+        if limits != self._last:
+            _log.info(
+                "limits",
+                bytes_per_second=limits.bytes_per_second,
+                in_flight_bytes=limits.in_flight_bytes,
+                parallelism=limits.parallelism,
+                stop_at_failure=limits.stop_at_failure,
+            )
+        self._last, self._damaged = limits, False
+        return limits
+
+
+def read_retention(path: Path | None) -> Retention:
+    """Which runs of an archive are kept, by the same file: all where it cannot be read."""
+    if path is None:
+        return Retention()
+    try:
+        file = _File.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        _log.warning("controls cannot be read", file=str(path), error=_reason(error))
+        return Retention()
+    return Retention(keep_last=file.keep_last, keep_seconds=file.keep_seconds)
+
+
+def _limits(file: _File) -> Limits:
+    default = Limits()
+    return Limits(
+        in_flight_bytes=file.in_flight_bytes or default.in_flight_bytes,
+        bytes_per_second=file.bytes_per_second,
+        slice_seconds=SLICE_SECONDS,
+        slice_bytes=SLICE_BYTES,
+        parallelism=file.parallelism or default.parallelism,
+        stop_at_failure=file.stop_at_failure,
+    )
+
+
+def _reason(error: OSError | ValidationError) -> str:
+    """What is wrong, in one line."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]

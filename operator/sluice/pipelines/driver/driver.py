@@ -1,0 +1,412 @@
+"""What a driver pod does: runs one plan to its end and says how it ended.
+
+The operator makes the plan and judges the result; a driver works on what it is given and asks the
+API server for nothing. It may come late: to a copy that another driver has finished, or whose abort
+was cut off. Both are seen in the target store.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final, Self
+
+import structlog
+from pydantic import ValidationError
+
+from sluice.archive.formats.piece import OBJECT
+from sluice.core.archive.retention import Retention
+from sluice.core.values.trouble import Trouble
+from sluice.core.workloads import unplanned
+from sluice.core.workloads.plan import expanded
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.copy.resume import arrive
+from sluice.engine.rounds.dispatch import is_slow
+from sluice.engine.rounds.executor import is_small, is_small_plan
+from sluice.errors import Category, InvalidSpec, SluiceError
+from sluice.pipelines.driver import termination
+from sluice.pipelines.driver.controls import Controls, read_retention
+from sluice.pipelines.driver.given import read_given
+from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
+from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.programs.archives import is_small as is_small_run
+from sluice.pipelines.programs.archives import run_archive
+from sluice.pipelines.programs.program import Stores, run_plan
+from sluice.pipelines.programs.scopes import run_scope
+from sluice.pipelines.programs.unplanned import planned, recorded
+from sluice.pipelines.spark import sparkconf
+from sluice.pipelines.spark.application import Application
+from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
+from sluice.pipelines.spark.sparkconf import Executors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+
+    from pyspark import SparkContext
+
+    from sluice.config import Settings
+    from sluice.core.archive.recorded import Recorded
+    from sluice.core.copy.plan import StreamPlan
+    from sluice.core.workloads.plan import Plan
+    from sluice.engine.copy.report import StreamReport
+    from sluice.engine.rounds.limits import Limits
+    from sluice.engine.scope.report import ScopeReport
+    from sluice.stores.base import Store
+
+_log = structlog.get_logger()
+
+_GZIP: Final = b"\x1f\x8b"
+"""How a file begins that is compressed."""
+
+INTERRUPTED = Trouble(
+    reason="Interrupted",
+    category=Category.INFRASTRUCTURE,
+    message="the driver was told to stop before the copy was complete",
+    remedy="Nothing has to be done: the next attempt goes on where this one stopped.",
+    retryable=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverOptions:
+    """How to run the plan.
+
+    Attributes:
+        plan: file with the plan's JSON.
+        plan_sha256: of that file, in hexadecimal digits; any plan is taken when left out.
+        controls: file with the limits, see Controls.
+        keep_last, keep_seconds: which runs of an archive are kept, see Retention; those that the
+            controls keep are kept, too.
+        slots: tasks at once in this process, without executors.
+        executors: how many pods the tasks run in; 0 to run them in this process.
+        executor_template: the template of their pods.
+        executor_template_sha256: of that file.
+        executor_heap: bytes of each one's JVM.
+        executor_cores: tasks at once in each.
+        spark: settings that the administrator adds.
+        patience: see CopyRunner.
+        termination_log: file for the termination message.
+    """
+
+    plan: Path
+    plan_sha256: str | None = None
+    controls: Path | None = None
+    keep_last: int | None = None
+    keep_seconds: int | None = None
+    slots: int = 2
+    executors: int = 0
+    executor_template: Path | None = None
+    executor_template_sha256: str | None = None
+    executor_heap: int = 512 << 20
+    executor_cores: int = 1
+    spark: Mapping[str, str] = field(default_factory=dict)
+    patience: float | None = None
+    termination_log: Path | None = None
+
+
+def drive(options: DriverOptions, settings: Settings) -> Trouble | None:
+    """Run a plan to its end, and leave a termination message.
+
+    Returns:
+        Why it failed; None when every stream of the plan is copied, or when nothing is left to do
+        of a scope, whose log in the target store says what came of each stream.
+
+    Raises:
+        Terminated: SIGTERM came; Spark is stopped.
+        Exception: an error of Sluice itself.
+    """
+    _log.info("driver started")
+    try:
+        trouble, told = _drive(options, settings)
+    except Terminated:
+        termination.write(options.termination_log, INTERRUPTED)
+        raise
+    except Exception as error:
+        termination.write(options.termination_log, _bug(error))
+        raise
+    termination.write(options.termination_log, trouble, told)
+    _log.info("driver ended")
+    return trouble
+
+
+def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, Recorded | None]:
+    """Why it failed, if it did; and what there is to say of an archive that only pods see."""
+    trouble, told = None, None
+    try:
+        wanted = read_plan(options.plan, options.plan_sha256)
+        plan = planned(wanted, settings) if isinstance(wanted, Unplanned) else wanted
+        if plan is not None:
+            trouble = _carry_out(plan, options, settings)
+        if trouble is None and isinstance(wanted, Unplanned):
+            told = recorded(wanted, settings)
+    except SluiceError as error:
+        trouble = Trouble.of(error)
+    if trouble is not None:
+        _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
+    return trouble, told
+
+
+def _carry_out(plan: Plan, options: DriverOptions, settings: Settings) -> Trouble | None:
+    """Run a plan to its end; why it failed, if it did."""
+    controls = Controls(options.controls)
+    with Stop() as stop, _Tasks(options, settings, stop) as tasks:
+
+        def limits() -> Limits:
+            stop.check()
+            return controls()
+
+        if plan.archive is not None:
+            return _run_archive(plan, tasks, limits, options, settings)
+        run = _run_streams if plan.scope is None else _run_scope
+        return run(plan, tasks, limits, options, settings)
+
+
+def _run_streams(
+    plan: Plan,
+    tasks: _Tasks,
+    limits: Callable[[], Limits],
+    options: DriverOptions,
+    settings: Settings,
+) -> Trouble | None:
+    if not (is_small_plan(plan.bytes) or is_slow(limits())):
+        tasks.prepare()
+    with Stores(settings) as stores:
+        if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
+            return None
+        reports = run_plan(
+            plan,
+            tasks.start,
+            settings=settings,
+            limits=limits,
+            listener=Journalist(),
+            patience=options.patience,
+            slots=tasks.slots,
+            around=tasks.round,
+        )
+    return _outcome(reports)
+
+
+def _run_scope(
+    plan: Plan,
+    tasks: _Tasks,
+    limits: Callable[[], Limits],
+    options: DriverOptions,
+    settings: Settings,
+) -> Trouble | None:
+    now = limits()
+    if not (is_slow(now) or all(is_small(stream.bytes, now) for stream in plan.items)):
+        tasks.prepare()
+    report = run_scope(
+        plan,
+        spark=tasks.start,
+        settings=settings,
+        limits=limits,
+        listener=ScopeJournalist(),
+        patience=options.patience,
+        slots=tasks.slots,
+        around=tasks.round,
+    )
+    return _outcome_of_scope(report)
+
+
+def _run_archive(
+    plan: Plan,
+    tasks: _Tasks,
+    limits: Callable[[], Limits],
+    options: DriverOptions,
+    settings: Settings,
+) -> Trouble | None:
+    # What the Job's arguments do not let go of stays, whatever the controls say by now.
+    given = Retention(keep_last=options.keep_last, keep_seconds=options.keep_seconds)
+    if not (is_small_run(plan) or is_slow(limits(), OBJECT)):
+        tasks.prepare()
+    report = run_archive(
+        plan,
+        tasks.start,
+        settings=settings,
+        limits=limits,
+        retention=lambda: given.and_what(read_retention(options.controls)),
+        listener=Journalist(),
+        patience=options.patience,
+        slots=tasks.slots,
+        around=tasks.round,
+    )
+    if report.error is None:
+        _log.info("run done", **report.model_dump(mode="json", exclude_none=True))
+    return report.error
+
+
+class _Tasks:
+    """Where tasks run: an application that is started when it is needed, and its executors.
+
+    Args:
+        options: how to run the plan.
+        settings: of this process.
+        stop: what ends it early.
+    """
+
+    def __init__(self, options: DriverOptions, settings: Settings, stop: Stop) -> None:
+        self._options = options
+        self._settings = settings
+        self._stop = stop
+        self._stack = ExitStack()
+        self._configuration, self._executors = _configuration(options, self._stack)
+        self._application: Application | None = None
+        self._context: SparkContext | None = None
+        self._crew: Crew | None = None
+
+    def __enter__(self) -> Self:
+        """Nothing is started before it is needed."""
+        self._stack.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the application, if there is one; it says what became of it if it was lost."""
+        self._stack.__exit__(kind, error, trace)
+
+    def prepare(self) -> Application:
+        """Let the application begin to start, and do not wait for it."""
+        if self._application is None:
+            self._application = self._stack.enter_context(Application(self._configuration))
+        return self._application
+
+    def start(self) -> SparkContext:
+        """Wait until tasks can run."""
+        self._context = self.prepare().start()
+        _log.info("spark started", slots=self._options.slots, executors=self._options.executors)
+        if self._executors is not None:
+            timeout = self._settings.executor_timeout
+            self._crew = Crew(self._context, self._executors, timeout, check=self._stop.check)
+            self._crew.wait()
+            _log.info("executors are there", slots=self._crew.slots())
+        return self._context
+
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        if self._crew is not None:
+            return self._crew.slots()
+        return self._options.slots
+
+    @contextmanager
+    def round(self) -> Iterator[None]:
+        """The block in which a round runs: it ends early at SIGTERM, or when nobody is there."""
+        with ExitStack() as stack:
+            if self._context is not None:
+                stack.enter_context(self._stop.cancelling(self._context.cancelAllJobs))
+            if self._crew is not None:
+                stack.enter_context(self._crew.watched())
+            yield
+
+
+def _configuration(
+    options: DriverOptions, stack: ExitStack
+) -> tuple[dict[str, str], Executors | None]:
+    """Spark's configuration, and the executors if tasks run in pods of their own."""
+    if not options.executors:
+        return sparkconf.local(options.slots, options.spark), None
+    if options.executor_template is None:
+        raise InvalidSpec(
+            "executors need a template for their pods", remedy="Give --executor-template."
+        )
+    given = read_given(options.executor_template, options.executor_template_sha256)
+    # Spark reads it whenever it makes a pod: a copy that nobody else can change meanwhile.
+    template = Path(stack.enter_context(TemporaryDirectory(prefix="sluice-template-")))
+    template /= options.executor_template.name
+    template.write_bytes(given)
+    executors = Executors(
+        count=options.executors,
+        cores=options.executor_cores,
+        heap=options.executor_heap,
+        template=read_template(template),
+        pod=own_pod(),
+    )
+    return sparkconf.kubernetes(executors, options.spark), executors
+
+
+def read_plan(path: Path, sha256: str | None = None) -> Plan:
+    """The plan of a file, which may be compressed; `sha256` is for `read_given`.
+
+    Raises:
+        InfrastructureError: it is another file than the operator wrote.
+        InvalidSpec: it cannot be read or is no plan that this version understands.
+    """
+    try:
+        data = read_given(path, sha256)
+        return expanded(data) if data.startswith(_GZIP) else unplanned.read_plan(data)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+    except ValueError as error:
+        reason = str(error)
+    raise InvalidSpec(
+        f"{path} is no plan: {reason}", remedy="Delete the damaged plan; it is made anew."
+    )
+
+
+def _settled(stream: StreamPlan, store: Store) -> bool:
+    """Whether a stream's copy is complete already; then late drivers' leftovers are deleted.
+
+    An abort that was cut off is finished, so that the copy can begin anew. What the store refuses
+    for the moment is left to the run, which is patient.
+    """
+    try:
+        found = arrive(stream, store)
+    except SluiceError as error:
+        if not error.retryable:
+            raise
+        _log.warning("the store cannot be asked yet", reason=error.reason, error=str(error))
+        return False
+    target = str(stream.target)
+    if found.aborted:
+        _log.info("finished an abort that was cut off", target=target)
+    if found.settled:
+        _log.info("already complete", target=target, digest=found.digest, swept=found.swept)
+    return found.settled
+
+
+def _outcome(reports: list[StreamReport]) -> Trouble | None:
+    for report in reports:
+        if report.error is None:
+            _log.info(
+                "stream done",
+                outcome=report.outcome,
+                source=str(report.source),
+                target=str(report.target),
+                digest=report.digest,
+                bytes=report.bytes,
+                events=report.events,
+            )
+    return next((report.error for report in reports if report.error is not None), None)
+
+
+def _outcome_of_scope(report: ScopeReport) -> Trouble | None:
+    counts = report.counts
+    _log.info(
+        "scope done" if report.is_over else "scope not done",
+        streams=counts.total,
+        copied=counts.copied,
+        failed=counts.failed,
+        stopped=counts.stopped,
+        kept=report.kept,
+    )
+    return report.trouble
+
+
+def _bug(error: Exception) -> Trouble:
+    return Trouble(
+        reason="InternalError",
+        category=Category.INFRASTRUCTURE,
+        message=f"{type(error).__name__}: {error}",
+        remedy="Report it with the log of the driver's pod, which has the details.",
+        retryable=True,
+    )

@@ -1,0 +1,66 @@
+"""Listeners that log what copies do, for whoever reads a driver's output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+if TYPE_CHECKING:
+    from sluice.core.copy.steps import Step
+    from sluice.core.scope.scope import StreamResult
+    from sluice.engine.rounds.work import Undertaking
+    from sluice.errors import SluiceError
+
+_log = structlog.get_logger()
+
+
+class Journalist:
+    """A listener that logs: each new kind of step, and what is tried again."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, str] = {}
+
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+        """See Listener."""
+        kind = type(step).__name__
+        log = _log.debug if self._last.get(copy.number) == kind else _log.info
+        self._last[copy.number] = kind
+        log("step", step=kind, target=str(copy.plan.target))
+
+    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+        """See Listener."""
+        _log.warning(
+            "trying again",
+            target=str(copy.plan.target),
+            reason=error.reason,
+            error=str(error),
+            seconds=round(delay, 1),
+        )
+
+
+class ScopeJournalist(Journalist):
+    """A listener that logs each stream of a scope once, when it ends, and what is tried again."""
+
+    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+        """See Listener."""
+        _log.debug("step", step=type(step).__name__, target=str(copy.plan.target))
+
+    def ended(self, result: StreamResult) -> None:
+        """See ScopeListener."""
+        if result.trouble is not None:
+            _log.error(
+                "stream failed",
+                stream=result.stream,
+                target=result.target,
+                **result.trouble.model_dump(mode="json", exclude_none=True),
+            )
+            return
+        _log.info(
+            "stream done",
+            stream=result.stream,
+            target=result.target,
+            digest=result.digest,
+            bytes=result.bytes,
+            events=result.events,
+        )

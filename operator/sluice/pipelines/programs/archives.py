@@ -1,0 +1,209 @@
+"""From a StreamArchive to a report: what `program` does for a StreamCopy."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from sluice.core.archive.retention import Retention
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.request import archive_request, store_address
+from sluice.engine.archive.planning import resolve_archive
+from sluice.engine.archive.report import ArchiveReport
+from sluice.engine.archive.retention import retain
+from sluice.engine.archive.runner import ArchiveRunner
+from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.throttle import Pace
+from sluice.errors import InvalidSpec, SluiceError
+from sluice.pipelines.programs.program import Stores, store_of
+from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from pyspark import SparkContext
+
+    from sluice.api.kinds.streamarchive import StreamArchive
+    from sluice.api.load import Resources
+    from sluice.archive.runs.archive import Archive
+    from sluice.config import Settings
+    from sluice.core.archive.manifest import Maker
+    from sluice.core.archive.request import ArchiveRequest
+    from sluice.core.values.model import StoreAddress
+    from sluice.engine.rounds.work import Listener
+
+_log = structlog.get_logger()
+
+_SMALL: Final = 32 << 20
+_SMALL_EVENTS: Final = 1 << 20
+"""Bytes below which a run is done in this process, with an object for many events or for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveJob:
+    """A StreamArchive, resolved: what is asked for and between which stores."""
+
+    name: str
+    request: ArchiveRequest
+    source: StoreAddress
+    target: StoreAddress
+    limits: Limits
+    retention: Retention
+    suspend: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArchive:
+    """A job and its plan.
+
+    Attributes:
+        job: the job.
+        plan: what is to be archived; None when that is recorded.
+        noted: whether the run was begun.
+        report: that the run is recorded, if it is.
+    """
+
+    job: ArchiveJob
+    plan: Plan | None
+    noted: bool = False
+    report: ArchiveReport | None = None
+
+
+def archive_job(
+    archive: StreamArchive, resources: Resources, settings: Settings, *, verify: bool
+) -> ArchiveJob:
+    """One archive of a file: another run of it.
+
+    Raises:
+        InvalidSpec: it names a store that is not in the file, or of the wrong kind.
+    """
+    spec = archive.spec
+    ((field, stream),) = spec.origins
+    source = store_of(archive, resources, field, stream)
+    target = store_of(archive, resources, *spec.goal)
+    address = store_address(source)
+    kept = spec.retention
+    return ArchiveJob(
+        name=archive.metadata.name,
+        request=archive_request(
+            archive, cluster=settings.cluster_id, store=address.uri, verify=verify
+        ),
+        source=address,
+        target=store_address(target),
+        limits=Limits(bytes_per_second=spec.limits.bytes_per_second),
+        retention=Retention(
+            keep_last=kept.keep_last if kept else None, keep_seconds=kept.seconds if kept else None
+        ),
+        suspend=spec.suspend,
+    )
+
+
+def plan_archive_job(job: ArchiveJob, stores: Stores) -> PlannedArchive:
+    """Plan a run, or find the plan with which it was begun."""
+    archive = archive_of(job, stores)
+    found = resolve_archive(job.request, stores[job.source], archive)
+    if found.plan is None:
+        entry = found.entry
+        report = None if entry is None else ArchiveReport.recorded(job.request, entry)
+        return PlannedArchive(job, None, report=report)
+    plan = Plan(sources=(job.source,), target=job.target, streams=(), archive=found.plan)
+    return PlannedArchive(job, plan, noted=found.noted)
+
+
+def archive_of(job: ArchiveJob, stores: Stores) -> Archive:
+    """The archive of a job."""
+    return stores.shelf(job.target).archive(job.request.path, field="spec.destination.path")
+
+
+def run_archive(
+    plan: Plan,
+    spark: Callable[[], SparkContext],
+    *,
+    settings: Settings,
+    limits: Callable[[], Limits],
+    retention: Callable[[], Retention],
+    listener: Listener | None = None,
+    patience: float | None = None,
+    slots: Callable[[], int] | None = None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> ArchiveReport:
+    """Run the plan of an archive's run to its end, and let go of runs that need not be kept.
+
+    Args:
+        plan: what to archive.
+        spark: gives where the tasks run; not called where one process is enough.
+        settings: of this process and the workers.
+        limits: what the run may use; asked before every round, and by the bytes that this process
+            moves.
+        retention: which runs are kept; asked when the run is recorded.
+        listener: hears of every step.
+        patience: see Runner.
+        slots: see SparkExecutor.
+        around: see SparkExecutor.
+
+    Raises:
+        SparkLost: the application is gone; the block that made it says what became of it.
+        SluiceError: it did not start.
+    """
+    archive = plan.archive
+    if archive is None:
+        raise InvalidSpec("this plan archives nothing", remedy="Delete the plan; it is made anew.")
+
+    def executor() -> SparkExecutor:
+        return SparkExecutor(
+            spark(),
+            sources=plan.sources,
+            target=plan.target,
+            settings=settings,
+            slots=slots,
+            around=around,
+        )
+
+    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
+        shelf = stores.shelf(plan.target)
+        sources = [stores[source] for source in plan.sources]
+        here = InlineExecutor(sources, shelf, pace=Pace(lambda: limits().bytes_per_second))
+        runner = ArchiveRunner(
+            archive,
+            sources=sources,
+            shelf=shelf,
+            executor=here if is_small(plan) else tasks,
+            limits=limits,
+            listener=listener,
+            patience=patience,
+            slow=here,
+        )
+        (report,) = runner.run()
+        if report.error is None:
+            tidy(shelf.archive(archive.path), retention(), maker=archive.maker)
+    return report
+
+
+def is_small(plan: Plan) -> bool:
+    """Whether a run is done sooner than Spark is started. Many objects take longer than few."""
+    single = plan.archive is not None and plan.archive.format.is_of_events
+    return plan.bytes < (_SMALL_EVENTS if single else _SMALL)
+
+
+def tidy(archive: Archive, retention: Retention, *, maker: Maker | None) -> None:
+    """Let go of runs and sweep, for whoever has them made.
+
+    What fails is done after the next run: this one is recorded.
+    """
+    try:
+        done = retain(archive, retention, maker=None if maker is None else maker.id)
+    except SluiceError as error:
+        _log.warning("runs are not let go yet", reason=error.reason, error=str(error))
+        return
+    if done.let_go or done.swept is not None:
+        _log.info(
+            "runs let go",
+            runs=done.let_go,
+            objects=done.swept.objects if done.swept else 0,
+            bytes=done.swept.bytes if done.swept else 0,
+        )

@@ -1,0 +1,310 @@
+"""From resources to reports: what `sluice run` and a driver pod do."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from sluice.core.copy.plan import pinned
+from sluice.core.workloads import access
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.request import copy_request, source_stores, store_address
+from sluice.engine.access.connect import archives, connect
+from sluice.engine.access.source_runs import choose
+from sluice.engine.copy.abort import abort, finish_abort, sweep
+from sluice.engine.copy.planning import resolve
+from sluice.engine.copy.read_leases import release
+from sluice.engine.copy.report import Outcome, StreamReport
+from sluice.engine.copy.runner import CopyRunner
+from sluice.engine.journal.ledger import Ledger
+from sluice.engine.rounds.executor import InlineExecutor, is_small_plan
+from sluice.engine.rounds.limits import Limits
+from sluice.engine.rounds.throttle import Pace
+from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from pyspark import SparkContext
+
+    from sluice.api.fields.archives import OrArchive
+    from sluice.api.fields.common import InStore
+    from sluice.api.fields.running import LimitsSpec
+    from sluice.api.kinds.scopecopy import ScopeCopy
+    from sluice.api.kinds.streamarchive import StreamArchive
+    from sluice.api.kinds.streamcopy import StreamCopy
+    from sluice.api.kinds.streamstore import StreamStore
+    from sluice.api.load import Resources
+    from sluice.archive.runs.shelf import Shelf
+    from sluice.config import Settings
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.values.model import StoreAddress
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.rounds.work import Listener
+    from sluice.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A StreamCopy, resolved: what is asked for and between which stores."""
+
+    name: str
+    request: CopyRequest
+    sources: tuple[StoreAddress, ...]
+    target: StoreAddress
+    limits: Limits
+    suspend: bool = False
+
+
+class Stores:
+    """The stores of this process, one connection each. Closed at the end of the block."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[StoreAddress, Store] = {}
+        self._shelves: dict[StoreAddress, Shelf] = {}
+
+    def __enter__(self) -> Self:
+        """Nothing is opened before it is asked for."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        for store in self._open.values():
+            store.close()
+
+    def __getitem__(self, address: StoreAddress) -> Store:
+        """The store at an address."""
+        if address not in self._open:
+            self._open[address] = connect(address, self._settings)
+        return self._open[address]
+
+    def shelf(self, address: StoreAddress) -> Shelf:
+        """The place for archives at an address."""
+        if address not in self._shelves:
+            self._shelves[address] = archives(address, self._settings)
+        return self._shelves[address]
+
+    def place(self, address: StoreAddress) -> Place:
+        """What is at the address of a StreamStore."""
+        return self[address] if address.backend == "pravega" else self.shelf(address)
+
+
+def jobs(
+    resources: Resources, settings: Settings, *, verify: bool = True, tasks: int = 1
+) -> list[Job]:
+    """The copies that a file asks for, in its order.
+
+    Args:
+        resources: the file.
+        settings: the process's.
+        verify: whether staged bytes are compared before they are published.
+        tasks: how many will run at once.
+
+    Raises:
+        InvalidSpec: a copy names a store that is not in the file, or of the wrong kind.
+    """
+    return [
+        stream_job(copy, resources, settings, verify=verify, tasks=tasks)
+        for copy in resources.copies
+    ]
+
+
+def stream_job(
+    copy: StreamCopy, resources: Resources, settings: Settings, *, verify: bool, tasks: int
+) -> Job:
+    """One copy of a file; see `jobs`."""
+    named = {
+        source.store: store_of(copy, resources, field, source)
+        for field, source in copy.spec.origins
+    }
+    sources = [named[name] for name in source_stores(copy.spec)]
+    target = store_of(copy, resources, *copy.spec.goal)
+    if copy.spec.source_on_complete == "Delete":
+        for field, source in copy.spec.origins:
+            access.check(
+                named[source.store].spec.access,
+                store=source.store,
+                scope=source.scope,
+                operations=("Read", "Delete"),
+                field=field,
+            )
+    return Job(
+        name=copy.metadata.name,
+        request=copy_request(
+            copy,
+            cluster=settings.cluster_id,
+            part_bytes=settings.part_bytes,
+            tasks=tasks,
+            verify=verify,
+        ),
+        sources=tuple(map(store_address, sources)),
+        target=store_address(target),
+        limits=limits_of(copy.spec.limits),
+        suspend=copy.spec.suspend,
+    )
+
+
+def store_of(
+    copy: StreamCopy | ScopeCopy | StreamArchive,
+    resources: Resources,
+    field: str,
+    what: InStore | OrArchive,
+) -> StreamStore:
+    """The StreamStore that a part of a resource is in.
+
+    Args:
+        copy: the resource.
+        resources: the file.
+        field: the part's.
+        what: the part.
+
+    Raises:
+        InvalidSpec: it is not in the file, or none of the kind that is needed.
+    """
+    field = f"{field}.{what.store_field}"
+    found = resources.store(copy, what.store, field=field)
+    access.check_kind(found.spec, store=what.store, archives=what.holds_archives, field=field)
+    return found
+
+
+def limits_of(spec: LimitsSpec) -> Limits:
+    """What a copy may use, as its spec says."""
+    default = Limits()
+    return Limits(
+        in_flight_bytes=spec.in_flight_bytes or default.in_flight_bytes,
+        bytes_per_second=spec.bytes_per_second,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A job and its plan.
+
+    Attributes:
+        job: the job.
+        plan: what is to be copied; None when the copy is complete.
+        recorded: whether the plan is in the store, so that a run goes on with it.
+        report: that the copy is complete, if it is.
+    """
+
+    job: Job
+    plan: Plan | None
+    recorded: bool = False
+    report: StreamReport | None = None
+
+
+def plan_job(job: Job, stores: Stores) -> Planned:
+    """Plan a copy, or find the plan under which it was begun, or that it is complete."""
+    request = job.request
+    found = resolve(request, [stores.place(source) for source in job.sources], stores[job.target])
+    if found.plan is None:
+        report = StreamReport(
+            copy_id=request.copy_id,
+            source=request.origin,
+            target=request.target,
+            outcome=Outcome.ALREADY_COMPLETE,
+            digest=found.digest,
+        )
+        return Planned(job, None, report=report)
+    sources = pinned(found.plan, job.sources)
+    plan = Plan(sources=sources, target=job.target, streams=(found.plan,))
+    return Planned(job, plan, recorded=found.recorded)
+
+
+def with_runs(job: Job, stores: Stores) -> Job:
+    """A job whose archives have their runs, to look at what was restored; what they lack is fine.
+
+    Raises:
+        ArchiveNotFound, ArchiveDamaged: a run is not there any more, or cannot be read.
+    """
+    if all(source.archive is None for source in job.request.sources):
+        return job
+    lenient = job.request.model_copy(update={"on_truncation": "Record"})
+    chosen, _ = choose(lenient, [stores.place(address) for address in job.sources])
+    runs = {source.store: source.pinned for source in chosen.sources}
+    sources = [
+        address.model_copy(update={"archive": runs[place]})
+        for place, address in enumerate(job.sources)
+    ]
+    return replace(job, request=chosen, sources=tuple(sources))
+
+
+def finish_abort_job(job: Job, stores: Stores) -> bool:
+    """Go on with an abort that was cut off; whether there was one."""
+    return finish_abort(job.request.copy_id, job.request.target, stores[job.target])
+
+
+def sweep_job(job: Job, stores: Stores) -> int:
+    """Delete what late drivers left of a copy that is complete; how many segments it was."""
+    return sweep(job.request.copy_id, job.request.target, stores[job.target])
+
+
+def abort_job(job: Job, stores: Stores) -> bool:
+    """End a copy and delete all of it; False when there was nothing. Raises AbortRefused."""
+    request, target = job.request, stores[job.target]
+    journal = Ledger(target, request.copy_id, request.target).load()
+    done = abort(request.copy_id, request.target, target)
+    if done and journal is not None and any(one.archive for one in journal.plan.sources):
+        release(journal.plan, [stores.place(address) for address in job.sources])
+    return done
+
+
+def run_plan(
+    plan: Plan,
+    spark: Callable[[], SparkContext],
+    *,
+    settings: Settings,
+    limits: Callable[[], Limits],
+    listener: Listener | None = None,
+    patience: float | None = None,
+    slots: Callable[[], int] | None = None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> list[StreamReport]:
+    """Run a plan to its end.
+
+    Args:
+        plan: what to copy.
+        spark: gives where the tasks run; not called where one process is enough.
+        settings: of this process and the workers.
+        limits: what the copies may use; asked before every round, and by the bytes that this
+            process moves.
+        listener: hears of every step.
+        patience: see CopyRunner.
+        slots: see SparkExecutor.
+        around: see SparkExecutor.
+
+    Returns:
+        A report for each stream; failures are in them.
+
+    Raises:
+        SparkLost: the application is gone; the block that made it says what became of it.
+        SluiceError: it did not start.
+    """
+
+    def executor() -> SparkExecutor:
+        return SparkExecutor(
+            spark(),
+            sources=plan.sources,
+            target=plan.target,
+            settings=settings,
+            slots=slots,
+            around=around,
+        )
+
+    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
+        sources, target = [stores[source] for source in plan.sources], stores[plan.target]
+        here = InlineExecutor(sources, target, pace=Pace(lambda: limits().bytes_per_second))
+        runner = CopyRunner(
+            plan,
+            sources=sources,
+            target=target,
+            executor=here if is_small_plan(plan.bytes) else tasks,
+            limits=limits,
+            listener=listener,
+            patience=patience,
+            slow=here,
+        )
+        return runner.run()

@@ -1,0 +1,1 @@
+"""Spark: configuration, context, executors, rounds as jobs."""

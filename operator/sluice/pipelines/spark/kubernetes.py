@@ -1,0 +1,199 @@
+"""Executors on Kubernetes: what the driver knows of its pod and of theirs, and waiting for them.
+
+Nothing here asks the API server for anything. Spark's JVM does, for executor pods only; how many of
+them are there is asked of the JVM.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import structlog
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from sluice.api.fields.quantities import Bytes
+from sluice.errors import InvalidSpec, WaitingForExecutors
+from sluice.pipelines.spark.sparkconf import Executors, Pod, Template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark import SparkContext
+
+_log = structlog.get_logger()
+
+_POLL_SECONDS = 0.05
+_WATCH_SECONDS = 1.0
+
+_MEMORY = Bytes("1Mi", "1Ti")
+
+_Text = Annotated[str, BeforeValidator(lambda value: str(value) if value is not None else value)]
+
+
+class _Part(BaseModel):
+    """A part of a pod, as far as it matters here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Resources(_Part):
+    requests: dict[str, _Text] = {}
+    limits: dict[str, _Text] = {}
+
+
+class _Container(_Part):
+    image: str
+    pull_policy: str = Field(default="IfNotPresent", alias="imagePullPolicy")
+    resources: _Resources = _Resources()
+
+
+class _Spec(_Part):
+    containers: list[_Container] = Field(min_length=1)
+
+
+class _Document(_Part):
+    spec: _Spec
+
+
+def own_pod(environment: Mapping[str, str] = os.environ) -> Pod:
+    """The pod of this process, from POD_NAME, POD_UID, POD_IP and POD_NAMESPACE.
+
+    Raises:
+        InvalidSpec: one of them is not set.
+    """
+    names = ("POD_NAME", "POD_UID", "POD_IP", "POD_NAMESPACE")
+    missing = [name for name in names if not environment.get(name)]
+    if missing:
+        raise InvalidSpec(
+            f"executors need {', '.join(missing)} in the environment of the driver",
+            remedy="Set them from the pod's own fields (the downward API).",
+        )
+    return Pod(*(environment[name] for name in names))
+
+
+def read_template(path: Path) -> Template:
+    """What the template of executors' pods says of its first container.
+
+    Raises:
+        InvalidSpec: it cannot be read or is no Pod with an image.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        container = _Document.model_validate(document).spec.containers[0]
+        resources = container.resources
+        memory = resources.limits.get("memory") or resources.requests.get("memory")
+        return Template(
+            file=path,
+            image=container.image,
+            pull_policy=container.pull_policy,
+            cpu=resources.requests.get("cpu"),
+            cpu_limit=resources.limits.get("cpu"),
+            memory=None if memory is None else int(_MEMORY.read(memory)),
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except (yaml.YAMLError, ValueError) as error:
+        reason = str(error)
+    raise InvalidSpec(
+        f"{path} is no template of a pod: {reason}",
+        remedy="Delete the damaged template; it is made anew.",
+    )
+
+
+class Crew:
+    """The executors of an application, as many as there are at the moment.
+
+    Args:
+        context: the application.
+        executors: those that are asked for.
+        seconds: how long to wait for the first before the copy gives up.
+        check: called while waiting; raises to stop it.
+    """
+
+    def __init__(
+        self,
+        context: SparkContext,
+        executors: Executors,
+        seconds: float,
+        *,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._context = context
+        self._count = executors.count
+        self._cores = executors.cores
+        self._seconds = seconds
+        self._check = check
+
+    @property
+    def present(self) -> int:
+        """Executors that are registered now."""
+        # PySpark has no public way to ask.
+        return int(self._context._jsc.sc().getExecutorIds().size())  # noqa: SLF001
+
+    def slots(self) -> int:
+        """Tasks at once in those that are here; lost ones count again when they are replaced."""
+        return max(1, self.present) * self._cores
+
+    def wait(self) -> None:
+        """Wait for all executors.
+
+        When the time is over and some are here, the copy goes on with those: others join in when
+        there is room.
+
+        Raises:
+            WaitingForExecutors: not one came in time.
+        """
+        deadline = time.monotonic() + self._seconds
+        while (present := self.present) < self._count:
+            self._check()
+            if time.monotonic() > deadline:
+                if not present:
+                    raise self._missing()
+                _log.warning("going on with fewer executors", present=present, asked=self._count)
+                return
+            time.sleep(_POLL_SECONDS)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let no round wait for ever where all executors are lost and none comes back.
+
+        Raises:
+            WaitingForExecutors: none was there for too long; the round was cancelled.
+        """
+        done = threading.Event()
+        cancelled = threading.Event()
+
+        def watch() -> None:
+            last = time.monotonic()
+            while not done.wait(_WATCH_SECONDS):
+                if self.present:
+                    last = time.monotonic()
+                elif time.monotonic() - last > self._seconds:
+                    cancelled.set()
+                    self._context.cancelAllJobs()
+                    return
+
+        watcher = threading.Thread(target=watch, name="executors", daemon=True)
+        watcher.start()
+        try:
+            yield
+        except Exception as error:
+            if cancelled.is_set():
+                raise self._missing() from error
+            raise
+        finally:
+            done.set()
+
+    def _missing(self) -> WaitingForExecutors:
+        return WaitingForExecutors(
+            f"none of {self._count} executors was there for {self._seconds:.0f} s"
+        )

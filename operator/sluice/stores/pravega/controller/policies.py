@@ -1,0 +1,81 @@
+"""Stream configurations as the controller's messages, and back without loss."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice.core.values.model import (
+    Retention,
+    RetentionType,
+    ScaleType,
+    Scaling,
+    StreamConfig,
+    StreamName,
+)
+from sluice.errors import InvalidSpec, ProtocolError
+from sluice.stores.pravega.proto import controller_pb2 as pb
+
+_SCALE: Final = {
+    ScaleType.FIXED: pb.ScalingPolicy.FIXED_NUM_SEGMENTS,
+    ScaleType.BY_BYTES: pb.ScalingPolicy.BY_RATE_IN_KBYTES_PER_SEC,
+    ScaleType.BY_EVENTS: pb.ScalingPolicy.BY_RATE_IN_EVENTS_PER_SEC,
+}
+_RETENTION: Final = {
+    RetentionType.NONE: pb.RetentionPolicy.UNKNOWN,
+    RetentionType.TIME: pb.RetentionPolicy.TIME,
+    RetentionType.SIZE: pb.RetentionPolicy.SIZE,
+}
+_SCALE_OF: Final = {number: kind for kind, number in _SCALE.items()}
+_RETENTION_OF: Final = {number: kind for kind, number in _RETENTION.items()}
+
+
+def to_message(name: StreamName, config: StreamConfig) -> pb.StreamConfig:
+    """A stream's configuration as the controller wants it.
+
+    Raises:
+        InvalidSpec: a number is too large for the store.
+    """
+    try:
+        message = pb.StreamConfig(
+            streamInfo=pb.StreamInfo(scope=name.scope, stream=name.stream),
+            scalingPolicy=pb.ScalingPolicy(
+                scaleType=_SCALE[config.scaling.type],
+                targetRate=config.scaling.target_rate,
+                scaleFactor=config.scaling.scale_factor,
+                minNumSegments=config.scaling.min_segments,
+            ),
+            tags=pb.Tags(tag=config.tags),
+        )
+        # No policy at all is how the store knows a stream that keeps everything.
+        if config.retention != Retention():
+            message.retentionPolicy.retentionType = _RETENTION[config.retention.type]
+            message.retentionPolicy.retentionParam = config.retention.minimum
+            message.retentionPolicy.retentionMax = config.retention.maximum
+    except ValueError as error:
+        raise InvalidSpec(f"the store cannot hold the policy of {name}: {error}") from None
+    return message
+
+
+def from_message(message: pb.StreamConfig) -> StreamConfig:
+    """What the controller said a stream is configured with. The store sorts the tags.
+
+    Raises:
+        ProtocolError: a policy of a kind that this version does not know.
+    """
+    scaling, retention = message.scalingPolicy, message.retentionPolicy
+    if scaling.scaleType not in _SCALE_OF or retention.retentionType not in _RETENTION_OF:
+        raise ProtocolError("the controller answered a policy of an unknown kind")
+    return StreamConfig(
+        scaling=Scaling(
+            type=_SCALE_OF[scaling.scaleType],
+            target_rate=scaling.targetRate,
+            scale_factor=scaling.scaleFactor,
+            min_segments=scaling.minNumSegments,
+        ),
+        retention=Retention(
+            type=_RETENTION_OF[retention.retentionType],
+            minimum=retention.retentionParam,
+            maximum=retention.retentionMax,
+        ),
+        tags=tuple(message.tags.tag),
+    )

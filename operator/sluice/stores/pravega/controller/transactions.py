@@ -1,0 +1,103 @@
+"""The controller's transactions, as typed, asynchronous calls.
+
+A transaction belongs to the epoch in which it was opened. If the stream was scaled since, a commit
+adds two epochs: one with a duplicate of each segment that the transaction's epoch had, which holds
+the transaction's data, and one with duplicates of those that take events. Duplicates keep the
+number and the keys of a segment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice.core.values.model import TransactionState
+from sluice.stores.pravega.controller.calls import Calls, info, no_stream, segments, settle
+from sluice.stores.pravega.proto import controller_pb2 as pb
+from sluice.stores.transactions import Transaction
+
+if TYPE_CHECKING:
+    from sluice.core.values.model import StreamName
+
+_STATES: Final = {
+    pb.TxnState.OPEN: TransactionState.OPEN,
+    pb.TxnState.COMMITTING: TransactionState.COMMITTING,
+    pb.TxnState.COMMITTED: TransactionState.COMMITTED,
+    pb.TxnState.ABORTING: TransactionState.ABORTING,
+    pb.TxnState.ABORTED: TransactionState.ABORTED,
+}
+_HALF: Final = 1 << 64
+
+
+class Transactions(Calls):
+    """Calls about transactions."""
+
+    async def open_transaction(self, name: StreamName, lease: float) -> Transaction:
+        """Open a transaction in the stream's present epoch. StreamNotFound.
+
+        Args:
+            name: the stream.
+            lease: seconds for which nobody has to keep it.
+        """
+        doing = f"open a transaction on {name}"
+        request = pb.CreateTxnRequest(streamInfo=info(name), lease=_milliseconds(lease))
+        reply = await self.call(
+            self.stub.createTransaction, request, doing, missing=no_stream(name)
+        )
+        return Transaction(_key(reply.txnId), segments(reply.activeSegments))
+
+    async def keep_transaction(self, name: StreamName, key: str, lease: float) -> bool:
+        """Let its lease begin anew; False when it is not open any more."""
+        doing = f"keep transaction {key} of {name}"
+        request = pb.PingTxnRequest(
+            streamInfo=info(name), txnId=_id(key), lease=_milliseconds(lease)
+        )
+        reply = await self.call(self.stub.pingTransaction, request, doing, missing=no_stream(name))
+        return bool(reply.status == pb.PingTxnStatus.OK)
+
+    async def commit_transaction(self, name: StreamName, key: str) -> bool:
+        """Begin to commit; False when the transaction is aborted, or nobody knows it."""
+        doing = f"commit transaction {key} of {name}"
+        return await self._end(self.stub.commitTransaction, name, key, doing)
+
+    async def abort_transaction(self, name: StreamName, key: str) -> bool:
+        """Begin to abort; False when the transaction is committed, or nobody knows it."""
+        doing = f"abort transaction {key} of {name}"
+        return await self._end(self.stub.abortTransaction, name, key, doing)
+
+    async def transaction(self, name: StreamName, key: str) -> TransactionState:
+        """What becomes of a transaction."""
+        doing = f"look for transaction {key} of {name}"
+        request = pb.TxnRequest(streamInfo=info(name), txnId=_id(key))
+        reply = await self.call(
+            self.stub.checkTransactionState, request, doing, missing=no_stream(name)
+        )
+        return _STATES.get(reply.state, TransactionState.UNKNOWN)
+
+    async def _end(self, method: Any, name: StreamName, key: str, doing: str) -> bool:
+        request = pb.TxnRequest(streamInfo=info(name), txnId=_id(key))
+        reply = await self.call(method, request, doing, missing=no_stream(name))
+        return settle(
+            reply,
+            doing,
+            FAILURE=False,
+            TRANSACTION_NOT_FOUND=False,
+            STREAM_NOT_FOUND=no_stream(name),
+        )
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _key(number: pb.TxnId) -> str:
+    """A transaction's id as it stands in the names of its segments."""
+    return f"{number.highBits % _HALF:016x}{number.lowBits % _HALF:016x}"
+
+
+def _id(key: str) -> pb.TxnId:
+    high, low = (int(half, 16) for half in (key[:16], key[16:]))
+    return pb.TxnId(highBits=_signed(high), lowBits=_signed(low))
+
+
+def _signed(half: int) -> int:
+    return half - _HALF if half >= _HALF // 2 else half

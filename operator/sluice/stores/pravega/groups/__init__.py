@@ -1,0 +1,1 @@
+"""Reader groups, read from their internal streams."""

@@ -1,0 +1,1 @@
+"""Segments: appending, reading, attributes."""

@@ -1,0 +1,268 @@
+"""Appends to a segment: fenced ones with a window, and single ones at an offset."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+from sluice.errors import (
+    BackendError,
+    InvalidEventNumber,
+    NoSuchSegment,
+    ProtocolError,
+    SegmentSealed,
+    StoreTimeout,
+    StoreUnavailable,
+    TokenExpired,
+)
+from sluice.stores.pravega.names import Access
+from sluice.stores.pravega.segments.transport import Ask
+from sluice.stores.pravega.segments.window import InFlightWindow
+from sluice.stores.pravega.wire.messages import (
+    AppendBlockEnd,
+    AppendSetup,
+    ConditionalBlockEnd,
+    ConditionalCheckFailed,
+    DataAppended,
+    GetSegmentInfo,
+    SetupAppend,
+    StreamSegmentInfo,
+)
+from sluice.stores.pravega.wire.refusals import Refusal, error_of
+from sluice.stores.pravega.wire.wire import MAX_DATA, NOT_SET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from sluice.stores.base import Buffer
+    from sluice.stores.pravega.segments.transport import Transport
+    from sluice.stores.pravega.wire.connection import Connection
+    from sluice.stores.pravega.wire.wire import Message
+
+
+class _Open(NamedTuple):
+    """A connection on which a writer may append: its last event number, and until when."""
+
+    connection: Connection
+    last: int | None
+    until: float
+
+
+class SegmentAppender:
+    """An open, fenced append; see `sluice.stores.base.Appender`.
+
+    It has a connection of its own, which nobody uses afterwards: the store closes it when the
+    segment is deleted or the token with which the append was set up expires. Before that happens
+    the appender waits until all is confirmed and goes on over a new connection.
+
+    Args:
+        transport: ways to the segment's owner.
+        name: the segment's full name.
+        writer: the id under which the store remembers the last event number.
+        window: bytes in flight, at most.
+
+    Raises:
+        NoSuchSegment: there is no such segment. (A sealed one is noticed by the first append.)
+    """
+
+    def __init__(self, transport: Transport, name: str, *, writer: UUID, window: int) -> None:
+        self._transport = transport
+        self._name = name
+        self._writer = writer
+        self._window = InFlightWindow(window)
+        self._highest = NOT_SET
+        self._timeout = transport.timeouts.stall
+        self._open = _set_up(transport, name, writer)
+        self._last = self._acknowledged = self._open.last
+        if self._last is not None:
+            self._highest = self._last
+
+    @property
+    def last(self) -> int | None:
+        """The last event number the store had when this appender was set up; None if none."""
+        return self._last
+
+    @property
+    def acknowledged(self) -> int | None:
+        """The last event number the store has confirmed."""
+        return self._acknowledged
+
+    def append(self, data: Buffer, *, event_number: int) -> None:
+        """Send a block; see `sluice.stores.base.Appender`. The data may be changed afterwards.
+
+        Raises:
+            ValueError: the block is empty or larger than a frame holds, which is some 16 MiB; or
+                the event number is not higher than the last one.
+        """
+        block = _checked(data)
+        if event_number <= self._highest:
+            # The store drops such a block without a word, or hangs up.
+            raise ValueError(f"event number {event_number} does not follow {self._highest}")
+        with self._recovering():
+            if monotonic() >= self._open.until:
+                self._renew()
+            while (message := self._open.connection.poll()) is not None:
+                self._take(message)
+            while not self._window.has_room(len(block)):
+                self._take(self._open.connection.receive(self._timeout))
+            self._send(block, event_number)
+        self._highest = event_number
+
+    def flush(self) -> None:
+        """Wait until everything sent is confirmed. Raises as `append`."""
+        with self._recovering():
+            self._flush()
+
+    def close(self) -> None:
+        """Hang up, without waiting for what is in flight."""
+        self._open.connection.close()
+
+    def _send(self, block: memoryview, event_number: int) -> None:
+        connection = self._open.connection
+        request = connection.next_request()
+        message = AppendBlockEnd(self._writer, 0, block, 1, event_number, request)
+        try:
+            connection.send(message, self._timeout)
+        except StoreUnavailable:
+            # The store refuses a block and then hangs up: its reason may have come before that.
+            while (reply := _what_came(connection)) is not None:
+                self._take(reply)
+            raise
+        self._window.sent(event_number, len(block), monotonic())
+
+    def _flush(self) -> None:
+        while self._window.in_flight:
+            self._take(self._open.connection.receive(self._timeout))
+
+    def _renew(self) -> None:
+        self._flush()
+        self._open.connection.close()
+        self._open = _set_up(self._transport, self._name, self._writer)
+        if self._open.last != self._acknowledged:
+            raise InvalidEventNumber(
+                f"another writer appended to {self._name} as {self._writer}", segment=self._name
+            )
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Refusal):
+            raise error_of(message, self._name)
+        if not isinstance(message, DataAppended) or message.writer != self._writer:
+            raise ProtocolError(f"{self._open.connection.peer} sent what is no acknowledgement")
+        self._acknowledged = message.event_number
+        self._window.acknowledged(message.event_number, monotonic())
+
+    @contextmanager
+    def _recovering(self) -> Iterator[None]:
+        """Let whoever tries again after an error find the segment's owner of then."""
+        try:
+            yield
+        except BackendError as error:
+            self.close()
+            raise _explained(self._transport, self._name, error) from None
+
+
+def append_at(transport: Transport, name: str, offset: int, data: bytes) -> bool:
+    """Append `data` to a segment if it is exactly `offset` bytes long; False when it is not.
+
+    The connection is closed in any case: the store keeps none on which a condition failed.
+
+    Raises:
+        ValueError: as SegmentAppender.append.
+    """
+    block = _checked(data)
+    writer = uuid4()
+    connection = _set_up(transport, name, writer).connection
+    try:
+        request = connection.next_request()
+        connection.send(
+            ConditionalBlockEnd(writer, 1, offset, block, request), transport.timeouts.call
+        )
+        reply = connection.receive(transport.timeouts.call)
+        if isinstance(reply, Refusal):
+            raise error_of(reply, name)
+    except BackendError as error:
+        raise _explained(transport, name, error) from None
+    finally:
+        connection.close()
+    if not isinstance(reply, DataAppended | ConditionalCheckFailed) or reply.writer != writer:
+        raise ProtocolError(f"{connection.peer} sent what is no answer to an append")
+    return isinstance(reply, DataAppended)
+
+
+def _explained(transport: Transport, name: str, error: BackendError) -> BackendError:
+    """Why an append broke off.
+
+    A store that does not want a block says so and hangs up, and sometimes only hangs up. So after
+    a lost connection the segment itself is looked at.
+    """
+    error = transport.recover(name, Access.READ_WRITE, error, first=True)
+    if not isinstance(error, StoreUnavailable) or isinstance(error, StoreTimeout):
+        return error
+    try:
+        info = transport.ask_one(
+            Ask(name, Access.READ, lambda request, token: GetSegmentInfo(request, name, token))
+        ).reply
+    except BackendError:
+        return error
+    if isinstance(info, NoSuchSegment):
+        return info
+    if isinstance(info, StreamSegmentInfo) and info.sealed:
+        return SegmentSealed(f"{name} is sealed", segment=name)
+    return error
+
+
+def _checked(data: Buffer) -> memoryview:
+    block = memoryview(data).cast("B")
+    if not 0 < len(block) <= MAX_DATA:
+        raise ValueError(f"a block has 1 to {MAX_DATA} bytes, not {len(block)}")
+    return block
+
+
+def _set_up(transport: Transport, name: str, writer: UUID) -> _Open:
+    """Begin to append, with a new token if the store does not accept the first."""
+    first = True
+    while True:
+        try:
+            return _try_to_set_up(transport, name, writer)
+        except BackendError as error:
+            again = transport.recover(name, Access.READ_WRITE, error, first=first)
+            if not isinstance(again, TokenExpired):
+                raise again from None
+            first = False
+
+
+def _try_to_set_up(transport: Transport, name: str, writer: UUID) -> _Open:
+    token, life = transport.token(name, Access.READ_WRITE)
+    until = monotonic() + life
+    timeout = transport.timeouts.call
+    connection = transport.connect(name)
+    try:
+        last = _last_number(connection, name, writer, token=token, timeout=timeout)
+    except BaseException:
+        connection.close()
+        raise
+    return _Open(connection, last, until)
+
+
+def _last_number(
+    connection: Connection, name: str, writer: UUID, *, token: str, timeout: float
+) -> int | None:
+    """Set an append up; the writer's last event number in the segment, None if it has none."""
+    request = connection.next_request()
+    connection.send(SetupAppend(request, writer, name, token), timeout)
+    reply = connection.receive(timeout)
+    if isinstance(reply, Refusal):
+        raise error_of(reply, name)
+    if not isinstance(reply, AppendSetup) or reply.request != request:
+        raise ProtocolError(f"{connection.peer} did not answer the set-up of an append")
+    return None if reply.last == NOT_SET else reply.last
+
+
+def _what_came(connection: Connection) -> Message | None:
+    try:
+        return connection.poll()
+    except StoreUnavailable:
+        return None

@@ -1,0 +1,106 @@
+"""A segment's bytes, in order and read ahead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sluice.errors import ProtocolError, StoreRejected
+from sluice.stores.base import Block
+from sluice.stores.pravega.wire.messages import ReadSegment, SegmentRead
+from sluice.stores.pravega.wire.refusals import Refusal, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sluice.stores.base import Flow
+    from sluice.stores.pravega.wire.connection import Connection
+
+BLOCK: Final = 1 << 20
+"""Bytes asked for at a time."""
+
+DEPTH: Final = 4
+"""Reads on their way at a time."""
+
+
+def read_blocks(
+    connection: Connection,
+    name: str,
+    start: int,
+    end: int,
+    *,
+    token: Callable[[], str],
+    timeout: float,
+    block: int = BLOCK,
+    depth: int = DEPTH,
+    flow: Flow | None = None,
+) -> Iterator[Block]:
+    """Read the bytes [start, end) of a segment over a connection of our own.
+
+    Replies may come short and, from the store's long-term storage, in another order. A short one
+    is asked for again, for the rest; an early one is kept (a copy) until its turn. In order, as
+    nearly always, data are handed on where they were received.
+
+    Args:
+        connection: nobody else's while this runs.
+        name: the segment's full name.
+        start: first offset, in bytes.
+        end: offset behind the last byte.
+        token: gives a valid token.
+        timeout: seconds to wait for each reply.
+        block: bytes asked for at a time.
+        depth: reads on their way at a time.
+        flow: how fast; None for as fast as they come.
+
+    Raises:
+        SegmentTruncated, NoSuchSegment: see Segments.read.
+        StoreRejected: the segment ends before `end`.
+        StoreUnavailable, StoreTimeout, WrongHost, TokenExpired: another try may do.
+    """
+    waiting: dict[int, tuple[int, int]] = {}
+    early: dict[int, bytes] = {}
+
+    def ask(offset: int, length: int) -> None:
+        request = connection.next_request()
+        waiting[request] = (offset, length)
+        connection.send(ReadSegment(name, offset, length, token(), request), timeout)
+
+    asked = position = start
+    while position < end:
+        if position in early:
+            kept = early.pop(position)
+            yield Block(position, memoryview(kept))
+            position += len(kept)
+            continue
+        # What is kept counts too, or one slow read would let all the others pile up here.
+        # Where none may be asked for now, what is on its way comes meanwhile.
+        while (
+            asked < end
+            and len(waiting) + len(early) < depth
+            and (length := _allowed(min(block, end - asked), flow, patient=not waiting))
+        ):
+            ask(asked, length)
+            asked += length
+        reply = connection.receive(timeout)
+        if isinstance(reply, Refusal):
+            raise error_of(reply, name)
+        offset, length = waiting.pop(getattr(reply, "request", 0), (-1, 0))
+        if not isinstance(reply, SegmentRead) or reply.offset != offset:
+            raise ProtocolError(f"{connection.peer} answered another read than was asked")
+        data = reply.data[:length]  # asked for less than 8 bytes, the store may answer with 8
+        size = len(data)
+        if not size:
+            raise StoreRejected(f"{name} ends at byte {offset}, before byte {end}")
+        if size < length:
+            ask(offset + size, length - size)
+        if offset == position:
+            yield Block(offset, data)
+            position += size
+        else:
+            early[offset] = bytes(data)
+
+
+def _allowed(most: int, flow: Flow | None, *, patient: bool) -> int:
+    """How many bytes may be asked for now; 0 if none may, for those who do not wait for it."""
+    if flow is None:
+        return most
+    return flow.take(most) if patient or flow.ready() else 0

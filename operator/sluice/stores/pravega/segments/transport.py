@@ -1,0 +1,208 @@
+"""Requests to whoever owns a segment: found, authorised, pipelined, repeated where that is safe."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sluice.errors import (
+    AuthenticationFailed,
+    BackendError,
+    PermissionDenied,
+    ProtocolError,
+    StoreTimeout,
+    StoreUnavailable,
+    TokenExpired,
+    WrongHost,
+)
+from sluice.stores.pravega.wire.connection import Connection
+from sluice.stores.pravega.wire.refusals import Refusal, closes, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sluice.config import StoreTimeouts
+    from sluice.stores.pravega.controller.directory import Directory
+    from sluice.stores.pravega.names import Access, Endpoint
+    from sluice.stores.pravega.wire.pool import ConnectionPool
+    from sluice.stores.pravega.wire.wire import Message
+
+_OUTSTANDING: Final = 256
+"""Requests on their way at a time on one connection."""
+
+PAUSES: Final = (0.1, 0.5)
+"""Seconds before each further try. More patience is the business of whoever runs the copy."""
+
+
+class Ask(NamedTuple):
+    """A request: about which segment, with which access, and the message to send.
+
+    `message` takes the request's number and the token.
+    """
+
+    segment: str
+    access: Access
+    message: Callable[[int, str], Message]
+
+
+class Answer(NamedTuple):
+    """What came back. `repeated`: an earlier try broke off and may have been carried out."""
+
+    reply: Message | BackendError
+    repeated: bool
+
+
+class Transport:
+    """Ways to the segment stores.
+
+    Args:
+        directory: knows owners and tokens.
+        pool: lends connections.
+        timeouts: `call` bounds the wait for each answer.
+    """
+
+    def __init__(self, directory: Directory, pool: ConnectionPool, timeouts: StoreTimeouts) -> None:
+        self.timeouts = timeouts
+        self._directory = directory
+        self._pool = pool
+
+    def ask(self, asks: Sequence[Ask]) -> list[Answer]:
+        """Send all requests and wait for all answers; refusals are answers too.
+
+        A request is repeated when its connection broke, its segment has moved or its token was
+        refused, so it must be one that can be carried out twice. A timeout is not repeated: it
+        was the caller's patience that ended.
+
+        Returns:
+            An answer for each request, in the same order.
+
+        Raises:
+            ProtocolError: a peer does not speak the protocol.
+            StoreUnavailable, AuthenticationFailed, PermissionDenied: the controller said so.
+        """
+        answers: list[Answer | None] = [None] * len(asks)
+        pending, repeated, renewed = list(range(len(asks))), set[int](), set[int]()
+        for pause in (*PAUSES, None):
+            failed = []
+            for place, reply in self._round(asks, pending):
+                answers[place] = Answer(reply, place in repeated)
+                if not isinstance(reply, StoreUnavailable | WrongHost | TokenExpired):
+                    continue
+                segment, access, _ = asks[place]
+                again = self.recover(segment, access, reply, first=place not in renewed)
+                if isinstance(reply, TokenExpired):
+                    renewed.add(place)
+                elif isinstance(reply, StoreUnavailable):
+                    repeated.add(place)
+                answers[place] = Answer(again, place in repeated)
+                if not isinstance(again, StoreTimeout) and again.retryable:
+                    failed.append(place)
+            pending = failed
+            if not pending or pause is None:
+                break
+            time.sleep(pause)
+        return [answer for answer in answers if answer is not None]
+
+    def ask_one(self, ask: Ask) -> Answer:
+        """Send one request. Refusals are answers, not errors; raises as `ask`."""
+        return self.ask([ask])[0]
+
+    @contextmanager
+    def session(self, segment: str) -> Iterator[Connection]:
+        """A kept connection to a segment's owner, for the body alone."""
+        (owner,) = self._directory.owners([segment])
+        with self._pool.lease(owner) as connection:
+            yield connection
+
+    def token(self, segment: str, access: Access) -> tuple[str, float]:
+        """A token, and how many seconds from now it may be used."""
+        token = self._directory.token(segment, access)
+        return token.text, token.until - time.time()
+
+    def connect(self, segment: str) -> Connection:
+        """A new connection to a segment's owner, for the caller to close."""
+        (owner,) = self._directory.owners([segment])
+        with self._directory.circuit.asked():
+            return Connection.open(owner, self.timeouts.connect)
+
+    def recover(
+        self, segment: str, access: Access, error: BackendError, *, first: bool
+    ) -> BackendError:
+        """Forget what an error shows to be out of date, so that another try can do better.
+
+        Args:
+            segment: the full name of the segment that the request was about.
+            access: what the request needed.
+            error: how it failed.
+            first: whether no token of this request was refused before.
+
+        Returns:
+            The error to raise if there is no other try: a token refused twice is a refusal.
+        """
+        if isinstance(error, TokenExpired):
+            if not self._directory.authenticates:
+                return AuthenticationFailed(
+                    f"the store asks for credentials to access {segment}",
+                    remedy="Name a Secret with username and password in the StreamStore.",
+                )
+            if not first:
+                return PermissionDenied(
+                    f"the store accepts no {access} token of this user for {segment}"
+                )
+            self._directory.forget_token(segment, access)
+        elif isinstance(error, StoreUnavailable | WrongHost):
+            self._directory.forget_owner(segment)
+            if isinstance(error, StoreUnavailable):
+                # A store may only hang up where a token is over, by its clock.
+                self._directory.forget_token(segment, access)
+        return error
+
+    def _round(
+        self, asks: Sequence[Ask], places: Sequence[int]
+    ) -> Iterator[tuple[int, Message | BackendError]]:
+        """Send the requests at these places once, to each owner its own."""
+        owned: defaultdict[Endpoint, list[int]] = defaultdict(list)
+        owners = self._directory.owners(asks[place].segment for place in places)
+        for place, owner in zip(places, owners, strict=True):
+            owned[owner].append(place)
+        for owner, own in owned.items():
+            replies: dict[int, Message | BackendError] = {}
+            try:
+                with self._directory.circuit.asked(), self._pool.lease(owner) as connection:
+                    self._exchange(connection, asks, own, replies)
+            except StoreUnavailable as error:
+                replies = dict.fromkeys(own, error) | replies
+            yield from replies.items()
+
+    def _exchange(
+        self,
+        connection: Connection,
+        asks: Sequence[Ask],
+        places: Sequence[int],
+        replies: dict[int, Message | BackendError],
+    ) -> None:
+        """Send requests over one connection and put what comes back into `replies`."""
+        waiting: dict[int, int] = {}
+        unsent = iter(places)
+        timeout = self.timeouts.call
+        while len(replies) < len(places):
+            while len(waiting) < _OUTSTANDING and (place := next(unsent, None)) is not None:
+                request = connection.next_request()
+                ask = asks[place]
+                token = self._directory.token(ask.segment, ask.access).text
+                connection.send(ask.message(request, token), timeout)
+                waiting[request] = place
+            reply = connection.receive(timeout)
+            place = waiting.pop(getattr(reply, "request", 0), None)
+            if place is None:
+                raise ProtocolError(f"{connection.peer} answered what nobody asked")
+            if isinstance(reply, Refusal):
+                replies[place] = error_of(reply, asks[place].segment)
+                if closes(reply):
+                    connection.close()
+                    if len(replies) < len(places):
+                        raise StoreUnavailable(f"{connection.peer} ended the connection")
+            else:
+                replies[place] = reply

@@ -1,0 +1,90 @@
+"""Connections kept open for the next call."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sluice.stores.pravega.wire.connection import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sluice.stores.pravega.names import Endpoint
+
+_IDLE = 8
+"""Connections kept for each server, at most."""
+
+
+class ConnectionPool:
+    """Lends each caller a connection of its own, from any thread.
+
+    A forked process starts with an empty pool: two processes on one connection would mix frames.
+
+    Args:
+        timeout: seconds to connect and shake hands.
+        most_requests: a connection that has sent more is not lent out again; None for no bound.
+    """
+
+    def __init__(self, timeout: float, *, most_requests: int | None = None) -> None:
+        self._timeout = timeout
+        self._most_requests = most_requests
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
+
+    @contextmanager
+    def lease(self, peer: Endpoint) -> Iterator[Connection]:
+        """A connection for the body alone.
+
+        It is kept afterwards only if the body ended well: after an error, what the peer still
+        sends on it is anybody's guess.
+        """
+        connection = self._take(peer)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._put_back(connection)
+
+    def close(self) -> None:
+        """Close the idle connections; those lent out follow when they come back broken or idle."""
+        with self._lock:
+            idle, self._idle = self._idle, defaultdict(list)
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()
+
+    def _take(self, peer: Endpoint) -> Connection:
+        if os.getpid() != self._process:
+            # The lock may have been held in the parent when it forked; it is not used here.
+            for connections in self._idle.values():
+                for connection in connections:
+                    connection.close()
+            self._begin()
+        while True:
+            with self._lock:
+                kept = self._idle[peer].pop() if self._idle[peer] else None
+            if kept is None:
+                return Connection.open(peer, self._timeout)
+            if kept.is_alive():
+                return kept
+            kept.close()
+
+    def _put_back(self, connection: Connection) -> None:
+        if connection.closed:
+            return
+        connection.relax()
+        worn = self._most_requests is not None and connection.requests > self._most_requests
+        with self._lock:
+            if not worn and len(self._idle[connection.peer]) < _IDLE:
+                self._idle[connection.peer].append(connection)
+                return
+        connection.close()
