@@ -22,8 +22,9 @@ from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.access.connect import archives
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.programs.archives import ArchiveJob, plan_archive_job, run_archive
-from sluice.pipelines.programs.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.programs.archives import ArchiveJob, plan_archive_job
+from sluice.pipelines.programs.program import Job, Stores, plan_job
+from sluice.pipelines.programs.run import Tasks, run_archive, run_plan
 
 if TYPE_CHECKING:
     from bench.lab import Lab
@@ -101,17 +102,17 @@ class Archiving:
         )
         with Stores(_settings(lab)) as stores:
             plan = plan_archive_job(job, stores).plan
-        if plan is None:
-            raise BenchError(f"{path} was archived before")
-        report = run_archive(
-            plan,
-            lambda: self.spark.current,
-            settings=_settings(lab),
-            limits=lambda: job.limits,
-            retention=lambda: job.retention,
-            listener=watch,
-            patience=PATIENCE,
-        )
+            if plan is None:
+                raise BenchError(f"{path} was archived before")
+            report = run_archive(
+                plan,
+                stores,
+                Tasks(spark=lambda: self.spark.current, settings=_settings(lab)),
+                limits=lambda: job.limits,
+                retention=lambda: job.retention,
+                listener=watch,
+                patience=PATIENCE,
+            )
         if report.outcome is not Outcome.ARCHIVED or report.bytes != self.source.bytes:
             raise BenchError(f"no archive of {self.source}: {report.error or report.outcome}")
         if report.events != self.source.events:
@@ -166,16 +167,16 @@ class Restoring:
         )
         with Stores(_settings(lab)) as stores:
             plan = plan_job(job, stores).plan
-        if plan is None:
-            raise BenchError(f"{target} was there before")
-        (report,) = run_plan(
-            plan,
-            lambda: self.archive.spark.current,
-            settings=_settings(lab),
-            limits=lambda: job.limits,
-            listener=watch,
-            patience=PATIENCE,
-        )
+            if plan is None:
+                raise BenchError(f"{target} was there before")
+            (report,) = run_plan(
+                plan,
+                stores,
+                Tasks(spark=lambda: self.archive.spark.current, settings=_settings(lab)),
+                limits=lambda: job.limits,
+                listener=watch,
+                patience=PATIENCE,
+            )
         if report.outcome is not Outcome.COPIED or report.bytes != self.source.bytes:
             raise BenchError(f"no restore of {self.source}: {report.error or report.outcome}")
         return report.bytes

@@ -17,7 +17,8 @@ from sluice.core.copy.planner import PART_BYTES, CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.engine.rounds.limits import Limits
-from sluice.pipelines.programs.program import Job, Stores, plan_job, run_plan
+from sluice.pipelines.programs.program import Job, Stores, plan_job
+from sluice.pipelines.programs.run import Tasks, run_plan
 from sluice.pipelines.spark.application import local_spark
 
 if TYPE_CHECKING:
@@ -177,16 +178,16 @@ class Sluice:
         job = Job(name=target, request=request, sources=(address,), target=address, limits=Limits())
         with Stores(_SETTINGS) as stores:
             plan = plan_job(job, stores).plan
-        if plan is None:
-            raise BenchError(f"{target} was there before")
-        (report,) = run_plan(
-            plan,
-            lambda: self.spark.current,
-            settings=_SETTINGS,
-            limits=lambda: job.limits,
-            listener=watch,
-            patience=PATIENCE,
-        )
+            if plan is None:
+                raise BenchError(f"{target} was there before")
+            (report,) = run_plan(
+                plan,
+                stores,
+                Tasks(spark=lambda: self.spark.current, settings=_SETTINGS),
+                limits=lambda: job.limits,
+                listener=watch,
+                patience=PATIENCE,
+            )
         if report.outcome is not Outcome.COPIED or report.bytes != source.bytes:
             raise BenchError(f"a copy of {source} failed: {report.error or report.outcome}")
         return report

@@ -10,7 +10,8 @@ from sluice import console
 from sluice.commands.shared import Ended
 from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import InfrastructureError, SluiceError
-from sluice.pipelines.programs.archives import plan_archive_job, run_archive
+from sluice.pipelines.programs.archives import plan_archive_job
+from sluice.pipelines.programs.run import Tasks, run_archive
 from sluice.pipelines.spark.application import SparkLost
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def _report(
     with live.shown():
         return run_archive(
             plan,
-            start,
-            settings=settings,
+            stores,
+            Tasks(spark=start, settings=settings),
             limits=lambda: job.limits,
             retention=lambda: job.retention,
             listener=live,

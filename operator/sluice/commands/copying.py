@@ -37,9 +37,9 @@ from sluice.pipelines.programs.program import (
     abort_job,
     finish_abort_job,
     plan_job,
-    run_plan,
     sweep_job,
 )
+from sluice.pipelines.programs.run import Tasks, run_plan
 from sluice.pipelines.programs.scope_program import ScopeJob, abandon_scope_job, all_jobs
 from sluice.pipelines.spark.application import SparkLost, local_spark
 
@@ -228,8 +228,8 @@ def _report(
         with live.shown():
             (report,) = run_plan(
                 planned.plan,
-                start,
-                settings=settings,
+                stores,
+                Tasks(spark=start, settings=settings),
                 limits=lambda: job.limits,
                 listener=live,
                 patience=patience,

@@ -14,8 +14,8 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import InfrastructureError, SluiceError
+from sluice.pipelines.programs.run import Tasks, run_scope
 from sluice.pipelines.programs.scope_program import abandon_scope_job, plan_scope_job
-from sluice.pipelines.programs.scopes import run_scope
 from sluice.pipelines.spark.application import SparkLost
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def _report(
     with live.shown():
         return run_scope(
             answer.plan,
-            spark=start,
-            settings=settings,
+            stores,
+            Tasks(spark=start, settings=settings),
             limits=lambda: job.limits,
             listener=live,
             patience=patience,

@@ -30,7 +30,7 @@ from sluice.errors import (
 from sluice.pipelines.driver import driver, stopping
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.driver.stopping import Stop, Terminated
-from sluice.pipelines.programs import program
+from sluice.pipelines.programs import run
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.sources import planned, put_source
 from support.model import ModelStore, World
@@ -74,10 +74,9 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
         yield SimpleNamespace(start=lambda: log.append("spark"))
         log.append("stopped")
 
-    for module in (driver, program):
-        monkeypatch.setattr(module, "Stores", lambda _settings: Stores())
+    monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
     monkeypatch.setattr(driver, "Application", application)
-    monkeypatch.setattr(program, "SparkExecutor", lambda *_, **__: InlineExecutor([store], store))
+    monkeypatch.setattr(run, "SparkExecutor", lambda *_, **__: InlineExecutor([store], store))
     monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_PLAN", 95)  # the source has 96 bytes
     return log
 
@@ -165,7 +164,7 @@ def test_a_copy_is_run_to_its_end(options: DriverOptions, world: World, started:
     assert drive(options, Settings()) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
-    assert started == ["jvm", "spark", "stores closed", "stores closed", "stopped"]
+    assert started == ["jvm", "spark", "stopped", "stores closed"]
 
 
 def test_a_small_copy_is_run_without_spark(
@@ -176,7 +175,7 @@ def test_a_small_copy_is_run_without_spark(
     assert drive(options, Settings()) is None
     assert said(options) == {"outcome": "Succeeded"}
     assert TARGET in world.streams
-    assert started == ["stores closed", "stores closed"]
+    assert started == ["stores closed"]
 
 
 def test_a_copy_that_is_complete_needs_no_spark(

@@ -17,7 +17,7 @@ from sluice.errors import InvalidSpec, WaitingForExecutors
 from sluice.pipelines.driver import driver
 from sluice.pipelines.driver.driver import DriverOptions, drive, read_plan
 from sluice.pipelines.driver.stopping import Terminated
-from sluice.pipelines.programs import scopes
+from sluice.pipelines.programs import run
 from support.engine.scope_drivers import (
     SharedStore,
     put_scope,
@@ -98,8 +98,8 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World, gate: list[Any]) -> l
             with self._around():
                 return super().run(tasks)
 
-    monkeypatch.setattr(scopes, "Stores", lambda _settings: Stores())
-    monkeypatch.setattr(scopes, "SparkExecutor", Spark)
+    monkeypatch.setattr(driver, "Stores", lambda _settings: Stores())
+    monkeypatch.setattr(run, "SparkExecutor", Spark)
     monkeypatch.setattr(driver, "Application", application)
     return log
 
@@ -170,7 +170,7 @@ def test_large_streams_start_spark_once(
     monkeypatch.setattr("sluice.engine.rounds.executor.INLINE_BYTES", 10)
     assert drive(options, Settings()) is None
     main = threading.current_thread().name
-    assert started == ["jvm", f"spark in {main}", "stores closed", "stopped"]
+    assert started == ["jvm", f"spark in {main}", "stopped", "stores closed"]
 
 
 def test_a_scope_with_failures_is_done(options: DriverOptions, world: World) -> None:
@@ -207,7 +207,7 @@ def test_executors_that_do_not_come_are_the_drivers_failure(
     def start(_self: object) -> None:
         raise WaitingForExecutors("nobody came")
 
-    monkeypatch.setattr(driver._Tasks, "start", start)
+    monkeypatch.setattr(driver._Application, "start", start)
     trouble = drive(options, Settings())
     assert trouble is not None
     assert trouble.reason == said(options)["reason"] == "WaitingForExecutors"

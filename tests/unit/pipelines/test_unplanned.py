@@ -19,9 +19,9 @@ from sluice.core.workloads.unplanned import Unplanned, read_plan
 from sluice.errors import ArchiveNotFound, InvalidSpec, PlanTooLarge
 from sluice.kube.copies.errands import ScopeErrand, StreamErrand
 from sluice.kube.stores.connections import unseen
-from sluice.pipelines.driver import termination
+from sluice.pipelines.driver import driver, termination
 from sluice.pipelines.driver.driver import DriverOptions, drive
-from sluice.pipelines.programs import scopes, unplanned
+from sluice.pipelines.programs import program, unplanned
 from support.engine.archive_runs import PATH, REQUEST, archive_once, shelf_of
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore
@@ -33,6 +33,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.core.archive.recorded import Recorded
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
 
@@ -41,10 +42,11 @@ VOLUME = StoreAddress(backend="volume", uri="volume://archives")
 RUN = Unplanned(sources=(LIVE,), target=VOLUME, archiving=REQUEST)
 
 
-class Stores:
+class Stores(program.Stores):
     """As `program.Stores`, with a model store and a volume in memory."""
 
     def __init__(self, store: ModelStore, shelf: Shelf) -> None:
+        super().__init__(Settings())
         self._store = store
         self._shelf = shelf
 
@@ -80,11 +82,16 @@ class Bench:
         self.world.scopes |= {SOURCE.scope, TARGET.scope}
         put_source(self.world, [40, 40], [9], name=SOURCE)
         self.store, self.objects = ModelStore(self.world), MemoryObjects()
-        monkeypatch.setattr(unplanned, "Stores", Stores(self.store, shelf_of(self.objects)))
+        self.stores = Stores(self.store, shelf_of(self.objects))
+        monkeypatch.setattr(driver, "Stores", self.stores)
 
     def planned(self, wanted: Unplanned) -> Plan | None:
         """What a driver makes of it."""
-        return unplanned.planned(wanted, Settings())
+        return unplanned.planned(wanted, self.stores)
+
+    def recorded(self, wanted: Unplanned) -> Recorded | None:
+        """What a driver tells of it."""
+        return unplanned.recorded(wanted, self.stores)
 
 
 @pytest.fixture
@@ -99,12 +106,12 @@ def test_a_run_is_planned_by_its_driver(bench: Bench) -> None:
     assert plan is not None
     assert plan.archive is not None
     assert plan.archive.copy_id == REQUEST.copy_id
-    assert unplanned.recorded(RUN, Settings()) is None
+    assert bench.recorded(RUN) is None
     keyed = RUN.model_copy(update={"archiving": REQUEST.model_copy(update={"run_key": "first"})})
     assert keyed.archiving is not None
     archive_once(bench.store, bench.objects, keyed.archiving)
     assert bench.planned(keyed) is None
-    told = unplanned.recorded(keyed, Settings())
+    told = bench.recorded(keyed)
     assert told is not None
     assert (told.run, told.count, told.verified) == (1, 1, True)
 
@@ -115,7 +122,7 @@ def test_what_is_told_of_a_run_fits_into_a_termination_message(bench: Bench) -> 
         keyed = REQUEST.model_copy(update={"run_key": f"scheduled:{number}"})
         archive_once(bench.store, bench.objects, keyed)
     wanted = RUN.model_copy(update={"archiving": keyed})
-    told = unplanned.recorded(wanted, Settings())
+    told = bench.recorded(wanted)
     assert told is not None
     assert (told.count, len(told.runs)) == (30, 20)
     assert len(termination.message(None, told)) < termination.MAX_BYTES
@@ -163,9 +170,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Bench:
     there = MemoryObjects()
     for name, data in bench.objects.held.items():
         there.put(f"team/orders/{name}", data)
-    stores = Stores(SharedStore(bench.world), shelf_in(there))
-    for module in (unplanned, scopes):
-        monkeypatch.setattr(module, "Stores", stores)
+    bench.stores = Stores(SharedStore(bench.world), shelf_in(there))
+    monkeypatch.setattr(driver, "Stores", bench.stores)
     return bench
 
 

@@ -17,19 +17,24 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 INLINE_BYTES: Final = 1 << 20
-"""What a step of one of many streams moves in the thread that does it."""
+"""Bytes that a step of one of many streams moves in the thread that does it."""
 
 INLINE_PLAN: Final = 8 << 20
-"""What one process copies of a stream by itself, since Spark takes a second to start.
+"""Bytes that one process copies of a stream by itself, since Spark takes a second to start.
 
 Chosen, not measured: 1 MB takes half a second, and of longer ones nobody has taken the time.
-
 Parts are not shorter, so there is little that tasks could do side by side.
 """
 
+INLINE_RUN: Final = 32 << 20
+"""Bytes that one process archives by itself, many events to an object."""
+
+INLINE_EVENTS: Final = 1 << 20
+"""Bytes that it archives with an object for each event: many objects take longer than few."""
+
 
 def is_small(size: int, limits: Limits) -> bool:
-    """Whether a step of one of many streams moves so many bytes without tasks.
+    """Tell whether a step of one of many streams moves so many bytes without tasks.
 
     Not below a limit, which is shared out among all tasks.
     """
@@ -37,8 +42,18 @@ def is_small(size: int, limits: Limits) -> bool:
 
 
 def is_small_plan(size: int) -> bool:
-    """Whether the copies of single streams move so many bytes without tasks."""
+    """Tell whether the copy of a single stream moves so many bytes without tasks."""
     return size <= INLINE_PLAN
+
+
+def is_small_run(size: int, *, of_events: bool) -> bool:
+    """Tell whether a run of an archive moves so many bytes without tasks.
+
+    Args:
+        size: bytes.
+        of_events: whether each event is an object.
+    """
+    return size <= (INLINE_EVENTS if of_events else INLINE_RUN)
 
 
 class Executor(Protocol):

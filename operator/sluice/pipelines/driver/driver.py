@@ -16,25 +16,20 @@ from typing import TYPE_CHECKING, Final, Self
 import structlog
 from pydantic import ValidationError
 
-from sluice.archive.formats.piece import OBJECT
 from sluice.core.archive.retention import Retention
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import unplanned
 from sluice.core.workloads.plan import expanded
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.resume import arrive
-from sluice.engine.rounds.dispatch import is_slow
-from sluice.engine.rounds.executor import is_small, is_small_plan
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.driver import termination
 from sluice.pipelines.driver.controls import Controls, read_retention
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.driver.stopping import Stop, Terminated
-from sluice.pipelines.programs.archives import is_small as is_small_run
-from sluice.pipelines.programs.archives import run_archive
-from sluice.pipelines.programs.program import Stores, run_plan
-from sluice.pipelines.programs.scopes import run_scope
+from sluice.pipelines.programs.program import Stores
+from sluice.pipelines.programs.run import Tasks, needs_tasks, run_archive, run_plan, run_scope
 from sluice.pipelines.programs.unplanned import planned, recorded
 from sluice.pipelines.spark import sparkconf
 from sluice.pipelines.spark.application import Application
@@ -137,11 +132,12 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
     trouble, told = None, None
     try:
         wanted = read_plan(options.plan, options.plan_sha256)
-        plan = planned(wanted, settings) if isinstance(wanted, Unplanned) else wanted
-        if plan is not None:
-            trouble = _carry_out(plan, options, settings)
-        if trouble is None and isinstance(wanted, Unplanned):
-            told = recorded(wanted, settings)
+        with Stores(settings) as stores:
+            plan = planned(wanted, stores) if isinstance(wanted, Unplanned) else wanted
+            if plan is not None:
+                trouble = _carry_out(plan, options, settings, stores)
+            if trouble is None and isinstance(wanted, Unplanned):
+                told = recorded(wanted, stores)
     except SluiceError as error:
         trouble = Trouble.of(error)
     if trouble is not None:
@@ -149,98 +145,78 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
     return trouble, told
 
 
-def _carry_out(plan: Plan, options: DriverOptions, settings: Settings) -> Trouble | None:
+def _carry_out(
+    plan: Plan, options: DriverOptions, settings: Settings, stores: Stores
+) -> Trouble | None:
     """Run a plan to its end; why it failed, if it did."""
     controls = Controls(options.controls)
-    with Stop() as stop, _Tasks(options, settings, stop) as tasks:
+    with Stop() as stop, _Application(options, settings, stop) as application:
 
         def limits() -> Limits:
             stop.check()
             return controls()
 
+        if needs_tasks(plan, limits()):
+            application.prepare()
         if plan.archive is not None:
-            return _run_archive(plan, tasks, limits, options, settings)
+            return _run_archive(plan, stores, application.tasks, limits, options)
         run = _run_streams if plan.scope is None else _run_scope
-        return run(plan, tasks, limits, options, settings)
+        return run(plan, stores, application.tasks, limits, options)
 
 
 def _run_streams(
     plan: Plan,
-    tasks: _Tasks,
+    stores: Stores,
+    tasks: Tasks,
     limits: Callable[[], Limits],
     options: DriverOptions,
-    settings: Settings,
 ) -> Trouble | None:
-    if not (is_small_plan(plan.bytes) or is_slow(limits())):
-        tasks.prepare()
-    with Stores(settings) as stores:
-        if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
-            return None
-        reports = run_plan(
-            plan,
-            tasks.start,
-            settings=settings,
-            limits=limits,
-            listener=Journalist(),
-            patience=options.patience,
-            slots=tasks.slots,
-            around=tasks.round,
-        )
+    if all(_settled(stream, stores[plan.target]) for stream in plan.streams):
+        return None
+    reports = run_plan(
+        plan, stores, tasks, limits=limits, listener=Journalist(), patience=options.patience
+    )
     return _outcome(reports)
 
 
 def _run_scope(
     plan: Plan,
-    tasks: _Tasks,
+    stores: Stores,
+    tasks: Tasks,
     limits: Callable[[], Limits],
     options: DriverOptions,
-    settings: Settings,
 ) -> Trouble | None:
-    now = limits()
-    if not (is_slow(now) or all(is_small(stream.bytes, now) for stream in plan.items)):
-        tasks.prepare()
     report = run_scope(
-        plan,
-        spark=tasks.start,
-        settings=settings,
-        limits=limits,
-        listener=ScopeJournalist(),
-        patience=options.patience,
-        slots=tasks.slots,
-        around=tasks.round,
+        plan, stores, tasks, limits=limits, listener=ScopeJournalist(), patience=options.patience
     )
     return _outcome_of_scope(report)
 
 
 def _run_archive(
     plan: Plan,
-    tasks: _Tasks,
+    stores: Stores,
+    tasks: Tasks,
     limits: Callable[[], Limits],
     options: DriverOptions,
-    settings: Settings,
 ) -> Trouble | None:
     # What the Job's arguments do not let go of stays, whatever the controls say by now.
     given = Retention(keep_last=options.keep_last, keep_seconds=options.keep_seconds)
-    if not (is_small_run(plan) or is_slow(limits(), OBJECT)):
-        tasks.prepare()
     report = run_archive(
         plan,
-        tasks.start,
-        settings=settings,
+        stores,
+        tasks,
         limits=limits,
         retention=lambda: given.and_what(read_retention(options.controls)),
         listener=Journalist(),
         patience=options.patience,
-        slots=tasks.slots,
-        around=tasks.round,
     )
     if report.error is None:
         _log.info("run done", **report.model_dump(mode="json", exclude_none=True))
     return report.error
 
 
-class _Tasks:
-    """Where tasks run: an application that is started when it is needed, and its executors.
+class _Application:
+    """The Spark application of a driver, started when it is needed, and its executors.
 
     Args:
         options: how to run the plan.
@@ -289,15 +265,22 @@ class _Tasks:
             _log.info("executors are there", slots=self._crew.slots())
         return self._context
 
-    def slots(self) -> int:
-        """How many tasks run at once."""
+    @property
+    def tasks(self) -> Tasks:
+        """Where tasks run."""
+        return Tasks(
+            spark=self.start, settings=self._settings, slots=self._slots, around=self._round
+        )
+
+    def _slots(self) -> int:
+        """Give the number of tasks that run at once."""
         if self._crew is not None:
             return self._crew.slots()
         return self._options.slots
 
     @contextmanager
-    def round(self) -> Iterator[None]:
-        """The block in which a round runs: it ends early at SIGTERM, or when nobody is there."""
+    def _round(self) -> Iterator[None]:
+        """Give a round's block: it ends early at SIGTERM, or when no executor is there."""
         with ExitStack() as stack:
             if self._context is not None:
                 stack.enter_context(self._stop.cancelling(self._context.cancelAllJobs))

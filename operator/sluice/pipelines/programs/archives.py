@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,20 +13,11 @@ from sluice.core.workloads.request import archive_request, store_address
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.archive.retention import retain
-from sluice.engine.archive.runner import ArchiveRunner
-from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.throttle import Pace
-from sluice.errors import InvalidSpec, SluiceError
+from sluice.errors import SluiceError
 from sluice.pipelines.programs.program import Stores, store_of
-from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from pyspark import SparkContext
-
     from sluice.api.kinds.streamarchive import StreamArchive
     from sluice.api.load import Resources
     from sluice.archive.runs.archive import Archive
@@ -35,13 +25,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Maker
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.values.model import StoreAddress
-    from sluice.engine.rounds.work import Listener
 
 _log = structlog.get_logger()
-
-_SMALL: Final = 32 << 20
-_SMALL_EVENTS: Final = 1 << 20
-"""Bytes below which a run is done in this process, with an object for many events or for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,76 +103,6 @@ def plan_archive_job(job: ArchiveJob, stores: Stores) -> PlannedArchive:
 def archive_of(job: ArchiveJob, stores: Stores) -> Archive:
     """The archive of a job."""
     return stores.shelf(job.target).archive(job.request.path, field="spec.destination.path")
-
-
-def run_archive(
-    plan: Plan,
-    spark: Callable[[], SparkContext],
-    *,
-    settings: Settings,
-    limits: Callable[[], Limits],
-    retention: Callable[[], Retention],
-    listener: Listener | None = None,
-    patience: float | None = None,
-    slots: Callable[[], int] | None = None,
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> ArchiveReport:
-    """Run the plan of an archive's run to its end, and let go of runs that need not be kept.
-
-    Args:
-        plan: what to archive.
-        spark: gives where the tasks run; not called where one process is enough.
-        settings: of this process and the workers.
-        limits: what the run may use; asked before every round, and by the bytes that this process
-            moves.
-        retention: which runs are kept; asked when the run is recorded.
-        listener: hears of every step.
-        patience: see Runner.
-        slots: see SparkExecutor.
-        around: see SparkExecutor.
-
-    Raises:
-        SparkLost: the application is gone; the block that made it says what became of it.
-        SluiceError: it did not start.
-    """
-    archive = plan.archive
-    if archive is None:
-        raise InvalidSpec("this plan archives nothing", remedy="Delete the plan; it is made anew.")
-
-    def executor() -> SparkExecutor:
-        return SparkExecutor(
-            spark(),
-            sources=plan.sources,
-            target=plan.target,
-            settings=settings,
-            slots=slots,
-            around=around,
-        )
-
-    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
-        shelf = stores.shelf(plan.target)
-        sources = [stores[source] for source in plan.sources]
-        here = InlineExecutor(sources, shelf, pace=Pace(lambda: limits().bytes_per_second))
-        runner = ArchiveRunner(
-            archive,
-            sources=sources,
-            shelf=shelf,
-            executor=here if is_small(plan) else tasks,
-            limits=limits,
-            listener=listener,
-            patience=patience,
-            slow=here,
-        )
-        (report,) = runner.run()
-        if report.error is None:
-            tidy(shelf.archive(archive.path), retention(), maker=archive.maker)
-    return report
-
-
-def is_small(plan: Plan) -> bool:
-    """Whether a run is done sooner than Spark is started. Many objects take longer than few."""
-    single = plan.archive is not None and plan.archive.format.is_of_events
-    return plan.bytes < (_SMALL_EVENTS if single else _SMALL)
 
 
 def tidy(archive: Archive, retention: Retention, *, maker: Maker | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -16,19 +15,10 @@ from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.report import Outcome, StreamReport
-from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.journal.ledger import Ledger
-from sluice.engine.rounds.executor import InlineExecutor, is_small_plan
 from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.throttle import Pace
-from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from pyspark import SparkContext
-
     from sluice.api.fields.archives import OrArchive
     from sluice.api.fields.common import InStore
     from sluice.api.fields.running import LimitsSpec
@@ -42,7 +32,6 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.work import Listener
     from sluice.stores.base import Store
 
 
@@ -250,61 +239,3 @@ def abort_job(job: Job, stores: Stores) -> bool:
     if done and journal is not None and any(one.archive for one in journal.plan.sources):
         release(journal.plan, [stores.place(address) for address in job.sources])
     return done
-
-
-def run_plan(
-    plan: Plan,
-    spark: Callable[[], SparkContext],
-    *,
-    settings: Settings,
-    limits: Callable[[], Limits],
-    listener: Listener | None = None,
-    patience: float | None = None,
-    slots: Callable[[], int] | None = None,
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> list[StreamReport]:
-    """Run a plan to its end.
-
-    Args:
-        plan: what to copy.
-        spark: gives where the tasks run; not called where one process is enough.
-        settings: of this process and the workers.
-        limits: what the copies may use; asked before every round, and by the bytes that this
-            process moves.
-        listener: hears of every step.
-        patience: see CopyRunner.
-        slots: see SparkExecutor.
-        around: see SparkExecutor.
-
-    Returns:
-        A report for each stream; failures are in them.
-
-    Raises:
-        SparkLost: the application is gone; the block that made it says what became of it.
-        SluiceError: it did not start.
-    """
-
-    def executor() -> SparkExecutor:
-        return SparkExecutor(
-            spark(),
-            sources=plan.sources,
-            target=plan.target,
-            settings=settings,
-            slots=slots,
-            around=around,
-        )
-
-    with Stores(settings) as stores, LazyExecutor(executor) as tasks:
-        sources, target = [stores[source] for source in plan.sources], stores[plan.target]
-        here = InlineExecutor(sources, target, pace=Pace(lambda: limits().bytes_per_second))
-        runner = CopyRunner(
-            plan,
-            sources=sources,
-            target=target,
-            executor=here if is_small_plan(plan.bytes) else tasks,
-            limits=limits,
-            listener=listener,
-            patience=patience,
-            slow=here,
-        )
-        return runner.run()
