@@ -13,7 +13,7 @@ from sluice.core.scope.request import RestoreFrom, ScopeRequest, Selector
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.unplanned import Unplanned
-from sluice.kube.copies.errands import ScopeErrand
+from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver.driver import DriverOptions, drive
 from sluice.pipelines.programs.program import Stores
@@ -202,20 +202,20 @@ def driven(
 ) -> tuple[dict[str, str], bool]:
     """What an operator that sees no volume finds after a driver, and whether all of it goes."""
     source, target = StoreAddress(backend="volume", uri="volume://backups/streams"), uri
-    hidden, errand = Shelf(source.uri, unseen), ScopeErrand(request)
+    hidden, workload = Shelf(source.uri, unseen), ScopeWorkload(request)
     address = StoreAddress(uri=target)
     with Stores(settings) as stores:
         sites = ((source, hidden),), (address, stores[address])
-        wanted = errand.ask(*sites, known=None, again=True)
+        wanted = workload.ask(*sites, known=None, again=True)
         assert isinstance(wanted, Planned)
         assert isinstance(wanted.plan, Unplanned)
         file = folder / f"{request.target}.json"
         file.write_text(wanted.plan.model_dump_json())
         assert drive(DriverOptions(plan=file), settings) is None
-        found = errand.ask(*sites, known=wanted.plan, again=False)
+        found = workload.ask(*sites, known=wanted.plan, again=False)
         assert isinstance(found, ScopeEnded)
-        errand.abandon([hidden], stores[address], known=wanted.plan)
-        gone = errand.ask(*sites, known=None, again=False) == wanted
+        workload.abandon([hidden], stores[address], known=wanted.plan)
+        gone = workload.ask(*sites, known=None, again=False) == wanted
     return {one.stream: one.state.value for one in found.results}, gone
 
 

@@ -11,9 +11,9 @@ from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.rounds.executor import InlineExecutor
+from sluice.engine.workloads.archive import ArchiveWorkload
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, SECRET, STREAM_ARCHIVE, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, run_name
-from sluice.kube.copies.errands import ArchiveErrand
 from sluice.kube.copies.workings import CopyWorkings
 from sluice.kube.jobs.manifests import plan_of
 from sluice.kube.stores.connections import unseen
@@ -84,9 +84,9 @@ class ArchiveBench(OperatorBench):
     @property
     def request(self) -> ArchiveRequest:
         """What the resource asks for now."""
-        errand = self.look().errand
-        assert isinstance(errand, ArchiveErrand)
-        return errand.request
+        workload = self.look().workload
+        assert isinstance(workload, ArchiveWorkload)
+        return workload.request
 
     def plan(self, attempt: int = 1) -> Plan:
         """What the driver of an attempt runs from."""

@@ -16,15 +16,17 @@ from unittest import mock
 
 import structlog
 
+from sluice.engine.workloads import scope, stream, workload
 from sluice.errors import ApiUnavailable, SluiceError, StoreUnavailable
 from sluice.kube.api import objects, status
-from sluice.kube.copies import errands, observer
+from sluice.kube.copies import observer
 from sluice.kube.ephemeral import conflicts, performer
 from sluice.kube.ephemeral import observer as ephemeral_observer
 from support.reconcile.copies import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator
+    from types import ModuleType
 
     from sluice.core.scope.progress import Progress
     from sluice.core.workloads.answers import Answer
@@ -113,17 +115,26 @@ def _abandon(_: object, *, target: Place, **__: object) -> str:
     return "whatever was there"
 
 
-_ENGINE: dict[str, Any] = {
-    "ask": _ask,
-    "abandon": _abandon,
-    "Watch": _Watch,
-    "ask_scope": _ask,
-    "abandon_scope": _abandon,
-    "ScopeWatch": _Watch,
-    "UnplannedScopeWatch": _UnplannedWatch,
-    "live": lambda place: place,
-    "shelf": lambda place: place,
-}
+def _there(place: Place) -> Place:
+    return place
+
+
+_ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
+    (stream, {"ask": _ask, "abandon": _abandon, "Watch": _Watch, "live": _there}),
+    (
+        scope,
+        {
+            "ask_scope": _ask,
+            "abandon_scope": _abandon,
+            "ScopeWatch": _Watch,
+            "UnplannedScopeWatch": _UnplannedWatch,
+            "live": _there,
+            "shelf": _there,
+        },
+    ),
+    (workload, {"live": _there}),
+)
+"""What stands for the engine behind the workloads, by module."""
 
 
 def _claims(name: str) -> Callable[..., Any]:
@@ -145,7 +156,8 @@ def simulated() -> Iterator[None]:
         steady = SimpleNamespace(monotonic=CLOCK.monotonic)
         for module in (observer, ephemeral_observer):
             stack.enter_context(mock.patch.object(module, "time", steady))
-        stack.enter_context(mock.patch.multiple(errands, **_ENGINE))
+        for module, names in _ENGINE:
+            stack.enter_context(mock.patch.multiple(module, **names))
         for module in (performer, ephemeral_observer):
             stack.enter_context(mock.patch.object(module, "claims", _CLAIMS))
         quiet = structlog.make_filtering_bound_logger(_CRITICAL)

@@ -54,10 +54,10 @@ def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
     bench.step()
     plan = bench.plan().archive
     assert plan is not None
-    errand = bench.look().errand
+    workload = bench.look().workload
     lease = Lease(bench.objects, plan.copy_id, Work.WRITE)
     lease.__enter__()
-    errand.abandon(None, bench.shelf, known=None)
+    workload.abandon(None, bench.shelf, known=None)
     assert [one.name for one in bench.objects.list(LEASES)] == []
 
 

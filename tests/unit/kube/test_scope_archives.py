@@ -121,7 +121,7 @@ def test_progress_is_read_in_the_archives(archiving: ScopeBench) -> None:
     """A driver that runs need not report it."""
     archiving.step()
     plan = archiving.plan()
-    watch = archiving.look().errand.watch(plan, archiving.shelf)
+    watch = archiving.look().workload.watch(plan, archiving.shelf)
     assert watch.measure().bytes == 0
     archiving.drive()
     progress = watch.measure()

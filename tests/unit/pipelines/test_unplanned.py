@@ -16,12 +16,14 @@ from sluice.core.values.model import StoreAddress, StreamConfig, StreamName
 from sluice.core.workloads import plan as plan_module
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.unplanned import Unplanned, read_plan
+from sluice.engine.workloads.choice import workload_left
+from sluice.engine.workloads.scope import ScopeWorkload
+from sluice.engine.workloads.stream import StreamWorkload
 from sluice.errors import ArchiveNotFound, InvalidSpec, PlanTooLarge
-from sluice.kube.copies.errands import ScopeErrand, StreamErrand
 from sluice.kube.stores.connections import unseen
 from sluice.pipelines.driver import driver, termination
 from sluice.pipelines.driver.driver import DriverOptions, drive
-from sluice.pipelines.programs import program, unplanned
+from sluice.pipelines.programs import program
 from support.engine.archive_runs import PATH, REQUEST, archive_once, shelf_of
 from support.engine.plans import SOURCE, TARGET, segment_plan, stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore
@@ -87,11 +89,11 @@ class Bench:
 
     def planned(self, wanted: Unplanned) -> Plan | None:
         """What a driver makes of it."""
-        return unplanned.planned(wanted, self.stores)
+        return driver._planned(wanted, self.stores)
 
     def recorded(self, wanted: Unplanned) -> Recorded | None:
         """What a driver tells of it."""
-        return unplanned.recorded(wanted, self.stores)
+        return workload_left(wanted).tell(self.stores.place(wanted.target))
 
 
 @pytest.fixture
@@ -128,21 +130,21 @@ def test_what_is_told_of_a_run_fits_into_a_termination_message(bench: Bench) -> 
     assert len(termination.message(None, told)) < termination.MAX_BYTES
 
 
-def restore() -> StreamErrand:
+def restore() -> StreamWorkload:
     """A copy of the archive in the volume."""
     source = SourceRequest(stream=SOURCE, archive=ArchiveChoice(path=PATH))
-    return StreamErrand(CopyRequest(copy_id="cd" * 16, sources=(source,), target=TARGET))
+    return StreamWorkload(CopyRequest(copy_id="cd" * 16, sources=(source,), target=TARGET))
 
 
 def test_a_restore_is_planned_by_its_driver(bench: Bench) -> None:
     """The operator sees no more than the target; from the driver's journal on, all of it."""
     archive_once(bench.store, bench.objects)
-    errand = restore()
+    workload = restore()
     hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
-    answer = errand.ask(hidden, (LIVE, bench.store), known=None, again=False)
+    answer = workload.ask(hidden, (LIVE, bench.store), known=None, again=False)
     assert isinstance(answer.plan, Unplanned)  # type: ignore[union-attr]
     wanted = answer.plan  # type: ignore[union-attr]
-    watch = errand.watch(wanted, bench.store)
+    watch = workload.watch(wanted, bench.store)
     assert watch.measure().published is False
     plan = bench.planned(wanted)
     assert plan is not None
@@ -156,7 +158,7 @@ FOLDER = ScopeRequest(scope_id="ef" * 16, source="team", target=TARGET.scope, re
 def scoped(bench: Bench, request: ScopeRequest = FOLDER) -> Unplanned:
     """A restore of the archives in a folder of the volume, as the operator leaves it."""
     hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
-    answer = ScopeErrand(request).ask(hidden, (LIVE, bench.store), known=None, again=True)
+    answer = ScopeWorkload(request).ask(hidden, (LIVE, bench.store), known=None, again=True)
     assert isinstance(answer, Planned)
     assert isinstance(answer.plan, Unplanned)
     return answer.plan
@@ -187,13 +189,13 @@ def test_a_scope_is_planned_by_its_driver(folder: Bench, tmp_path: Path) -> None
     assert drive(options, Settings()) is None
     assert json.loads(end.read_bytes()) == {"outcome": "Succeeded"}
     hidden = ((VOLUME, Shelf(VOLUME.uri, unseen)),)
-    errand = ScopeErrand(FOLDER)
-    answer = errand.ask(hidden, (LIVE, folder.store), known=wanted, again=False)
+    workload = ScopeWorkload(FOLDER)
+    answer = workload.ask(hidden, (LIVE, folder.store), known=wanted, again=False)
     assert isinstance(answer, ScopeEnded)
     assert [(one.stream, one.state) for one in answer.results] == [("orders", "Copied")]
-    assert errand.watch(wanted, folder.store).measure().published
+    assert workload.watch(wanted, folder.store).measure().published
     assert drive(options, Settings()) is None
-    errand.abandon([hidden[0][1]], folder.store, known=wanted)
+    workload.abandon([hidden[0][1]], folder.store, known=wanted)
     assert folder.world.staging() == []
 
 

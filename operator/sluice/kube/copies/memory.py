@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.access.survey import Survey
-    from sluice.kube.copies.errands import Measures
+    from sluice.engine.workloads.workload import Measures
     from sluice.kube.loop.memory import Blocking
     from sluice.stores.allowance import Kept
 

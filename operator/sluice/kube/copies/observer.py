@@ -21,6 +21,8 @@ from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads import access
 from sluice.core.workloads.answers import Complete, Planned
 from sluice.core.workloads.request import source_stores
+from sluice.engine.workloads.choice import identity_of, workload_of
+from sluice.engine.workloads.scope import made_by_driver
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
@@ -31,7 +33,6 @@ from sluice.errors import (
 from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.api.names import Child
 from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_either
-from sluice.kube.copies.errands import errand_of, identity_of, made_by_driver
 from sluice.kube.copies.memory import CopyMemory
 from sluice.kube.jobs import results
 from sluice.kube.jobs.attempts import Attempts
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
+    from sluice.engine.workloads.workload import Workload
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.api.objects import Copy, Goal, Origin
-    from sluice.kube.copies.errands import Errand
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView
@@ -76,7 +77,7 @@ class Situation:
         resource: it, as a model.
         seen: it, as `reconcile` takes it.
         world: its surroundings.
-        errand: what it has the engine do.
+        workload: what it has the engine do.
         memory: see CopyMemory.
     """
 
@@ -84,7 +85,7 @@ class Situation:
     resource: Copy
     seen: CopySeen
     world: World
-    errand: Errand
+    workload: Workload
     memory: CopyMemory
 
     @property
@@ -157,14 +158,14 @@ class CopyObserver:
         tasks = 1 if profile is None else tasks_for(resource.spec, profile)
         seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))
         run_key = seen.run_key if isinstance(seen, ArchiveSeen) else None
-        errand = errand_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
+        workload = workload_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
         namespace = resource.metadata.namespace
         memory = self._memories.of(namespace, seen.name, seen.uid)
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
         jobs = await self._attempts.jobs(namespace, seen, runtime=runtime)
         plan, damaged = await self._plan(namespace, seen, memory)
         origins, eager = origins_of(resource), seen.changed or seen.asked
-        reads = _MOVES if errand.moves else _READS
+        reads = _MOVES if workload.moves else _READS
         writes = _WRITES
         if seen.keeps:
             writes = _KEEPS if seen.deleted is None else _ERASES
@@ -189,7 +190,7 @@ class CopyObserver:
             resource=resource,
             seen=seen,
             world=world,
-            errand=errand,
+            workload=workload,
             memory=memory,
         )
         asked = questions(seen, world)
@@ -242,13 +243,13 @@ class CopyObserver:
         if Question.STATE in asked:
             stores = [await self._connections.place(namespace, one) for one in addresses]
             from_, to = list(zip(addresses, stores, strict=True)), (world.target.address, target)
-            errand, known = situation.errand, world.plan.plan if world.plan else None
+            workload, known = situation.workload, world.plan.plan if world.plan else None
             again = asks_again(situation.seen, world)
             told = _told(situation)
             answer = await memory.surveyed(
                 self.blocking,
-                (errand, addresses, world.target.address, again),
-                lambda: errand.ask(from_, to, known=known, again=again, told=told),
+                (workload, addresses, world.target.address, again),
+                lambda: workload.ask(from_, to, known=known, again=again, told=told),
             )
             world = await self._published(situation.child, replace(world, answer=answer))
             return replace(situation, world=world)
@@ -256,12 +257,12 @@ class CopyObserver:
             return situation
         plan = world.plan.plan
         if memory.watch is None or memory.watch[:2] != (plan.hash, target):
-            memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
+            memory.watch = (plan.hash, target, situation.workload.watch(plan, target))
             memory.meter = Meter()
         watch = memory.watch[2]
         progress = await self.blocking(watch.measure)
         if not self._allowance.has_room:  # it reads all of it again then
-            memory.watch = (plan.hash, target, situation.errand.watch(plan, target))
+            memory.watch = (plan.hash, target, situation.workload.watch(plan, target))
         pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
         world, made = replace(world, reading=reading), made_by_driver(watch)

@@ -114,10 +114,10 @@ class Performer:
                 await self._delete_job(situation, job)
             case Abandon():
                 sources, target = await self._observer.stores(situation)
-                errand, seen = situation.errand, situation.world.plan
+                workload, seen = situation.workload, situation.world.plan
                 known = None if seen is None else seen.plan
                 done = await self._observer.blocking(
-                    lambda: errand.abandon(sources, target, known=known)
+                    lambda: workload.abandon(sources, target, known=known)
                 )
                 _log.info("abandoned", done=done)
             case Erase():
@@ -238,7 +238,7 @@ class Performer:
         refused = seen.refused if isinstance(seen, StoreSeen) else None
         if refused is None:
             _, target = await self._observer.stores(situation)
-            said = (await self._observer.blocking(lambda: situation.errand.erase(target))).said
+            said = (await self._observer.blocking(lambda: situation.workload.erase(target))).said
         else:
             said = f"stays: {refused.message}"
         if not said:

@@ -22,6 +22,7 @@ from sluice.core.workloads import unplanned
 from sluice.core.workloads.plan import expanded
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.resume import arrive
+from sluice.engine.workloads.choice import workload_left
 from sluice.errors import Category, InvalidSpec, SluiceError
 from sluice.pipelines.driver import termination
 from sluice.pipelines.driver.controls import Controls, read_retention
@@ -30,7 +31,6 @@ from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
 from sluice.pipelines.driver.stopping import Stop, Terminated
 from sluice.pipelines.programs.program import Stores
 from sluice.pipelines.programs.run import Tasks, needs_tasks, run_archive, run_plan, run_scope
-from sluice.pipelines.programs.unplanned import planned, recorded
 from sluice.pipelines.spark import sparkconf
 from sluice.pipelines.spark.application import Application
 from sluice.pipelines.spark.kubernetes import Crew, own_pod, read_template
@@ -133,16 +133,23 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
     try:
         wanted = read_plan(options.plan, options.plan_sha256)
         with Stores(settings) as stores:
-            plan = planned(wanted, stores) if isinstance(wanted, Unplanned) else wanted
+            plan = _planned(wanted, stores) if isinstance(wanted, Unplanned) else wanted
             if plan is not None:
                 trouble = _carry_out(plan, options, settings, stores)
             if trouble is None and isinstance(wanted, Unplanned):
-                told = recorded(wanted, stores)
+                told = workload_left(wanted).tell(stores.place(wanted.target))
     except SluiceError as error:
         trouble = Trouble.of(error)
     if trouble is not None:
         _log.error("failed", **trouble.model_dump(mode="json", exclude_none=True))
     return trouble, told
+
+
+def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
+    """Plan what was left to this driver; None where nothing is left to do."""
+    sources = [(address, stores.place(address)) for address in wanted.sources]
+    target = (wanted.target, stores.place(wanted.target))
+    return workload_left(wanted).plan(sources, target, run=wanted.run)
 
 
 def _carry_out(

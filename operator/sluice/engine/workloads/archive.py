@@ -1,0 +1,103 @@
+"""The workload of a StreamArchive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.access.source_runs import live, shelf
+from sluice.engine.archive.erase import erase_archive
+from sluice.engine.archive.planning import PATH_FIELD, begun, resolve_archive
+from sluice.engine.archive.query import ArchiveWatch, abandon_archive, ask_archive, told_of
+from sluice.engine.workloads.workload import Unseen, is_volume, located_live
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.archive.runs.archive import Archive
+    from sluice.core.archive.recorded import Recorded
+    from sluice.core.archive.request import ArchiveRequest
+    from sluice.core.workloads.answers import Answer
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.archive.erase import Erased
+    from sluice.engine.workloads.workload import Located, Measures
+
+_MOST_GAPS: Final = 10
+"""Gaps that a termination message has room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveWorkload:
+    """What one run of a StreamArchive has the engine do."""
+
+    request: ArchiveRequest
+
+    @property
+    def moves(self) -> bool:
+        """See Workload."""
+        return False
+
+    def ask(
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        known: Plan | None,  # noqa: ARG002 - the archive has it
+        again: bool,  # noqa: ARG002 - another run has another key
+        told: Recorded | None = None,
+    ) -> Answer:
+        """See Workload. What is in a volume only the driver can tell."""
+        (source,) = sources
+        request = self.request.model_copy(update={"store": source[0].uri})
+        if target[0].claim is not None:
+            plan = Unplanned(sources=(source[0],), target=target[0], archiving=request)
+            return told or Planned(plan=plan)
+        return ask_archive(
+            request, source=located_live(source), target=(target[0], shelf(target[1]))
+        )
+
+    def plan(
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        run: int,  # noqa: ARG002 - another run has another key
+    ) -> Plan | None:
+        """See Workload."""
+        (source,) = sources
+        found = resolve_archive(self.request, live(source[1]), self._archive(target[1])).plan
+        if found is None:
+            return None
+        return Plan(sources=(source[0],), target=target[0], streams=(), archive=found)
+
+    def tell(self, target: Place) -> Recorded | None:
+        """See Workload."""
+        archive = self._archive(target)
+        entry = begun(self.request, archive).entry
+        return None if entry is None else told_of(archive, entry, most_gaps=_MOST_GAPS)
+
+    def watch(self, plan: Plan, target: Place) -> Measures:
+        """See Workload."""
+        if plan.archive is None:
+            return Unseen()
+        return ArchiveWatch(plan.archive, shelf(target))
+
+    def abandon(
+        self,
+        sources: Sequence[Place] | None,  # noqa: ARG002 - nothing of a run is there
+        target: Place,
+        *,
+        known: Plan | None,  # noqa: ARG002 - the archive has it
+    ) -> str:
+        """See Workload. What a run has noted in a volume, the sweep of a later one deletes."""
+        return "nothing" if is_volume(target) else abandon_archive(self.request, shelf(target))
+
+    def erase(self, target: Place) -> Erased:
+        """See Workload."""
+        return erase_archive(self.request, shelf(target))
+
+    def _archive(self, place: Place) -> Archive:
+        return shelf(place).archive(self.request.path, field=PATH_FIELD)

@@ -1,0 +1,66 @@
+"""The workload of a resource, or of what was written down in place of its plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.core.values import identity
+from sluice.core.workloads.request import archive_id, archive_request, copy_request, scope_request
+from sluice.engine.workloads.archive import ArchiveWorkload
+from sluice.engine.workloads.scope import ScopeWorkload
+from sluice.engine.workloads.stream import StreamWorkload
+from sluice.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from sluice.api.kinds.streamcopy import StreamCopy
+    from sluice.core.workloads.unplanned import Unplanned
+    from sluice.engine.workloads.workload import Workload
+
+    Copy = StreamCopy | ScopeCopy | StreamArchive
+
+
+def identity_of(resource: Copy, *, cluster: str) -> str:
+    """Give a resource's identity in stores."""
+    if isinstance(resource, StreamArchive):
+        return archive_id(resource, cluster=cluster)
+    return identity.copy_id(
+        cluster=cluster,
+        namespace=resource.metadata.namespace,
+        name=resource.metadata.name,
+        identity=resource.spec.identity(),
+    )
+
+
+def workload_of(
+    resource: Copy, *, cluster: str, tasks: int, run_key: str | None = None
+) -> Workload:
+    """Give the workload of a resource.
+
+    Args:
+        resource: the resource.
+        cluster: tells clusters apart that share a store.
+        tasks: how many will run at once.
+        run_key: of an archive, which run it is about.
+    """
+    if isinstance(resource, StreamArchive):
+        return ArchiveWorkload(archive_request(resource, cluster=cluster, run_key=run_key))
+    if isinstance(resource, ScopeCopy):
+        return ScopeWorkload(scope_request(resource, cluster=cluster, tasks=tasks))
+    return StreamWorkload(copy_request(resource, cluster=cluster, tasks=tasks))
+
+
+def workload_left(wanted: Unplanned) -> Workload:
+    """Give the workload that was left to a driver to plan.
+
+    Raises:
+        InvalidSpec: none was.
+    """
+    if wanted.scoping is not None:
+        return ScopeWorkload(wanted.scoping)
+    if wanted.archiving is not None:
+        return ArchiveWorkload(wanted.archiving)
+    if wanted.copying is not None:
+        return StreamWorkload(wanted.copying)
+    raise InvalidSpec("nothing is wanted", remedy="Delete the plan; it is made anew.")

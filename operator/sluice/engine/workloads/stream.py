@@ -1,0 +1,126 @@
+"""The workload of a StreamCopy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.core.copy.plan import pinned
+from sluice.core.workloads.answers import Planned
+from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.unplanned import Unplanned
+from sluice.engine.access.source_runs import live
+from sluice.engine.archive.erase import Erased
+from sluice.engine.copy.planning import begun, resolve
+from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.query import abandon, ask
+from sluice.engine.workloads.workload import (
+    Unseen,
+    in_volumes,
+    is_volume,
+    located_live,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluice.core.archive.recorded import Recorded
+    from sluice.core.copy.planner import CopyRequest
+    from sluice.core.scope.progress import Progress
+    from sluice.core.workloads.answers import Answer
+    from sluice.engine.access.source_runs import Place
+    from sluice.engine.workloads.workload import Located, Measures
+    from sluice.stores.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWorkload:
+    """What a StreamCopy has the engine do."""
+
+    request: CopyRequest
+
+    @property
+    def moves(self) -> bool:
+        """See Workload."""
+        return self.request.move
+
+    def ask(
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        known: Plan | None,
+        again: bool,  # noqa: ARG002 - a stream is whole or is not
+        told: Recorded | None = None,  # noqa: ARG002 - the target's store says more
+    ) -> Answer:
+        """See Workload."""
+        if in_volumes(sources) and begun(self.request, live(target[1])).is_new:
+            addresses = tuple(address for address, _ in sources)
+            plan = Unplanned(sources=addresses, target=target[0], copying=self.request)
+            return Planned(plan=plan)
+        stream = known.streams[0] if known is not None and known.streams else None
+        return ask(self.request, sources=sources, target=located_live(target), known=stream)
+
+    def plan(
+        self,
+        sources: Sequence[Located],
+        target: Located,
+        *,
+        run: int,  # noqa: ARG002 - a stream's copy has one
+    ) -> Plan | None:
+        """See Workload."""
+        found = resolve(self.request, [place for _, place in sources], live(target[1])).plan
+        if found is None:
+            return None
+        addresses = pinned(found, [address for address, _ in sources])
+        return Plan(sources=addresses, target=target[0], streams=(found,))
+
+    def tell(self, target: Place) -> Recorded | None:  # noqa: ARG002 - the operator sees all
+        """See Workload."""
+        return None
+
+    def watch(self, plan: Plan, target: Place) -> Measures:
+        """See Workload."""
+        if isinstance(plan, Unplanned):
+            return UnplannedWatch(self.request, plan, live(target))
+        return Watch(plan, live(target))
+
+    def abandon(
+        self,
+        sources: Sequence[Place] | None,
+        target: Place,
+        *,
+        known: Plan | None,  # noqa: ARG002 - a stream's journal has it
+    ) -> str:
+        """See Workload."""
+        seen = None if any(map(is_volume, sources or ())) else sources
+        return abandon(self.request, sources=seen, target=live(target))
+
+    def erase(self, target: Place) -> Erased:  # noqa: ARG002 - nothing is deleted
+        """See Workload: a copy's target is no part of the resource."""
+        return Erased()
+
+
+class UnplannedWatch:
+    """Measures a copy that its driver plans: nothing before that, then as any other.
+
+    Args:
+        request: the copy.
+        plan: what was written down in place of its plan.
+        target: the store to write to.
+    """
+
+    def __init__(self, request: CopyRequest, plan: Plan, target: Store) -> None:
+        self._request = request
+        self._plan = plan
+        self._target = target
+        self._watch: Measures = Unseen()
+
+    def measure(self) -> Progress:
+        """See Measures."""
+        if isinstance(self._watch, Unseen):
+            found = begun(self._request, self._target).plan
+            if found is not None:
+                plan = Plan(sources=self._plan.sources, target=self._plan.target, streams=(found,))
+                self._watch = Watch(plan, self._target)
+        return self._watch.measure()
