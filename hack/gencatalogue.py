@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.api.schema.schema import KINDS
+from sluice.api.registry import KINDS
 from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, Place, anchor, failures
 from sluice.core.reconcile.copies.decide import MISSING, START_PATIENCE, WAIT_SECONDS
 from sluice.core.reconcile.ephemeral import deletion, failure

@@ -16,7 +16,8 @@ import yaml
 
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.api.fields.rules import RULES
-from sluice.api.schema.schema import KINDS, Kind, definition, structural
+from sluice.api.registry import KINDS, Kind
+from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import Schema, fields
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.api.fields.common import GROUP
-from sluice.api.schema.schema import KINDS
+from sluice.api.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sluice.administration.listing import listed
 from sluice.api.status.common import ConditionType, CopyingStatus, ResourceStatus
@@ -15,16 +15,13 @@ from sluice.kube.api.kinds import (
     STREAM_COPY,
     STREAM_STORE,
 )
-from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, wants_orphan
+from sluice.kube.api.objects import FINALIZERS, has_finalizer, is_deleting, wants_orphan
 from sluice.kube.stores.dependents import KINDS
 
 if TYPE_CHECKING:
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.served import Served
-
-FINALIZERS: Final = {**KINDS, STREAM_STORE: IN_USE_FINALIZER}
-"""What stands on a kind's objects while they hold something, or are held themselves."""
 
 
 @dataclass(frozen=True, slots=True)

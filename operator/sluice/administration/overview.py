@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sluice.administration.listing import listed
-from sluice.api.status.archive_status import StreamArchiveStatus
-from sluice.api.status.common import StreamCopyStatus
-from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.copy.plan import origin
-from sluice.kube.api.kinds import SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
+from sluice.kube.api.kinds import SCOPE_COPY
 from sluice.kube.api.names import Child
-from sluice.kube.api.objects import is_deleting
+from sluice.kube.api.objects import STATUSES, is_deleting
 from sluice.kube.jobs import results
 from sluice.kube.loop.served import Served
 
@@ -21,13 +18,6 @@ if TYPE_CHECKING:
     from sluice.core.scope.scope import StreamResult
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
-
-_STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
-    SCOPE_COPY: ScopeCopyStatus,
-    STREAM_ARCHIVE: StreamArchiveStatus,
-    STREAM_COPY: StreamCopyStatus,
-}
-"""What is shown, and what its status is read as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +59,7 @@ async def overview(
     served = Served() if namespace is None else Served((namespace,))
     found = [
         await _reported(api, kind, body)
-        for kind in _STATUSES
+        for kind in STATUSES
         for body in await listed(api, kind, served)
         if name in {None, body["metadata"]["name"]}
     ]
@@ -87,7 +77,7 @@ async def _reported(api: Api, kind: Kind, body: Object) -> Reported:
         source=origin([_place(one) for one in sources]),
         target=_place(spec.get("target") or spec.get("destination") or {}),
         deleting=is_deleting(body),
-        status=_STATUSES[kind].read(body.get("status")),
+        status=STATUSES[kind].read(body.get("status")),
         streams=await results.published(api, child) if kind == SCOPE_COPY else None,
     )
 

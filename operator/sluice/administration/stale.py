@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.core.workloads.request import store_address
 from sluice.engine.claims import stale as engine
 from sluice.errors import SluiceError, StoreNotFound
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.api.objects import parse_store
+from sluice.kube.api.objects import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +103,7 @@ class StaleStreams:
     async def _tagged(self, body: Object) -> list[Stale]:
         """What has this cluster's tags in the store that a StreamStore names."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        address = store_address(parse_store(body))
+        address = store_address(parse(body, StreamStore))
         if address.backend != "pravega":
             return []
         store = await self._connections.get(namespace, address)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from sluice.api.fields.common import GROUP, Resource
-from sluice.api.kinds.ephemeralstream import EphemeralStream
+from sluice.api.fields.common import GROUP, VERSION, Resource
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.kinds.streamstore import StreamStore
+from sluice.api.registry import DRIVEN, KINDS
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-KINDS: dict[str, type[EphemeralStream | ScopeCopy | StreamArchive | StreamCopy | StreamStore]] = {
-    "EphemeralStream": EphemeralStream,
-    "ScopeCopy": ScopeCopy,
-    "StreamArchive": StreamArchive,
-    "StreamCopy": StreamCopy,
-    "StreamStore": StreamStore,
-}
-"""Kinds that a file may hold. An EphemeralStream is checked, and is for the operator alone."""
+_MODELS: Final = {kind.name: kind.model for kind in KINDS}
+"""What a file may hold. An EphemeralStream is checked, and is for the operator alone."""
+
+_NAMES: Final = [kind.name for kind in DRIVEN]
 
 
 @dataclass(slots=True)
@@ -100,10 +96,10 @@ def load(text: str, *, copies: bool = True) -> Resources:
             _add(resources, document, number)
     if copies and not resources.order:
         raise InvalidSpec(
-            "there is no StreamCopy, no ScopeCopy and no StreamArchive in the file",
+            f"there is no {', no '.join(_NAMES[:-1])} and no {_NAMES[-1]} in the file",
             field="kind",
-            remedy="Write a document with apiVersion sluice.dev/v1alpha1 and kind StreamCopy, "
-            "ScopeCopy or StreamArchive.",
+            remedy=f"Write a document with apiVersion {GROUP}/{VERSION} and kind "
+            f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}.",
         )
     return resources
 
@@ -117,12 +113,12 @@ def _add(resources: Resources, document: Any, number: int) -> None:
     if group != GROUP:
         return
     kind = document.get("kind")
-    model = KINDS.get(str(kind))
+    model = _MODELS.get(str(kind))
     if model is None:
         raise InvalidSpec(
             f"{where} has the unknown kind {kind!r}",
             field="kind",
-            remedy=f"Known kinds are {', '.join(sorted(KINDS))}.",
+            remedy=f"Known kinds are {', '.join(sorted(_MODELS))}.",
         )
     try:
         resource = model.model_validate(document)

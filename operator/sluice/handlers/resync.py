@@ -15,6 +15,7 @@ from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
     JOB,
+    OWN,
     POD,
     STREAM_STORE,
 )
@@ -34,10 +35,6 @@ _log = structlog.get_logger()
 
 WATCH_GRACE: Final = 10.0
 """Seconds that a watch may take to show more of what a list has shown."""
-
-
-_OWN: Final = (STREAM_STORE, *COPIES.values(), EPHEMERAL_STREAM)
-"""Kinds that are reconciled; the others only tell how far these are."""
 
 
 class Resync:
@@ -90,10 +87,10 @@ class Resync:
 
     async def _round(self) -> None:
         began = time.monotonic()
-        listed = {kind: await self._list(kind) for kind in (*_OWN, JOB, POD)}
+        listed = {kind: await self._list(kind) for kind in (*OWN.values(), JOB, POD)}
         for kind, bodies in listed.items():
             self._mirror.keep_only(kind, bodies, began)
-        for kind in _OWN:
+        for kind in OWN.values():
             for body in listed[kind]:
                 meta = body["metadata"]
                 self._queue.add(
@@ -113,7 +110,7 @@ class Resync:
 
     async def _list(self, kind: Kind) -> list[Object]:
         """All objects of a kind that the watches are to show, as much as is asked for of each."""
-        labels = None if kind in _OWN else MANAGED
+        labels = None if kind in OWN.values() else MANAGED
         return [
             counted(body)
             for namespace in self._namespaces
@@ -149,7 +146,7 @@ class Resync:
             # Lists, since the operator has no right to get Jobs and pods one by one. Of all, where
             # hundreds were deleted at once.
             name = f"metadata.name={next(iter(names.values()))}" if len(names) == 1 else None
-            labels = None if kind in _OWN else MANAGED
+            labels = None if kind in OWN.values() else MANAGED
             async for page in self._api.pages(kind, namespace, fields=name, labels=labels):
                 if any(one["metadata"]["uid"] in names for one in page):
                     return True

@@ -12,23 +12,14 @@ import kopf
 
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.kube.api.client import PAGE
-from sluice.kube.api.kinds import (
-    COPIES,
-    EPHEMERAL_STREAM,
-    JOB,
-    POD,
-    SCOPE_COPY,
-    STREAM_ARCHIVE,
-    STREAM_COPY,
-    STREAM_STORE,
-)
+from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, JOB, OWN, POD, STREAM_STORE
 from sluice.kube.api.names import MANAGED, copy_of, uid_of
 from sluice.kube.api.objects import is_deleting
 from sluice.kube.loop.queue import Key, Lane
 from sluice.kube.stores.dependents import stores_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.kinds import Kind, Object
@@ -120,6 +111,15 @@ def _essence(body: Object) -> tuple[Any, ...]:
     )
 
 
+def _taken_in_by(watches: Watches, kind: Kind) -> Callable[..., Awaitable[None]]:
+    """Give the handler of a kind."""
+
+    async def seen(event: Any, **_: Any) -> None:
+        watches.resource(kind, event["object"], gone=event["type"] == "DELETED")
+
+    return seen
+
+
 def registry(watches: Watches) -> kopf.OperatorRegistry:
     """Kopf's handlers, bound to these watches."""
     handlers = kopf.OperatorRegistry()
@@ -130,25 +130,10 @@ def registry(watches: Watches) -> kopf.OperatorRegistry:
             **arguments
         )
 
-    @kopf.on.event(GROUP, VERSION, STREAM_COPY.plural, registry=handlers)
-    async def copies(event: Any, **_: Any) -> None:
-        watches.resource(STREAM_COPY, event["object"], gone=event["type"] == "DELETED")
-
-    @kopf.on.event(GROUP, VERSION, SCOPE_COPY.plural, registry=handlers)
-    async def scopes(event: Any, **_: Any) -> None:
-        watches.resource(SCOPE_COPY, event["object"], gone=event["type"] == "DELETED")
-
-    @kopf.on.event(GROUP, VERSION, STREAM_ARCHIVE.plural, registry=handlers)
-    async def archives(event: Any, **_: Any) -> None:
-        watches.resource(STREAM_ARCHIVE, event["object"], gone=event["type"] == "DELETED")
-
-    @kopf.on.event(GROUP, VERSION, STREAM_STORE.plural, registry=handlers)
-    async def stores(event: Any, **_: Any) -> None:
-        watches.resource(STREAM_STORE, event["object"], gone=event["type"] == "DELETED")
-
-    @kopf.on.event(GROUP, VERSION, EPHEMERAL_STREAM.plural, registry=handlers)
-    async def ephemerals(event: Any, **_: Any) -> None:
-        watches.resource(EPHEMERAL_STREAM, event["object"], gone=event["type"] == "DELETED")
+    for kind in OWN.values():
+        kopf.on.event(GROUP, VERSION, kind.plural, id=kind.plural, registry=handlers)(
+            _taken_in_by(watches, kind)
+        )
 
     @kopf.on.event("batch", "v1", JOB.plural, labels=_OURS, registry=handlers)
     async def jobs(event: Any, **_: Any) -> None:

@@ -9,7 +9,8 @@ import yaml
 
 import localcluster
 from sluice.api.fields.common import GROUP
-from sluice.api.schema.schema import KINDS, definition
+from sluice.api.registry import KINDS
+from sluice.api.schema.schema import definition
 from support.kube.apply import Applier
 
 

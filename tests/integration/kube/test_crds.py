@@ -14,7 +14,8 @@ from kubernetes import client, config
 import localcluster
 from localcluster import LocalClusterError
 from sluice.api.load import load
-from sluice.api.schema.schema import KINDS, Kind, structural
+from sluice.api.registry import KINDS, Kind
+from sluice.api.schema.schema import structural
 from sluice.api.schema.structural import fields
 from sluice.api.status.common import Condition, Progress, StreamCopyStatus, StreamStoreStatus
 from sluice.core.values.text import rate

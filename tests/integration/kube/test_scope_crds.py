@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.api.load import load
-from sluice.api.schema.schema import KINDS, structural
+from sluice.api.registry import KINDS
+from sluice.api.schema.schema import structural
 from sluice.api.status.common import Condition, Progress
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.values.text import rate

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.core.archive.recorded import Recorded, RunFacts
 from sluice.core.reconcile.copies.actions import AddFinalizer, RemoveFinalizer
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
@@ -15,7 +16,7 @@ from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
 from sluice.core.workloads.request import archive_id
-from sluice.kube.api.objects import copy_seen, parse_archive
+from sluice.kube.api.objects import copy_seen, parse
 from support.cases import resources
 from support.cases.recorder import BYTES, DIGEST, EVENTS, CopyingRecorder
 from support.reconcile.archives_seen import plan
@@ -44,7 +45,7 @@ class ArchiveRecorder(CopyingRecorder):
     @property
     def copy_id(self) -> str:
         """Its identity in stores."""
-        return archive_id(parse_archive(self.body), cluster="c")
+        return archive_id(parse(self.body, StreamArchive), cluster="c")
 
     def look(self, **world: Any) -> Decision:
         """The operator looks at it and writes what it says; see CopyingRecorder."""
@@ -83,7 +84,7 @@ class ArchiveRecorder(CopyingRecorder):
         assert RemoveFinalizer() in decision.actions
 
     def _seen(self) -> ArchiveSeen:
-        resource = parse_archive(self.body)
+        resource = parse(self.body, StreamArchive)
         seen = copy_seen(self.body, resource, self.copy_id)
         assert isinstance(seen, ArchiveSeen)
         created = datetime.fromisoformat(self.body["metadata"]["creationTimestamp"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
 from sluice.core.claims.claim import Holding, Ownership
 from sluice.core.reconcile.ephemeral.decide import (
@@ -20,7 +21,7 @@ from sluice.core.reconcile.ephemeral.world import (
     Unprotect,
 )
 from sluice.core.values.trouble import Trouble
-from sluice.kube.api.objects import STREAMS_FINALIZER, ephemeral_seen, parse_ephemeral
+from sluice.kube.api.objects import STREAMS_FINALIZER, ephemeral_seen, parse
 from support.cases import resources
 from support.cases.recorder import READY, Recorder
 
@@ -116,7 +117,9 @@ class EphemeralRecorder(Recorder):
         return next((str(one["reason"]) for one in conditions if one["type"] == "Ready"), "")
 
     def _seen(self) -> EphemeralSeen:
-        return replace(ephemeral_seen(self.body, parse_ephemeral(self.body)), deleted=self.deleted)
+        return replace(
+            ephemeral_seen(self.body, parse(self.body, EphemeralStream)), deleted=self.deleted
+        )
 
     def _world(self, **world: Any) -> EphemeralWorld:
         usual: dict[str, Any] = {

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.status.common import StreamStoreStatus
 from sluice.core.reconcile.copies.actions import AddFinalizer, RemoveFinalizer, WritePositions
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
@@ -30,8 +31,8 @@ from sluice.kube.api.objects import (
     REQUESTED_AT,
     STAGING_FINALIZER,
     copy_seen,
+    parse,
     parse_copy,
-    parse_either,
 )
 from support.cases import resources
 from support.engine.plans import ADDRESS, segment_plan, stream_plan, whole_plan
@@ -127,7 +128,7 @@ class CopyingRecorder(Recorder):
     @property
     def copy_id(self) -> str:
         """Its identity in stores."""
-        resource = parse_either(self.body)
+        resource = parse_copy(self.body)
         if isinstance(resource, ScopeCopy):
             return scope_request(resource, cluster="c").scope_id
         return copy_request(resource, cluster="c").copy_id
@@ -186,7 +187,7 @@ class CopyingRecorder(Recorder):
         return Reading(progress=progress, pace=Pace(2.0 * 2**20, (BYTES - done) / 2**21))
 
     def _seen(self) -> CopySeen:
-        seen = copy_seen(self.body, parse_either(self.body), self.copy_id)
+        seen = copy_seen(self.body, parse_copy(self.body), self.copy_id)
         return replace(seen, deleted=self.deleted)
 
     def _world(self, **world: Any) -> World:
@@ -219,7 +220,7 @@ class CopyRecorder(CopyingRecorder):
         super().__init__(resources.COPY, name, **spec)
         # As the API server does.
         self.body["spec"]["target"] |= {"onExists": "Fail", "sealWhenDone": False}
-        resource = parse_copy(self.body)
+        resource = parse(self.body, StreamCopy)
         source, target = resource.spec.source, resource.spec.target
         self.plan = whole_plan(
             stream_plan(

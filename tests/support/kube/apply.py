@@ -12,7 +12,7 @@ from kubernetes import client, config
 
 from localcluster import LocalClusterError
 from sluice.api.fields.common import API_VERSION, GROUP, VERSION
-from sluice.api.schema.schema import KINDS
+from sluice.api.registry import KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.core.claims.claim import Holding, Ownership
 from sluice.errors import StoreUnavailable, StreamExists
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, STREAM_STORE
-from sluice.kube.api.objects import FORCE_ORPHAN, ephemeral_seen, parse_ephemeral
+from sluice.kube.api.objects import FORCE_ORPHAN, ephemeral_seen, parse
 from support.cases import resources
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import NOW
@@ -220,7 +221,7 @@ class Cluster:
         known = self._known.get(meta["name"])
         if known is not None and known[0] == meta["resourceVersion"] and not known[1].deleted:
             return known[1]
-        found = ephemeral_seen(body, parse_ephemeral(body))
+        found = ephemeral_seen(body, parse(body, EphemeralStream))
         written = body.get("status")
         assert not written or found.status.dump() == written, "a status reads back as written"
         self._known[meta["name"]] = (meta["resourceVersion"], found)

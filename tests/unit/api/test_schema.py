@@ -6,7 +6,8 @@ from pydantic import Field, create_model
 
 from sluice.api.fields.common import ApiModel, Resource
 from sluice.api.fields.rules import RULES
-from sluice.api.schema.schema import KINDS, Column, Kind, definition, structural
+from sluice.api.registry import KINDS, Column, Kind, Lifecycle
+from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import fields
 from sluice.api.status.common import ResourceStatus
 
@@ -22,7 +23,9 @@ FIELDS = [
 def kind_of(spec: type[ApiModel]) -> Kind:
     """A kind with a given spec."""
     model = create_model("Thing", __base__=Resource, __doc__="A thing.", spec=(spec, ...))
-    return Kind(model, ResourceStatus, "things", "th", columns=(), conditions={})
+    return Kind(
+        model, ResourceStatus, "things", "th", Lifecycle.FINITE, "none", columns=(), conditions={}
+    )
 
 
 @pytest.mark.parametrize("field", FIELDS)

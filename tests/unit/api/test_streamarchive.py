@@ -9,12 +9,15 @@ from pydantic import ValidationError
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.api.kinds.streamstore import StreamStore
-from sluice.api.load import KINDS, invalid, load
+from sluice.api.load import invalid, load
+from sluice.api.registry import KINDS
 from sluice.core.values.archive_layout import checked_path
 from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
 from support.cases.resources import ARCHIVE, BUCKET, COPY, VOLUME, changed, label, text
 from support.cases.wrong_archives import ARCHIVES, FROM_ARCHIVE, GOOD, GOOD_ARCHIVES, WRONG, made
+
+MODELS = {kind.name: kind.model for kind in KINDS}
 
 
 @pytest.mark.parametrize(("like", "path", "values", "said"), WRONG, ids=label)
@@ -25,7 +28,7 @@ def test_a_wrong_resource_is_refused(
     assert said
     kind = like["kind"]
     with pytest.raises(ValidationError) as caught:
-        KINDS[kind].model_validate(made(like, values))
+        MODELS[kind].model_validate(made(like, values))
     error = str(invalid(caught.value, kind))
     name = path.rpartition(".")[2]
     assert path in error or name in error
@@ -35,7 +38,7 @@ def test_a_wrong_resource_is_refused(
 @pytest.mark.parametrize("good", GOOD, ids=label)
 def test_a_good_resource_is_read(good: dict[str, Any]) -> None:
     """All that makes sense together is accepted."""
-    assert KINDS[good["kind"]].model_validate(good)
+    assert MODELS[good["kind"]].model_validate(good)
 
 
 def test_a_path_has_one_verdict() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from sluice.api.schema.schema import KINDS
+from sluice.api.registry import KINDS
 from support.cases.golden import check
 from support.cases.situations import SITUATIONS
 from support.kube.argocd import health

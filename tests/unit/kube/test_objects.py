@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
-from sluice.api.kinds.scopecopy import ScopeCopySpec
+from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec
+from sluice.api.kinds.streamcopy import StreamCopy
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.common import MOST_TOKEN, ConditionType, StreamCopyStatus
 from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.seen import CopySeen
@@ -16,10 +18,8 @@ from sluice.kube.api.objects import (
     has_finalizer,
     is_deleting,
     origins_of,
+    parse,
     parse_copy,
-    parse_either,
-    parse_scope,
-    parse_store,
 )
 from sluice.kube.api.status import of_invalid
 from sluice.kube.stores.dependents import stores_of
@@ -35,7 +35,7 @@ def body(status: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
 def seen(status: dict[str, Any] | None = None, **meta: Any) -> CopySeen:
     """It, as `reconcile` takes it."""
     found = body(status, **meta)
-    return copy_seen(found, parse_copy(found), "id")
+    return copy_seen(found, parse(found, StreamCopy), "id")
 
 
 def test_a_copy_is_seen_as_it_is_written() -> None:
@@ -54,15 +54,15 @@ def test_a_copy_of_a_scope_is_seen_as_one() -> None:
     own = {"name": "shop", "namespace": "team", "uid": "u", "generation": 4}
     status = {"run": 2, "streams": {"total": 3, "summary": "1/3"}, "attempts": 5}
     found = SCOPE | {"metadata": own, "status": status}
-    resource = parse_either(found)
-    assert resource == parse_scope(found)
+    resource = parse_copy(found)
+    assert resource == parse(found, ScopeCopy)
     assert [field for field, _ in origins_of(resource)] == ["spec.source"]
     scope = copy_seen(found, resource, "id")
     assert (scope.name, scope.uid, scope.generation, scope.copy_id) == ("shop", "u", 4, "id")
     assert isinstance(scope.spec, ScopeCopySpec)
     assert isinstance(scope.status, ScopeCopyStatus)
     assert (scope.status.run, scope.status.attempts) == (2, 5)
-    assert parse_either(body()) == parse_copy(body())
+    assert parse_copy(body()) == parse(body(), StreamCopy)
 
 
 def test_a_status_of_another_version_is_read_as_far_as_it_goes() -> None:
@@ -117,10 +117,10 @@ def test_a_deletion_is_so_many_seconds_old() -> None:
 def test_an_object_that_is_no_copy_is_refused_by_the_field() -> None:
     """The error is one that a status can say."""
     with pytest.raises(InvalidSpec) as caught:
-        parse_copy(changed(body(), "spec.source.scope", "no/scope"))
+        parse(changed(body(), "spec.source.scope", "no/scope"), StreamCopy)
     assert caught.value.field == "spec.source.scope"
     with pytest.raises(InvalidSpec):
-        parse_store(changed(STORE, "spec.pravega.controllerURI", "http://x"))
+        parse(changed(STORE, "spec.pravega.controllerURI", "http://x"), StreamStore)
 
 
 def test_a_copy_that_cannot_be_read_is_said_to_be_wrong() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.world import JobPhase
@@ -21,7 +22,7 @@ from sluice.errors import StoreNotReady, StoreUnavailable
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import ATTEMPT_LABEL, Child, child_labels
-from sluice.kube.api.objects import parse_copy
+from sluice.kube.api.objects import parse
 from sluice.kube.copies.observer import CopyObserver
 from sluice.kube.jobs.manifests import plan_config_map, positions_config_map
 from sluice.kube.loop.settings import OperatorSettings
@@ -212,7 +213,7 @@ def test_the_map_of_a_whole_target_is_looked_for() -> None:
     """What the target says, and what is published of it."""
     server, stores = cluster(), World()
     body = server.objects[STREAM_COPY.name, "default", "orders"]
-    request = copy_request(parse_copy(body), cluster="c")
+    request = copy_request(parse(body, StreamCopy), cluster="c")
     stores.scopes.add(request.target.scope)
     put_source(stores, [40, 40], [9], name=request.sources[0].stream)
     store = ModelStore(stores)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.errors import Category
-from sluice.kube.api.objects import parse_either
+from sluice.kube.api.objects import parse_copy
 from sluice.kube.jobs.profiles import profile_trouble
 from sluice.kube.loop.settings import OperatorSettings
 from support.cases.resources import COPY, SCOPE, changed
@@ -28,7 +28,7 @@ def trouble(resource: dict[str, Any] = COPY, **runtime: Any) -> Trouble | None:
             },
         }
     )
-    copy = parse_either(
+    copy = parse_copy(
         changed(changed(resource, "spec.runtime", runtime), "metadata.namespace", "default")
     )
     return profile_trouble(copy, settings.profiles.get(copy.spec.runtime.profile), settings)

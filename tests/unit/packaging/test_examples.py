@@ -12,7 +12,7 @@ from sluice.api.fields.common import GROUP, Resource
 from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.load import Resources, load
-from sluice.api.schema.schema import KINDS
+from sluice.api.registry import KINDS
 from sluice.core.workloads import access
 from sluice.core.workloads.request import copy_request
 from sluice.kube.loop.settings import Profile

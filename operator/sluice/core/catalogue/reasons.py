@@ -5,11 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from sluice.api import registry
+
 COPY, SCOPE = ("StreamCopy",), ("ScopeCopy",)
 COPIES = (*COPY, *SCOPE)
 ARCHIVE = ("StreamArchive",)
 ARCHIVING = (*SCOPE, *ARCHIVE)
-DRIVEN = (*COPIES, *ARCHIVE)
+DRIVEN = tuple(kind.name for kind in registry.DRIVEN)
 """What drivers work for."""
 
 STORE, EPHEMERAL = ("StreamStore",), ("EphemeralStream",)

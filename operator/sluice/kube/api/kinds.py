@@ -10,6 +10,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from sluice.api.fields.common import GROUP, VERSION
+from sluice.api.registry import DRIVEN, KINDS
 from sluice.errors import InvalidSpec
 
 _SEGMENT: Final = re.compile(r"[a-z0-9](?:[a-z0-9.:-]{0,251}[a-z0-9])?")
@@ -75,11 +76,17 @@ def root(group: str, version: str) -> tuple[str, ...]:
     return ("apis", group, version) if group else ("api", version)
 
 
-STREAM_COPY: Final = Kind(GROUP, VERSION, "streamcopies", "StreamCopy")
-SCOPE_COPY: Final = Kind(GROUP, VERSION, "scopecopies", "ScopeCopy")
-STREAM_ARCHIVE: Final = Kind(GROUP, VERSION, "streamarchives", "StreamArchive")
-STREAM_STORE: Final = Kind(GROUP, VERSION, "streamstores", "StreamStore")
-EPHEMERAL_STREAM: Final = Kind(GROUP, VERSION, "ephemeralstreams", "EphemeralStream")
+OWN: Final = {kind.name: Kind(GROUP, VERSION, kind.plural, kind.name) for kind in KINDS}
+"""Our own kinds, by name."""
+
+COPIES: Final = {kind.name: OWN[kind.name] for kind in DRIVEN}
+"""Those that drivers work for."""
+
+STREAM_COPY: Final = OWN["StreamCopy"]
+SCOPE_COPY: Final = OWN["ScopeCopy"]
+STREAM_ARCHIVE: Final = OWN["StreamArchive"]
+STREAM_STORE: Final = OWN["StreamStore"]
+EPHEMERAL_STREAM: Final = OWN["EphemeralStream"]
 JOB: Final = Kind("batch", "v1", "jobs", "Job")
 POD: Final = Kind("", "v1", "pods", "Pod")
 CONFIG_MAP: Final = Kind("", "v1", "configmaps", "ConfigMap")
@@ -87,6 +94,3 @@ SECRET: Final = Kind("", "v1", "secrets", "Secret")
 CLAIM: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 EVENT: Final = Kind("", "v1", "events", "Event")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace")
-
-COPIES: Final = {kind.name: kind for kind in (STREAM_COPY, SCOPE_COPY, STREAM_ARCHIVE)}
-"""The kinds that drivers work for, by name."""

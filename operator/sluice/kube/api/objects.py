@@ -3,105 +3,79 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import ValidationError
 
-from sluice.api.fields.common import GROUP
-from sluice.api.kinds.ephemeralstream import EphemeralStream
+from sluice.api.fields.common import GROUP, Resource
 from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec
 from sluice.api.kinds.streamarchive import StreamArchive, StreamArchiveSpec
 from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
-from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.load import invalid
+from sluice.api.registry import DRIVEN, KINDS
 from sluice.api.status.archive_status import StreamArchiveStatus
-from sluice.api.status.common import MOST_TOKEN, StreamCopyStatus
+from sluice.api.status.common import MOST_TOKEN, CopyingStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
-from sluice.api.status.scope_status import ScopeCopyStatus
 from sluice.core.reconcile.copies.archive_seen import ArchiveSeen, times
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.ephemeral.world import EphemeralSeen
-from sluice.kube.api.kinds import COPIES, SCOPE_COPY, STREAM_ARCHIVE, STREAM_COPY
+from sluice.kube.api.kinds import (
+    COPIES,
+    EPHEMERAL_STREAM,
+    OWN,
+    STREAM_COPY,
+    STREAM_STORE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
+    from sluice.api.kinds.ephemeralstream import EphemeralStream
     from sluice.api.kinds.streamarchive import ArchivedStream, Destination
     from sluice.api.kinds.streamcopy import Source, Target
-    from sluice.api.status.common import CopyingStatus
-    from sluice.kube.api.kinds import Kind, Object
+    from sluice.kube.api.kinds import Object
 
     Origin = Source | ScopeSource | ArchivedStream
     Goal = Target | ScopeTarget | Destination
+
+R = TypeVar("R", bound=Resource)
 
 Copy = StreamCopy | ScopeCopy | StreamArchive
 CopySpec = StreamCopySpec | ScopeCopySpec | StreamArchiveSpec
 """What drivers work for."""
 
-STATUSES: Final[dict[Kind, type[CopyingStatus]]] = {
-    STREAM_COPY: StreamCopyStatus,
-    SCOPE_COPY: ScopeCopyStatus,
-    STREAM_ARCHIVE: StreamArchiveStatus,
+_COPIES: Final = {kind.name: kind.model for kind in DRIVEN}
+
+STATUSES: Final = {
+    OWN[kind.name]: kind.status for kind in DRIVEN if issubclass(kind.status, CopyingStatus)
 }
 """The models of their statuses."""
 
-STAGING_FINALIZER: Final = f"{GROUP}/staging"
-STREAMS_FINALIZER: Final = f"{GROUP}/streams"
-IN_USE_FINALIZER: Final = f"{GROUP}/in-use"
+FINALIZERS: Final = {OWN[kind.name]: f"{GROUP}/{kind.finalizer}" for kind in KINDS}
+"""What stands on a kind's objects while they hold something, or are held themselves."""
+
+STAGING_FINALIZER: Final = FINALIZERS[STREAM_COPY]
+STREAMS_FINALIZER: Final = FINALIZERS[EPHEMERAL_STREAM]
+IN_USE_FINALIZER: Final = FINALIZERS[STREAM_STORE]
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 FORCE_ORPHAN: Final = f"{GROUP}/force-orphan"
 
 
-def parse_copy(body: Object) -> StreamCopy:
-    """A StreamCopy from its object. InvalidSpec where it is none that this version knows."""
+def parse(body: Object, model: type[R]) -> R:
+    """Make a resource of its object. InvalidSpec where it is none that this version knows."""
     try:
-        return StreamCopy.model_validate(body)
+        return model.model_validate(body)
     except ValidationError as error:
-        raise invalid(error, "StreamCopy") from error
+        raise invalid(error, model.__name__) from error
 
 
-def parse_scope(body: Object) -> ScopeCopy:
-    """A ScopeCopy from its object. InvalidSpec where it is none that this version knows."""
-    try:
-        return ScopeCopy.model_validate(body)
-    except ValidationError as error:
-        raise invalid(error, "ScopeCopy") from error
-
-
-def parse_archive(body: Object) -> StreamArchive:
-    """A StreamArchive from its object. InvalidSpec where it is none that this version knows."""
-    try:
-        return StreamArchive.model_validate(body)
-    except ValidationError as error:
-        raise invalid(error, "StreamArchive") from error
-
-
-def parse_either(body: Object) -> Copy:
-    """What drivers work for, from its object. InvalidSpec where this version does not know it."""
-    match body["kind"]:
-        case SCOPE_COPY.name:
-            return parse_scope(body)
-        case STREAM_ARCHIVE.name:
-            return parse_archive(body)
-        case _:
-            return parse_copy(body)
-
-
-def parse_store(body: Object) -> StreamStore:
-    """A StreamStore from its object. InvalidSpec where it is none that this version knows."""
-    try:
-        return StreamStore.model_validate(body)
-    except ValidationError as error:
-        raise invalid(error, "StreamStore") from error
-
-
-def parse_ephemeral(body: Object) -> EphemeralStream:
-    """An EphemeralStream from its object. InvalidSpec where it is none that this version knows."""
-    try:
-        return EphemeralStream.model_validate(body)
-    except ValidationError as error:
-        raise invalid(error, "EphemeralStream") from error
+def parse_copy(body: Object) -> Copy:
+    """Make a resource that drivers work for of its object. InvalidSpec as `parse`."""
+    resource = parse(body, _COPIES.get(body["kind"], StreamCopy))
+    if not isinstance(resource, StreamCopy | ScopeCopy | StreamArchive):
+        raise TypeError(f"no driver works for a {type(resource).__name__}")
+    return resource
 
 
 def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:

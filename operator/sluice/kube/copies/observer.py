@@ -32,7 +32,7 @@ from sluice.errors import (
 )
 from sluice.kube.api.kinds import CONFIG_MAP, COPIES, SCOPE_COPY
 from sluice.kube.api.names import Child
-from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_either
+from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
 from sluice.kube.copies.memory import CopyMemory
 from sluice.kube.jobs import results
 from sluice.kube.jobs.attempts import Attempts
@@ -153,7 +153,7 @@ class CopyObserver:
             InvalidSpec: the object is none that this version understands.
             ApiUnavailable: the API server could not be asked.
         """
-        resource = parse_either(body)
+        resource = parse_copy(body)
         profile = self._settings.profiles.get(resource.spec.runtime.profile)
         tasks = 1 if profile is None else tasks_for(resource.spec, profile)
         seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.core.reconcile.ephemeral.world import Rival
 from sluice.core.workloads.request import store_address
 from sluice.errors import InvalidSpec
@@ -20,7 +21,7 @@ from sluice.kube.api.objects import (
     STREAMS_FINALIZER,
     has_finalizer,
     is_deleting,
-    parse_store,
+    parse,
 )
 from sluice.kube.stores.dependents import sources_of
 
@@ -164,7 +165,7 @@ def _address(mirror: Mirror, namespace: str, name: str) -> StoreAddress | None:
     if body is None:
         return None
     try:
-        return store_address(parse_store(body)).model_copy(update={"secret": None})
+        return store_address(parse(body, StreamStore)).model_copy(update={"secret": None})
     except InvalidSpec:
         return None
 

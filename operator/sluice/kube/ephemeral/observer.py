@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.ephemeralstream import EphemeralStream
 from sluice.core.claims.claim import Claim, Claimant, Ownership
 from sluice.core.reconcile.ephemeral.decide import asks_store
 from sluice.core.reconcile.ephemeral.holding import DRIFT_SECONDS, NEWS_SECONDS
@@ -23,14 +24,14 @@ from sluice.core.workloads import access
 from sluice.engine.claims import claims
 from sluice.errors import InvalidSpec, SluiceError, StoreNotFound
 from sluice.kube.api.kinds import EPHEMERAL_STREAM, NAMESPACE
-from sluice.kube.api.objects import ephemeral_seen, parse_ephemeral
+from sluice.kube.api.objects import ephemeral_seen, parse
 from sluice.kube.ephemeral import conflicts
 from sluice.kube.loop.memory import Blocking, Memories
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from sluice.api.kinds.ephemeralstream import EphemeralStream, EphemeralStreamSpec, Owner
+    from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec, Owner
     from sluice.api.kinds.streamstore import StreamStore
     from sluice.core.claims.claim import Holding
     from sluice.core.reconcile.ephemeral.world import EphemeralSeen
@@ -124,7 +125,7 @@ class EphemeralObserver:
             InvalidSpec: the object is none that this version understands.
             ApiUnavailable: the API server could not be asked.
         """
-        resource = parse_ephemeral(body)
+        resource = parse(body, EphemeralStream)
         seen = ephemeral_seen(body, resource)
         found = await self._stores.look(seen.namespace, seen.spec.store_ref.name, eager=seen.asked)
         memory = self._memory(seen)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM
-from sluice.kube.api.objects import STAGING_FINALIZER, STREAMS_FINALIZER, has_finalizer
+from sluice.api import registry
+from sluice.kube.api.kinds import OWN
+from sluice.kube.api.objects import FINALIZERS, has_finalizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Object
 
 KINDS: Final = {
-    **dict.fromkeys(COPIES.values(), STAGING_FINALIZER),
-    EPHEMERAL_STREAM: STREAMS_FINALIZER,
+    OWN[kind.name]: FINALIZERS[OWN[kind.name]] for kind in registry.KINDS if kind.uses_stores
 }
 """Kinds whose resources use StreamStores, and what stands on those that have something there."""
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.archive.runs.shelf import Shelf
 from sluice.core.reconcile.store import AWAY, interval
 from sluice.core.values.model import Health
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.request import store_address
 from sluice.errors import SluiceError
-from sluice.kube.api.objects import parse_store
+from sluice.kube.api.objects import parse
 from sluice.kube.loop.memory import Blocking
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Probes:
 
     async def _ask(self, body: Object) -> Health | Trouble:
         try:
-            address = store_address(parse_store(body))
+            address = store_address(parse(body, StreamStore))
             namespace = body["metadata"]["namespace"]
             # A driver could not be given a Secret that is gone, so such a store is not ready.
             if address.backend == "volume":

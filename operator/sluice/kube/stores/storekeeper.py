@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.common import StreamStoreStatus
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
 from sluice.core.values.model import Health
@@ -15,7 +16,7 @@ from sluice.kube.api.objects import (
     IN_USE_FINALIZER,
     has_finalizer,
     is_deleting,
-    parse_store,
+    parse,
 )
 from sluice.kube.loop.queue import Key
 from sluice.kube.stores.dependents import KINDS, is_news, stores_of, users
@@ -171,6 +172,6 @@ def _named(secret: str | None) -> set[str]:
 def _secret(body: Object) -> str | None:
     """The Secret that a store names."""
     try:
-        return parse_store(body).spec.secret
+        return parse(body, StreamStore).spec.secret
     except InvalidSpec:
         return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sluice.api.kinds.streamstore import StreamStore
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import Health
 from sluice.core.workloads.request import store_address
 from sluice.kube.api.kinds import STREAM_STORE
-from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, parse_store
+from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, parse
 
 if TYPE_CHECKING:
-    from sluice.api.kinds.streamstore import StreamStore
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.stores.probes import Probes
@@ -58,7 +58,7 @@ class StoreView:
             body = await self._api.get(STREAM_STORE, namespace, name)
         if body is None:
             return None
-        resource = parse_store(body)
+        resource = parse(body, StreamStore)
         answer = (await self._probes.look(body, max_age=MAX_AGE, eager=eager)).answer
         ready = isinstance(answer, Health)
         seen = StoreSeen(

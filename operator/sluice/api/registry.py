@@ -1,0 +1,257 @@
+"""The registry of kinds: one record for each, from which all else follows that needs no code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from sluice.api.kinds.ephemeralstream import EphemeralStream
+from sluice.api.kinds.scopecopy import ScopeCopy
+from sluice.api.kinds.streamarchive import StreamArchive
+from sluice.api.kinds.streamcopy import StreamCopy
+from sluice.api.kinds.streamstore import StreamStore
+from sluice.api.status.archive_status import StreamArchiveStatus
+from sluice.api.status.common import ConditionType, StreamCopyStatus, StreamStoreStatus
+from sluice.api.status.ephemeral_status import EphemeralStreamStatus
+from sluice.api.status.scope_status import ScopeCopyStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sluice.api.fields.common import Resource
+    from sluice.api.status.common import ResourceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`.
+
+    Attributes:
+        name: its heading.
+        path: where the value is.
+        type: as OpenAPI calls it.
+        wide: whether it is shown with `-o wide` only.
+    """
+
+    name: str
+    path: str
+    type: str = "string"
+    wide: bool = False
+
+    def written(self) -> dict[str, object]:
+        """Write it as an entry of the definition."""
+        entry: dict[str, object] = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return entry | ({"priority": 1} if self.wide else {})
+
+
+def _ready(part: str) -> str:
+    return f'.status.conditions[?(@.type=="Ready")].{part}'
+
+
+_READY = (Column("Ready", _ready("status")), Column("Reason", _ready("reason")))
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+class Lifecycle(StrEnum):
+    """How long the work for a resource lasts."""
+
+    FINITE = "Finite"
+    """It comes to an end, and is not begun again unless somebody asks."""
+    SCHEDULED = "Scheduled"
+    """It comes to an end, and is begun again at times."""
+    CONTINUOUS = "Continuous"
+    """It goes on as long as the resource is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of resource.
+
+    Attributes:
+        model: what a user writes.
+        status: what the operator reports.
+        plural: its name in the API's paths.
+        short: its short name for `kubectl`.
+        lifecycle: how long the work for it lasts.
+        finalizer: what stands on a resource while it holds something in a store, or is held, behind
+            the group's name.
+        driven: whether drivers work for it, in Jobs.
+        uses_stores: whether it names StreamStores, which are held for it.
+        columns: what `kubectl get` shows.
+        conditions: the conditions that it may have, and what each says while it is True.
+    """
+
+    model: type[Resource]
+    status: type[ResourceStatus]
+    plural: str
+    short: str
+    lifecycle: Lifecycle
+    finalizer: str
+    columns: tuple[Column, ...]
+    conditions: Mapping[ConditionType, str]
+    driven: bool = False
+    uses_stores: bool = True
+
+    @property
+    def name(self) -> str:
+        """As in `kind:`."""
+        return self.model.__name__
+
+
+KINDS: Final = (
+    Kind(
+        model=StreamStore,
+        status=StreamStoreStatus,
+        plural="streamstores",
+        short="sst",
+        lifecycle=Lifecycle.CONTINUOUS,
+        finalizer="in-use",
+        uses_stores=False,
+        columns=(
+            *_READY,
+            Column("Users", ".status.inUseBy", "integer"),
+            _AGE,
+            Column("Address", ".spec.pravega.controllerURI", wide=True),
+            Column("Bucket", ".spec.s3.bucket", wide=True),
+            Column("Claim", ".spec.volume.claimName", wide=True),
+            Column("Version", ".status.protocolVersion", "integer", wide=True),
+            Column("Latency ms", ".status.latencyMilliseconds", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The store answers and takes the login.",
+            ConditionType.RECONCILING: "The store was not asked yet, or is asked again. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot become ready unless somebody changes something. "
+            "Absent otherwise.",
+        },
+    ),
+    Kind(
+        model=StreamCopy,
+        status=StreamCopyStatus,
+        plural="streamcopies",
+        short="scopy",
+        lifecycle=Lifecycle.FINITE,
+        finalizer="staging",
+        driven=True,
+        columns=(
+            *_READY,
+            Column("Progress", ".status.progress.summary"),
+            Column("Rate", ".status.progress.rate"),
+            _AGE,
+            Column("Source", ".status.source", wide=True),
+            Column("Target", ".spec.target.stream", wide=True),
+            Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
+            Column("Attempts", ".status.attempts", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The copy is done: the target can be read whole.",
+            ConditionType.SUCCEEDED: "The copy is done. False: it failed, and is not tried again "
+            "by itself.",
+            ConditionType.RECONCILING: "Work goes on, or waits for the next attempt. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
+            ConditionType.VERIFIED: "The staged bytes were read again and are the source's.",
+        },
+    ),
+    Kind(
+        model=ScopeCopy,
+        status=ScopeCopyStatus,
+        plural="scopecopies",
+        short="sccp",
+        lifecycle=Lifecycle.FINITE,
+        finalizer="staging",
+        driven=True,
+        columns=(
+            *_READY,
+            Column("Streams", ".status.streams.summary"),
+            Column("Progress", ".status.progress.summary"),
+            Column("Rate", ".status.progress.rate"),
+            _AGE,
+            Column("Source", ".status.source", wide=True),
+            Column("Target", ".status.target", wide=True),
+            Column("Failed", ".status.streams.failed", "integer", wide=True),
+            Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
+            Column("Attempts", ".status.attempts", "integer", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The copy is done: every target can be read whole.",
+            ConditionType.SUCCEEDED: "The copy is done. False: streams could not be copied, or it "
+            "failed as a whole; neither is tried again by itself.",
+            ConditionType.RECONCILING: "Work goes on, or waits for the next attempt. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
+            ConditionType.VERIFIED: "The staged bytes of each stream were read again and are its "
+            "source's.",
+        },
+    ),
+    Kind(
+        model=StreamArchive,
+        status=StreamArchiveStatus,
+        plural="streamarchives",
+        short="sarc",
+        lifecycle=Lifecycle.SCHEDULED,
+        finalizer="staging",
+        driven=True,
+        columns=(
+            *_READY,
+            Column("Progress", ".status.progress.summary"),
+            Column("Runs", ".status.archive.runs", "integer"),
+            Column("Last run", ".status.lastRunTime", "date"),
+            _AGE,
+            Column("Source", ".status.source", wide=True),
+            Column("Store", ".spec.destination.storeRef.name", wide=True),
+            Column("Path", ".spec.destination.path", wide=True),
+            Column("Next run", ".status.nextRunTime", wide=True),
+            Column("Rate", ".status.progress.rate", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The last run that was due is done: the archive holds the stream "
+            "up to it.",
+            ConditionType.SUCCEEDED: "The last run is done. False: it failed, and is not tried "
+            "again by itself; the next one that is due begins anew.",
+            ConditionType.RECONCILING: "A run goes on, or waits for its next attempt. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to stop, and no pod of it runs.",
+            ConditionType.VERIFIED: "What the last run added was read back and is the source's.",
+        },
+    ),
+    Kind(
+        model=EphemeralStream,
+        status=EphemeralStreamStatus,
+        plural="ephemeralstreams",
+        short="eps",
+        lifecycle=Lifecycle.CONTINUOUS,
+        finalizer="streams",
+        columns=(
+            *_READY,
+            Column("Streams", ".status.streamCount", "integer"),
+            Column("Owners", ".status.ownersSummary"),
+            _AGE,
+            Column("Scope", ".spec.scope", wide=True),
+            Column("Stream", ".spec.stream", wide=True),
+            Column("Prefix", ".spec.streamPrefix", wide=True),
+            Column("Store", ".spec.storeRef.name", wide=True),
+        ),
+        conditions={
+            ConditionType.READY: "The streams are there, or were released as wanted.",
+            ConditionType.RECONCILING: "Something is waited for, made or deleted. "
+            "Absent otherwise.",
+            ConditionType.STALLED: "It cannot go on unless somebody changes something. "
+            "Absent otherwise.",
+            ConditionType.SUSPENDED: "It was asked to change nothing.",
+            ConditionType.DRIFTED: "Somebody else changed the stream: it is not as the spec has "
+            "it. Absent otherwise.",
+        },
+    ),
+)
+"""All kinds, each known by this record alone: the rest of Sluice iterates over it."""
+
+DRIVEN: Final = tuple(kind for kind in KINDS if kind.driven)
+"""Those that drivers work for."""
