@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bench.lab import Lab
     from sluice.core.copy.steps import Step
     from sluice.engine.copy.report import StreamReport
-    from sluice.engine.rounds.work import Undertaking
+    from sluice.engine.rounds.work import Work
     from sluice.errors import SluiceError
 
 WARM_UP = Source(events=10_000, size=1000, segments=4)
@@ -86,12 +86,12 @@ class Stopwatch:
         self.retries = 0
         self._marks: list[tuple[float, str]] = [(time.monotonic(), "Planning")]
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         del copy
         self._marks.append((time.monotonic(), type(step).__name__))
 
-    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         del copy, error, delay
         self.retries += 1

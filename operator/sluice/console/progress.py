@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.core.scope.progress import Progress as Reading
     from sluice.core.scope.scope import Counts, StreamResult
     from sluice.core.workloads.plan import Plan
-    from sluice.engine.rounds.work import Undertaking
+    from sluice.engine.rounds.work import Work
 
 _log = structlog.get_logger()
 
@@ -125,7 +125,7 @@ class LiveProgress:
         self._lock = threading.Lock()  # many streams of a scope tell at once
         self._said: dict[str, tuple[float, int]] = {}
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
         if self._plan.scope is not None:
@@ -142,7 +142,7 @@ class LiveProgress:
             case Record():
                 self._phase = "recording"
 
-    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         unsaid = self._unsaid(error.reason) if self._plan.scope is not None else 0
         if unsaid is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.work import Undertaking
+    from sluice.engine.rounds.work import Work
     from sluice.engine.scope.listener import ScopeListener
     from sluice.engine.scope.report import ScopeReport
     from support.model import World
@@ -115,7 +115,7 @@ class At(SilentScope):
         self._action = action
         self.done = False
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         if isinstance(step, self._step) and copy.plan.name == "s000" and not self.done:
             self.done = True

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class ArchiveCopy:
-    """A run of an archive; see `engine.rounds.work.Undertaking`.
+    """A run of an archive; see `engine.rounds.work.Work`.
 
     Args:
         plan: what to archive; the noted plan takes its place if there is another.

@@ -65,7 +65,7 @@ def _is_sealed(manifest: Manifest) -> bool:
 
 
 class ArchiveMove:
-    """A stream that is moved into an archive; see `engine.rounds.work.Undertaking`.
+    """A stream that is moved into an archive; see `engine.rounds.work.Work`.
 
     Args:
         first: its first run.

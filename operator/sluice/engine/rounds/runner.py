@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.slices import Slice
-    from sluice.engine.rounds.work import Clock, Listener, Undertaking
+    from sluice.engine.rounds.work import Clock, Listener, Work
 
 
 class Runner(Generic[P, R]):
     """Does what is to be done for several streams.
 
     Args:
-        undertakings: what, numbered by their places.
+        works: what, numbered by their places.
         executor: where slices run.
         limits: asked before every round.
         listener: hears of every step.
@@ -35,7 +35,7 @@ class Runner(Generic[P, R]):
 
     def __init__(
         self,
-        undertakings: Sequence[Undertaking[P, R]],
+        works: Sequence[Work[P, R]],
         *,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,
@@ -50,7 +50,7 @@ class Runner(Generic[P, R]):
         self._clock = clock
         self._runs = [
             StreamRun(one, listener=listener or Silent(), clock=clock, patience=patience)
-            for one in undertakings
+            for one in works
         ]
 
     def run(self) -> list[R]:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     """The copy of one stream of a scope, whatever it is copied from and to."""
 
 
-class Undertaking(Protocol[P, R_co]):
+class Work(Protocol[P, R_co]):
     """What is done step by step for one stream: its copy, or a run of its archive.
 
     Nothing is remembered between two steps but what the stores say, so whoever comes can go on.
@@ -125,20 +125,20 @@ class Undertaking(Protocol[P, R_co]):
 class Listener(Protocol):
     """Hears what is done for a stream. Called from the thread that does it."""
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """A step begins."""
 
-    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """A step failed and is tried again after `delay` seconds."""
 
 
 class Silent:
     """A listener that does not care."""
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
 
-    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
 
 
@@ -153,7 +153,7 @@ class StreamRun(Generic[P, R]):
         clock: time.
         patience: seconds without progress after which it is given up; None for each error
             category's own.
-        late, permit: see `Undertaking.begin`.
+        late, permit: see `Work.begin`.
 
     Attributes:
         copy: the copy.
@@ -167,7 +167,7 @@ class StreamRun(Generic[P, R]):
 
     def __init__(
         self,
-        copy: Undertaking[P, R],
+        copy: Work[P, R],
         *,
         listener: Listener,
         clock: Clock,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sluice.core.copy.steps import Step
-    from sluice.engine.rounds.work import Clock, CopyRun, Listener, Undertaking
+    from sluice.engine.rounds.work import Clock, CopyRun, Listener, Work
     from sluice.errors import SluiceError
 
 GATHER: Final = 0.1
@@ -204,11 +204,11 @@ class Halting:
         self._listener = listener
         self._queue = queue
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         self._queue.check()
         self._listener.step(copy, step)
 
-    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         self._listener.retry(copy, error, delay)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Pace
-    from sluice.engine.rounds.work import Clock, Undertaking
+    from sluice.engine.rounds.work import Clock, Work
 
 HOLD_AGAIN: Final = 3 * 3600.0
 """Seconds after which leases are taken again of the runs of streams that wait for their turn."""
@@ -64,7 +64,7 @@ class ScopeStreams:
         for place in (*self._sources, self._target):
             place.probe()
 
-    def undertaking(self, place: int) -> Undertaking[Any, Any]:
+    def undertaking(self, place: int) -> Work[Any, Any]:
         """What is to be done for the stream at a place of the plan."""
         item = self._plan.items[place]
         if isinstance(item, StreamPlan):
@@ -79,7 +79,7 @@ class ScopeStreams:
         """Bytes after which a task can end: see Rounds."""
         return OBJECT if isinstance(self._target, Shelf) else CHUNK
 
-    def inline(self, undertaking: Undertaking[Any, Any], slots: int, pace: Pace) -> InlineExecutor:
+    def inline(self, undertaking: Work[Any, Any], slots: int, pace: Pace) -> InlineExecutor:
         """What runs slices of one stream in the calling thread."""
         return InlineExecutor(undertaking.sources, self._target, slots=slots, pace=pace)
 

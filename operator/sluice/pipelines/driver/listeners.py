@@ -9,7 +9,7 @@ import structlog
 if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.core.scope.scope import StreamResult
-    from sluice.engine.rounds.work import Undertaking
+    from sluice.engine.rounds.work import Work
     from sluice.errors import SluiceError
 
 _log = structlog.get_logger()
@@ -21,14 +21,14 @@ class Journalist:
     def __init__(self) -> None:
         self._last: dict[int, str] = {}
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         kind = type(step).__name__
         log = _log.debug if self._last.get(copy.number) == kind else _log.info
         self._last[copy.number] = kind
         log("step", step=kind, target=str(copy.plan.target))
 
-    def retry(self, copy: Undertaking[Any, Any], error: SluiceError, delay: float) -> None:
+    def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
         _log.warning(
             "trying again",
@@ -42,7 +42,7 @@ class Journalist:
 class ScopeJournalist(Journalist):
     """A listener that logs each stream of a scope once, when it ends, and what is tried again."""
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         _log.debug("step", step=type(step).__name__, target=str(copy.plan.target))
 

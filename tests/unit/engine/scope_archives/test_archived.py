@@ -11,7 +11,7 @@ from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.core.workloads.plan import Plan
 from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.work import Undertaking
+from sluice.engine.rounds.work import Work
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import InvalidSpec, SourceNotFound, TargetExists
@@ -239,7 +239,7 @@ def test_progress_is_read_from_the_folder(env: Env) -> None:
     class Measuring(SilentScope):
         """Measures when the first bytes are about to be put, and after each stream."""
 
-        def step(self, copy: Undertaking[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
+        def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
             if isinstance(step, Transfer) or not measured:
                 measured.append(ScopeWatch(plan, env.shelf).measure())

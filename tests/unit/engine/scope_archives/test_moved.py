@@ -12,7 +12,7 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.engine.copy.query import How
 from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.work import Undertaking
+from sluice.engine.rounds.work import Work
 from sluice.errors import InvalidSpec
 from support.engine.scope_drivers import SharedStore, put_scope, source_name
 from support.engine.scope_requests import states_of
@@ -148,7 +148,7 @@ def test_a_move_that_is_killed_anywhere_is_gone_on_with(step: int, *, sealed: bo
 class AtTheRest(At):
     """The same for the run of what came until the stream was sealed."""
 
-    def step(self, copy: Undertaking[Any, Any], step: Step) -> None:
+    def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         if copy.plan.parent is not None:
             super().step(copy, step)

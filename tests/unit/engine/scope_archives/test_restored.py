@@ -8,7 +8,7 @@ from sluice.core.scope.request import Rename, RestoreFrom, ScopeRequest, Selecto
 from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import ScopeEnded
-from sluice.engine.rounds.work import Undertaking
+from sluice.engine.rounds.work import Work
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.streams import HOLD_AGAIN, ScopeStreams
 from sluice.errors import ArchiveNotFound, InvalidSpec, TargetExists
@@ -176,7 +176,7 @@ def test_all_runs_are_kept_from_being_swept_before_the_first_stream_is_begun(env
     class Looking(SilentScope):
         """Looks who is read when a stream is begun."""
 
-        def step(self, copy: Undertaking[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
+        def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
             if not held:
                 held.append(leases(env))
@@ -226,7 +226,7 @@ def test_a_restore_that_is_abandoned_leaves_nothing(env: Env) -> None:
     class Stopping(SilentScope):
         """Ends with the first step."""
 
-        def step(self, copy: Undertaking[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
+        def step(self, copy: Work[Any, Any], step: Step) -> None:  # noqa: ARG002 - see Listener
             """See Listener."""
             raise Stopped
 
