@@ -22,7 +22,7 @@ from sluice.core.values.trouble import Trouble
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.core.catalogue import Failure, Reason
+    from sluice.core.catalogue import FailureReason, Reason
     from sluice.core.reconcile.shared.verdict import Backoff
     from sluice.errors import Category
 
@@ -151,7 +151,7 @@ def reason_row(reason: Reason) -> tuple[str, ...]:
     )
 
 
-def failure_row(failure: Failure) -> tuple[str, ...]:
+def failure_row(failure: FailureReason) -> tuple[str, ...]:
     """A reason that is a failure."""
     return (
         name_cell(failure.name),
@@ -163,7 +163,7 @@ def failure_row(failure: Failure) -> tuple[str, ...]:
     )
 
 
-def what_follows(failure: Failure) -> str:
+def what_follows(failure: FailureReason) -> str:
     """What a copy does after a failure."""
     if failure.waits:
         return WAITS

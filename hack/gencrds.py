@@ -16,7 +16,7 @@ import yaml
 
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.api.fields.rules import RULES
-from sluice.api.registry import KINDS, Kind
+from sluice.api.registry import KINDS, KindSpec
 from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import Schema, fields
 
@@ -64,7 +64,7 @@ The others are filled in by the operator and by `sluice run` when they read it.
 """
 
 
-def _frozen(kind: Kind) -> list[str]:
+def _frozen(kind: KindSpec) -> list[str]:
     """The fields of a kind whose defaults are written into a resource, each with its default."""
     spec = structural(kind)["properties"]["spec"]
     return [
@@ -74,7 +74,7 @@ def _frozen(kind: Kind) -> list[str]:
     ]
 
 
-def chapter(kind: Kind) -> str:
+def chapter(kind: KindSpec) -> str:
     """A kind's part of the reference."""
     schema = structural(kind, operator_defaults=True)
     conditions = "".join(f"| `{name}` | {says} |\n" for name, says in kind.conditions.items())

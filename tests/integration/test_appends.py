@@ -12,7 +12,7 @@ from sluice.core.copy.steps import Commit, Join, Open, Reshape, Return, Transfer
 from sluice.core.values.model import StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.pipelines.programs.program import Stores
@@ -183,7 +183,7 @@ def test_each_step_may_be_another_drivers(
             one = resolve(job.request, [source], target)
             if one.plan is None:
                 break
-            driver = StreamCopy(one.plan, 0, [source], target)
+            driver = StreamCopyWork(one.plan, 0, [source], target)
             taken.append(driver.look())
             if isinstance(taken[-1], Transfer | Verify):
                 slices = driver.slices(taken[-1], Limits(), 1)

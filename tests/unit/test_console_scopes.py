@@ -12,7 +12,7 @@ from sluice.core.scope.request import Rename, ScopeRequest
 from sluice.core.scope.scope import LeftOut, ScopePlan, StreamResult, StreamState, Why
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import SourceUnsupported, StoreUnavailable
 from support.engine.plans import COPY, segment_plan, stream_plan, whole_plan
@@ -274,7 +274,9 @@ def test_a_reason_of_many_streams_is_said_once(
     plan = scope_plan(stream("a", 1), stream("b", 1))
     live = console.LiveProgress(plan, Settings())
     store = ModelStore(World())
-    copies = [StreamCopy(one, number, [store], store) for number, one in enumerate(plan.streams)]
+    copies = [
+        StreamCopyWork(one, number, [store], store) for number, one in enumerate(plan.streams)
+    ]
     error = StoreUnavailable("no answer")
     for copy in copies * 3:
         live.retry(copy, error, 1.5)

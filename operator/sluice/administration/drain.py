@@ -39,7 +39,7 @@ AT_ONCE: Final = 16
 _OTHER_UID = 422
 
 
-class Policy(StrEnum):
+class DrainPolicy(StrEnum):
     """What becomes of resources that hold something in a store."""
 
     REFUSE = "refuse"
@@ -47,7 +47,7 @@ class Policy(StrEnum):
     ORPHAN = "orphan"
 
 
-class Drain:
+class Drainer:
     """Makes the cluster ready for the operator to go.
 
     Args:
@@ -65,7 +65,7 @@ class Drain:
         self._timeout = timeout
         self._say = say
 
-    async def run(self, policy: Policy) -> list[Holder]:
+    async def run(self, policy: DrainPolicy) -> list[Holder]:
         """Do as the policy says.
 
         Returns:
@@ -75,11 +75,11 @@ class Drain:
             ApiUnavailable: the API server cannot be asked, or refuses.
         """
         match policy:
-            case Policy.REFUSE:
+            case DrainPolicy.REFUSE:
                 return await self._refuse()
-            case Policy.DELETE:
+            case DrainPolicy.DELETE:
                 return await self._delete()
-            case Policy.ORPHAN:
+            case DrainPolicy.ORPHAN:
                 return await self._orphan()
 
     async def _held(self) -> list[Holder]:

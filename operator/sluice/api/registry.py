@@ -65,7 +65,7 @@ class Lifecycle(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KindSpec:
     """One kind of resource.
 
     Attributes:
@@ -100,7 +100,7 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind(
+    KindSpec(
         model=StreamStore,
         status=StreamStoreStatus,
         plural="streamstores",
@@ -126,7 +126,7 @@ KINDS: Final = (
             "Absent otherwise.",
         },
     ),
-    Kind(
+    KindSpec(
         model=StreamCopy,
         status=StreamCopyStatus,
         plural="streamcopies",
@@ -156,7 +156,7 @@ KINDS: Final = (
             ConditionType.VERIFIED: "The staged bytes were read again and are the source's.",
         },
     ),
-    Kind(
+    KindSpec(
         model=ScopeCopy,
         status=ScopeCopyStatus,
         plural="scopecopies",
@@ -189,7 +189,7 @@ KINDS: Final = (
             "source's.",
         },
     ),
-    Kind(
+    KindSpec(
         model=StreamArchive,
         status=StreamArchiveStatus,
         plural="streamarchives",
@@ -222,7 +222,7 @@ KINDS: Final = (
             ConditionType.VERIFIED: "What the last run added was read back and is the source's.",
         },
     ),
-    Kind(
+    KindSpec(
         model=EphemeralStream,
         status=EphemeralStreamStatus,
         plural="ephemeralstreams",

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice import console
 from sluice.api.fields.instant import Instant
-from sluice.api.kinds.streamarchive import Retention as KeptRuns
+from sluice.api.kinds.streamarchive import RetentionSpec as KeptRuns
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.copying import TASKS, read, run_job, start_spark
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.archive.runs.archive import Archive
-    from sluice.archive.runs.verify import Verification
+    from sluice.archive.runs.verify import ArchiveVerification
     from sluice.core.archive.head import Head
     from sluice.core.copy.plan import OnTruncation
     from sluice.core.values.model import StoreAddress
@@ -381,7 +381,7 @@ def _head_json(head: Head) -> dict[str, Any]:
     }
 
 
-def _verification_json(found: Verification) -> dict[str, Any]:
+def _verification_json(found: ArchiveVerification) -> dict[str, Any]:
     """What was found of an archive, for programs."""
     return {
         "headSha256": found.head,

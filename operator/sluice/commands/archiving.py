@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from sluice import console
-from sluice.commands.shared import Ended
+from sluice.commands.shared import CommandResult
 from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.programs.archives import plan_archive_job
@@ -51,7 +51,7 @@ def run(
     spark: Callable[[], SparkContext],
     settings: Settings,
     patience: float | None,
-) -> Ended | None:
+) -> CommandResult | None:
     """Plan and make one run, and show what came of it; None when it is suspended."""
     began = time.monotonic()
 
@@ -72,7 +72,7 @@ def run(
         return None
     seconds = time.monotonic() - began
     console.show_archive_report(report, seconds)
-    return Ended(
+    return CommandResult(
         json={
             "kind": "StreamArchive",
             "name": job.name,

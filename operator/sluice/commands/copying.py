@@ -23,7 +23,7 @@ from sluice.commands.shared import (
     OUTPUT,
     PATIENCE,
     VOLUMES,
-    Ended,
+    CommandResult,
     exit_code,
     print_json,
     settings_of,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.config import Settings
-    from sluice.pipelines.programs.program import Job, Planned
+    from sluice.pipelines.programs.program import Job, PlannedCopy
 
 TASKS = click.option(
     "--tasks",
@@ -113,7 +113,7 @@ def run(
     settings = settings_of(credentials_dir, volumes_dir)
     slots = tasks or os.cpu_count() or 1
     began = time.monotonic()
-    ended: list[Ended] = []
+    ended: list[CommandResult] = []
     with Stores(settings) as stores, ExitStack() as stack:
         spark = cache(lambda: start_spark(stack, slots))
         for job in all_jobs(read(file), settings, verify=verify, tasks=slots):
@@ -149,7 +149,7 @@ def abort(file: str, credentials_dir: Path | None, volumes_dir: Path | None) -> 
 
 def _plan(
     job: Job | ScopeJob | ArchiveJob, stores: Stores
-) -> Planned | PlannedScope | PlannedArchive:
+) -> PlannedCopy | PlannedScope | PlannedArchive:
     """Plan what one resource asks for."""
     if isinstance(job, ScopeJob):
         return scopes.plan(job, stores)
@@ -162,7 +162,7 @@ def _run(
     spark: Callable[[], SparkContext],
     settings: Settings,
     patience: float | None,
-) -> Ended | None:
+) -> CommandResult | None:
     """Plan and run what one resource asks for; None when it is suspended."""
     if isinstance(job, ScopeJob):
         return scopes.run(job, stores, spark, settings, patience)
@@ -177,14 +177,14 @@ def run_job(
     spark: Callable[[], SparkContext],
     settings: Settings,
     patience: float | None,
-) -> Ended | None:
+) -> CommandResult | None:
     """Plan and run one copy, and show what came of it; None when it is suspended."""
     result = _report(job, stores, spark, settings, patience)
     if result is None:
         return None
     report, seconds = result
     console.show_report(report, seconds)
-    return Ended(
+    return CommandResult(
         json=_report_json(job.name, report, seconds),
         words=Counter([console.outcome_word(report.outcome)]),
         failures=[] if report.error is None else [report.error],
@@ -257,7 +257,7 @@ def read(file: str, *, copies: bool = True) -> Resources:
     return load(text, copies=copies)
 
 
-def _show_plan(planned: Planned | PlannedScope | PlannedArchive) -> None:
+def _show_plan(planned: PlannedCopy | PlannedScope | PlannedArchive) -> None:
     """A planned copy, or run of an archive, for people."""
     if isinstance(planned, PlannedScope):
         scopes.show_plan(planned)
@@ -269,7 +269,7 @@ def _show_plan(planned: Planned | PlannedScope | PlannedArchive) -> None:
         console.show_report(planned.report, 0)
 
 
-def _plan_json(planned: Planned | PlannedScope | PlannedArchive) -> dict[str, Any]:
+def _plan_json(planned: PlannedCopy | PlannedScope | PlannedArchive) -> dict[str, Any]:
     """A planned copy, or run of an archive, for programs."""
     if isinstance(planned, PlannedScope):
         return scopes.plan_json(planned)

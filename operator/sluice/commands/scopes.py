@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice import console
-from sluice.commands.shared import Ended
+from sluice.commands.shared import CommandResult
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
@@ -67,7 +67,7 @@ def run(
     spark: Callable[[], SparkContext],
     settings: Settings,
     patience: float | None,
-) -> Ended | None:
+) -> CommandResult | None:
     """Plan and run one scope's copy, and show what came of it; None when it is suspended."""
     began = time.monotonic()
     try:
@@ -83,7 +83,7 @@ def run(
         return _refused(job, Trouble.of(InfrastructureError(f"Spark was lost: {error}")))
     seconds = time.monotonic() - began
     console.show_scope_report(job.name, report, seconds)
-    return Ended(
+    return CommandResult(
         json=_report_json(job, report, seconds), words=_words(report), failures=_failures(report)
     )
 
@@ -134,11 +134,11 @@ def _went_well(report: ScopeReport) -> bool:
     return all(result.state is StreamState.COPIED for result in report.results)
 
 
-def _refused(job: ScopeJob, trouble: Trouble) -> Ended:
+def _refused(job: ScopeJob, trouble: Trouble) -> CommandResult:
     """The whole copy failed; what became of its streams is in the store."""
     console.show_trouble(trouble)
     head = {"kind": "ScopeCopy", "name": job.name, "copyId": job.request.scope_id}
-    return Ended(
+    return CommandResult(
         json={**head, "error": trouble.model_dump(mode="json")},
         words=Counter(["failed"]),
         failures=[trouble],

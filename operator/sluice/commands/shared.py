@@ -64,7 +64,7 @@ PATIENCE = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandResult:
     """How one copy of a file ended.
 
     Attributes:

@@ -81,13 +81,13 @@ async def _drain(
     timeout: float,  # noqa: ASYNC109 - for the whole
 ) -> list[Holder]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.drain import Drain, Policy  # noqa: PLC0415
+    from sluice.administration.drain import Drainer, DrainPolicy  # noqa: PLC0415
     from sluice.kube.api.client import Api  # noqa: PLC0415
     from sluice.kube.loop.served import Served  # noqa: PLC0415
 
     async with await Api.connect() as api:
-        work = Drain(api, Served(namespaces, excluded), timeout=timeout, say=_say)
-        return await work.run(Policy(policy))
+        work = Drainer(api, Served(namespaces, excluded), timeout=timeout, say=_say)
+        return await work.run(DrainPolicy(policy))
 
 
 def _say(line: str) -> None:

@@ -13,7 +13,7 @@ from sluice.core.values.text import lost_behind, size
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.archive.runs.verify import Verification
+    from sluice.archive.runs.verify import ArchiveVerification
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
 
@@ -94,7 +94,7 @@ def show_inspection(head: Head, manifest: Manifest) -> None:
             out.print(f"{lost_behind(one.id, one.end)} Run {one.lost.run} found that.")
 
 
-def show_archive_verification(found: Verification) -> None:
+def show_archive_verification(found: ArchiveVerification) -> None:
     """Whether an archive is what was recorded."""
     for problem in found.problems[:_MOST_PROBLEMS]:
         runs = ", ".join(map(str, problem.runs))

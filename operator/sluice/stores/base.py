@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.core.values.model import (
-        Health,
         KeyRange,
         Segment,
         SegmentInfo,
+        StoreHealth,
         StreamConfig,
         StreamName,
     )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Buffer = bytes | bytearray | memoryview
 
 
-class Condition(NamedTuple):
+class CompareAndSet(NamedTuple):
     """A compare-and-set on a segment's attribute. `expected` None: it must not be set yet."""
 
     attribute: UUID
@@ -142,7 +142,7 @@ class Segments(Protocol):
         """
         ...
 
-    def set_attribute(self, name: str, condition: Condition) -> bool:
+    def set_attribute(self, name: str, condition: CompareAndSet) -> bool:
         """Compare-and-set an attribute; False when it had another value. NoSuchSegment."""
         ...
 
@@ -168,7 +168,7 @@ class Segments(Protocol):
         self,
         target: str,
         source: str,
-        condition: Condition,
+        condition: CompareAndSet,
         *,
         events: int = 0,
         notes: Sequence[tuple[UUID, int]] = (),
@@ -357,7 +357,7 @@ class Catalog(Protocol):
 class Store(Catalog, Segments, Transactions, ReaderGroups, Protocol):
     """A stream store: its catalog, its segments, transactions between the two, and who reads."""
 
-    def probe(self) -> Health:
+    def probe(self) -> StoreHealth:
         """Ask whether the store is there, knows us, and speaks a protocol that we speak.
 
         Raises:

@@ -10,7 +10,7 @@ import pytest
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.sweep import sweep
 from sluice.archive.runs.verify import verify_archive
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.values.archive_layout import ARCHIVED, LEASES
 from sluice.engine.archive.erase import erase_archive
 from sluice.errors import ArchiveDamaged, InvalidSpec
@@ -107,5 +107,5 @@ def test_a_lease_that_cannot_be_read_holds_up_its_last_day_only(
     objects.put(name, b"{}")
     with pytest.raises(ArchiveDamaged, match=name):
         erase_archive(REQUEST, shelf_of(objects))
-    with Lease(objects, uuid4().hex, Work.READ, grace=0) as lease:
+    with Lease(objects, uuid4().hex, LeaseWork.READ, grace=0) as lease:
         assert name in {one.name for one in lease.look().over}

@@ -14,10 +14,10 @@ from kubernetes import client, config
 import localcluster
 from localcluster import LocalClusterError
 from sluice.api.load import load
-from sluice.api.registry import KINDS, Kind
+from sluice.api.registry import KINDS, KindSpec
 from sluice.api.schema.schema import structural
 from sluice.api.schema.structural import fields
-from sluice.api.status.common import Condition, Progress, StreamCopyStatus, StreamStoreStatus
+from sluice.api.status.common import Condition, ProgressStatus, StreamCopyStatus, StreamStoreStatus
 from sluice.core.values.text import rate
 from sluice.errors import InvalidSpec, SluiceError
 from support.cases.largest import largest
@@ -89,7 +89,7 @@ SPELLINGS = st.one_of(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_definition_is_established(
-    kube: localcluster.Cluster, definitions: list[str], kind: Kind
+    kube: localcluster.Cluster, definitions: list[str], kind: KindSpec
 ) -> None:
     """The API server takes the names, serves the kind, and finds nothing wrong with the schema."""
     command = ("get", "crd", f"{kind.plural}.sluice.dev", "--output=json")
@@ -145,7 +145,7 @@ def test_a_quantity_has_one_verdict(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_field_is_explained(applier: Applier, kind: Kind) -> None:
+def test_every_field_is_explained(applier: Applier, kind: KindSpec) -> None:
     """What `kubectl explain` shows has the model's own words for each field."""
     parts = structural(kind)["properties"]
     # All that it prints comes from here; a call of it for each field would take a minute.
@@ -240,7 +240,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     unwatched.apply(changed(COPY, "metadata.name", name))
     reason = max((found.__name__ for found in errors(SluiceError)), key=len)
     condition = Condition(type="Ready", status="Unknown", reason=reason, last_transition_time=NOW)
-    progress = Progress(summary="100%", rate=rate(123e6), eta_seconds=86_000)
+    progress = ProgressStatus(summary="100%", rate=rate(123e6), eta_seconds=86_000)
     status = StreamCopyStatus(
         conditions=(condition,), progress=progress, attempts=3, source="monday and 2 more"
     )

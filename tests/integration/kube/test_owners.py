@@ -15,7 +15,7 @@ from kubernetes.aio import config as kubernetes_config
 
 from sluice.api.kinds.ephemeralstream import Owner
 from sluice.kube.api.client import Api
-from sluice.kube.ephemeral.owner_watch import Patience
+from sluice.kube.ephemeral.owner_watch import WatchTimeouts
 from sluice.kube.ephemeral.owners import LABEL, Owners
 from support.kube.link import Link
 
@@ -45,7 +45,7 @@ class CountingApi(Api):
 class Sight:
     """Owners as the operator sees them, which a test waits for by being woken up."""
 
-    def __init__(self, api: CountingApi, namespace: str, patience: Patience) -> None:
+    def __init__(self, api: CountingApi, namespace: str, patience: WatchTimeouts) -> None:
         self.api = api
         self.namespace = namespace
         self._woken: dict[tuple[str, ...], asyncio.Event] = {}
@@ -84,7 +84,7 @@ class Sight:
 
 @asynccontextmanager
 async def sight(
-    kubeconfig: Path, namespace: str, patience: Patience | None = None
+    kubeconfig: Path, namespace: str, patience: WatchTimeouts | None = None
 ) -> AsyncIterator[Sight]:
     """The sight of somebody with a kubeconfig."""
     configuration = kubernetes_client.Configuration()
@@ -92,7 +92,7 @@ async def sight(
         config_file=str(kubeconfig), client_configuration=configuration
     )
     async with CountingApi(kubernetes_client.ApiClient(configuration)) as api:
-        one = Sight(api, namespace, patience or Patience())
+        one = Sight(api, namespace, patience or WatchTimeouts())
         try:
             yield one
         finally:
@@ -343,7 +343,7 @@ def test_a_missing_right_is_said_and_not_asked_for_again(
         await hands.run("create", "role", "get", "--verb=get", "--resource=deployments.apps")
         account = f"--serviceaccount={namespace}:stranger"
         await hands.run("create", "rolebinding", "get", "--role=get", account)
-        async with sight(stranger, namespace, Patience(refused=POLL)) as eyes:
+        async with sight(stranger, namespace, WatchTimeouts(refused=POLL)) as eyes:
 
             async def is_seen() -> bool:
                 return (await eyes.look(WORK)).uid == uid
@@ -365,7 +365,7 @@ def test_a_watch_survives_its_connection(
     through = tmp_path / "kubeconfig"
 
     async def story(link: Link) -> None:
-        async with sight(through, namespace, Patience(silence=2)) as eyes:
+        async with sight(through, namespace, WatchTimeouts(silence=2)) as eyes:
             first = await hands.make(deployment())
             assert (await eyes.until(WORK, is_there)).uid == first
             for _ in range(2):
@@ -383,7 +383,7 @@ def test_a_watch_that_nobody_asks_ends(kube: Cluster, namespace: str, hands: Han
     """A watch ends some time after it was last used; the next look begins another one."""
 
     async def story() -> None:
-        async with sight(kube.kubeconfig, namespace, Patience(idle=1)) as eyes:
+        async with sight(kube.kubeconfig, namespace, WatchTimeouts(idle=1)) as eyes:
             assert is_absent(await eyes.look(WORK))
             (watch,) = eyes.owners._watches.values()
 

@@ -10,7 +10,7 @@ import pytest
 from sluice.api.load import load
 from sluice.api.registry import KINDS
 from sluice.api.schema.schema import structural
-from sluice.api.status.common import Condition, Progress
+from sluice.api.status.common import Condition, ProgressStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.values.text import rate
 from sluice.errors import InvalidSpec
@@ -127,7 +127,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
     )
     status = ScopeCopyStatus(
         conditions=(condition,),
-        progress=Progress(summary="99%", rate=rate(123e6), eta_seconds=86_000),
+        progress=ProgressStatus(summary="99%", rate=rate(123e6), eta_seconds=86_000),
         streams=StreamCounts(total=5000, copied=4990, failed=10, summary="4990/5000"),
         attempts=3,
         source="in",

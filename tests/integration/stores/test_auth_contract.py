@@ -16,10 +16,10 @@ from localstore import Standalone
 from sluice.config import Settings, StoreTimeouts
 from sluice.core.values.model import SegmentInfo, StoreAddress, StreamConfig, StreamName
 from sluice.errors import AuthenticationFailed, PermissionDenied, StoreUnavailable
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials
-from sluice.stores.pravega.names import Access
+from sluice.stores.pravega.names import TokenAccess
 from sluice.stores.pravega.store import PravegaStore
 
 MIB = 1 << 20
@@ -79,9 +79,9 @@ def test_a_copy_of_bytes_works_with_tokens(admin: PravegaStore, stream: StreamNa
     with admin.appender(staging, writer=uuid4(), window=MIB) as appender:
         appender.append(b"f", event_number=1)
         appender.flush()
-    assert admin.set_attribute(staging, Condition(uuid4(), None, 1))
+    assert admin.set_attribute(staging, CompareAndSet(uuid4(), None, 1))
     admin.seal(staging)
-    admin.merge(segment, staging, Condition(uuid4(), None, 1))
+    admin.merge(segment, staging, CompareAndSet(uuid4(), None, 1))
     assert not admin.delete(staging)
     blocks = admin.read(segment, before.length, before.length + 3)
     assert b"".join(bytes(block.data) for block in blocks) == b"def"
@@ -96,7 +96,7 @@ def test_a_reader_may_look_and_not_touch(
     assert b"".join(bytes(block.data) for block in reader.read(segment, 0, 3)) == b"abc"
     asked = [(segment, admin.creation_time)]
     assert reader.attributes(asked) == admin.attributes(asked)
-    condition = Condition(uuid4(), None, 1)
+    condition = CompareAndSet(uuid4(), None, 1)
     attempts: list[Callable[[], object]] = [
         lambda: reader.create(staging),
         lambda: reader.seal(segment),
@@ -127,7 +127,7 @@ def test_a_token_to_read_does_not_append(
     """A token that the segment store refuses again after a renewal is a missing permission."""
     store = client(Credentials("reader", passwords["reader"]))
     segment = store.segment_name(stream, 0)
-    token = store._directory.token(segment, Access.READ)
+    token = store._directory.token(segment, TokenAccess.READ)
     store._directory.token = lambda *_: token  # type: ignore[method-assign]
     with pytest.raises(PermissionDenied, match=segment):
         store.append_at(segment, 0, b"x")
@@ -144,12 +144,12 @@ def test_a_token_refused_is_renewed_once(
     """A token that the store does not accept any more is replaced without anybody noticing."""
     store = client(Credentials("admin", passwords["admin"]))
     segment = store.segment_name(stream, 0)
-    for access in Access:
+    for access in TokenAccess:
         good = store._directory.token(segment, access)
         store._directory._tokens[stream, access] = good._replace(text=good.text[:-9] + "tampered!")
     assert isinstance(store.infos([segment])[0], SegmentInfo)
-    assert store.set_attribute(segment, Condition(uuid4(), None, 1))
-    for access in Access:
+    assert store.set_attribute(segment, CompareAndSet(uuid4(), None, 1))
+    for access in TokenAccess:
         good = store._directory.token(segment, access)
         store._directory._tokens[stream, access] = good._replace(text="")
     assert b"".join(bytes(block.data) for block in store.read(segment, 0, 3)) == b"abc"
@@ -179,8 +179,10 @@ def test_an_appender_outlives_its_token(
     store = client(Credentials("admin", passwords["admin"]))
     staging = store.staging_name(stream, 0, uuid4().hex)
     store.create(staging)
-    token = store._directory.token(staging, Access.READ_WRITE)
-    store._directory._tokens[stream, Access.READ_WRITE] = token._replace(until=token.until - 538)
+    token = store._directory.token(staging, TokenAccess.READ_WRITE)
+    store._directory._tokens[stream, TokenAccess.READ_WRITE] = token._replace(
+        until=token.until - 538
+    )
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         for number in range(5):
             appender._open = appender._open._replace(until=0)

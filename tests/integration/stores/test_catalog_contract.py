@@ -9,7 +9,6 @@ from localstore import Standalone
 from sluice.config import Settings, StoreTimeouts
 from sluice.core.values.model import (
     KeyRange,
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
@@ -17,6 +16,7 @@ from sluice.core.values.model import (
     StoreAddress,
     StreamConfig,
     StreamName,
+    StreamRetention,
 )
 from sluice.errors import (
     InvalidSpec,
@@ -103,12 +103,12 @@ def test_a_stream_in_a_missing_scope_is_not_made(store: PravegaStore) -> None:
             scaling=Scaling(
                 type=ScaleType.BY_EVENTS, target_rate=100, scale_factor=3, min_segments=2
             ),
-            retention=Retention(type=RetentionType.TIME, minimum=60_000, maximum=2**62),
+            retention=StreamRetention(type=RetentionType.TIME, minimum=60_000, maximum=2**62),
             tags=("a", "z.example/k=v", "ü" * 80),
         ),
         StreamConfig(
             scaling=Scaling(type=ScaleType.BY_BYTES, target_rate=64, scale_factor=2),
-            retention=Retention(type=RetentionType.SIZE, minimum=1, maximum=0),
+            retention=StreamRetention(type=RetentionType.SIZE, minimum=1, maximum=0),
         ),
     ],
 )

@@ -14,12 +14,12 @@ from localstore import ForeignClient
 from sluice.core.claims.claim import SCOPE_MARKER, Claim, Claimant, Holding, Ownership
 from sluice.core.values.model import (
     KeyRange,
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StreamConfig,
     StreamName,
+    StreamRetention,
 )
 from sluice.engine.claims import claims
 from sluice.engine.claims.stale import drop, stale
@@ -87,7 +87,7 @@ def test_a_stream_lives_and_goes_with_its_scope(
     assert abs(found.created - now()) < 60_000
     changed = StreamConfig(
         scaling=Scaling(min_segments=3),
-        retention=Retention(type=RetentionType.TIME, minimum=60_000),
+        retention=StreamRetention(type=RetentionType.TIME, minimum=60_000),
         tags=("team=b",),
     )
     claim = replace(claim, config=changed)

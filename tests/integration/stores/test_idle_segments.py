@@ -16,7 +16,7 @@ import pytest
 from sluice.config import StoreTimeouts
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.errors import ConditionFailed, PermissionDenied
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.store import PravegaStore
 from support.command.scope_command import until
@@ -72,13 +72,13 @@ def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
                 store.staging_name(stream, number, key) for number in range(NUMBERS)
             ]
     for name in names["live"]:
-        assert store.set_attribute(name, Condition(MARK, None, 7))
+        assert store.set_attribute(name, CompareAndSet(MARK, None, 7))
     for name in names["live-sealed"]:
         assert store.create(name)
         with store.appender(name, writer=WRITER, window=1 << 20) as appender:
             appender.append(b"abc", event_number=41)
             appender.flush()
-        assert store.set_attribute(name, Condition(MARK, None, 7))
+        assert store.set_attribute(name, CompareAndSet(MARK, None, 7))
         store.seal(name)
     for target, *ours in zip(
         names["merged"], names["merged-sealed"], names["merged-staged"], strict=True
@@ -87,7 +87,7 @@ def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
             assert store.create(name)
             assert store.append_at(name, 0, b"abc")
         store.seal(ours[0])
-        store.merge(target, ours[0], Condition(MARK, None, 7), events=3, notes=[(NOTE, 8)])
+        store.merge(target, ours[0], CompareAndSet(MARK, None, 7), events=3, notes=[(NOTE, 8)])
     wait_until_evicted(store, all_of(streams.values(), NUMBERS))
     return Idle(
         store,
@@ -166,10 +166,10 @@ def test_times_and_counts_are_always_in_memory(idle: Idle) -> None:
 
 def test_a_mark_that_is_set_is_not_set_again(idle: Idle) -> None:
     """Neither by a compare-and-set nor by a merge, both of which expect that there is none."""
-    assert not idle.store.set_attribute(idle.live[3], Condition(MARK, None, 9))
+    assert not idle.store.set_attribute(idle.live[3], CompareAndSet(MARK, None, 9))
     assert idle.store.attributes([(idle.live[3], MARK)]) == [7]
     with pytest.raises(ConditionFailed):
-        idle.store.merge(idle.merged[3], idle.staged[3], Condition(MARK, None, 9))
+        idle.store.merge(idle.merged[3], idle.staged[3], CompareAndSet(MARK, None, 9))
     assert idle.store.attributes([(idle.merged[3], MARK)]) == [7]
     (info,) = idle.store.infos([idle.merged[3]])
     assert info is not None
@@ -178,7 +178,7 @@ def test_a_mark_that_is_set_is_not_set_again(idle: Idle) -> None:
 
 def test_a_mark_that_is_set_is_replaced(idle: Idle) -> None:
     """By who knows its value."""
-    assert idle.store.set_attribute(idle.live[4], Condition(MARK, 7, 9))
+    assert idle.store.set_attribute(idle.live[4], CompareAndSet(MARK, 7, 9))
     assert idle.store.attributes([(idle.live[4], MARK)]) == [9]
 
 
@@ -212,7 +212,7 @@ def test_what_was_sealed_long_ago_is_merged_to_the_end(
     assert store.append_at(target, 0, b"before ")
     until("the target has a file", lambda: _stored(folder, target) == len("before "))
     store.seal(source)
-    store.merge(target, source, Condition(NOTE, None, 1))
+    store.merge(target, source, CompareAndSet(NOTE, None, 1))
     until("all is in it", lambda: _stored(folder, target) == len("before abc"))
 
 

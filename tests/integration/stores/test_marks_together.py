@@ -12,7 +12,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,7 +49,9 @@ def test_a_mark_is_set_while_others_look(store: PravegaStore, segment: str) -> N
     for _ in range(ROUNDS):
         mark = uuid4()
         looks = [partial(store.attributes, [(segment, mark)])] * (AT_ONCE - 2)
-        sets = [partial(store.set_attribute, segment, Condition(mark, None, one)) for one in (1, 2)]
+        sets = [
+            partial(store.set_attribute, segment, CompareAndSet(mark, None, one)) for one in (1, 2)
+        ]
         *seen, first, second = together([*looks, *sets])
         assert {first, second} == {True, False}
         stored = store.attributes([(segment, mark)])
@@ -67,7 +69,7 @@ def test_a_merge_is_not_refused_for_a_look_at_its_condition(
         assert store.append_at(part, 0, b"abc")
         store.seal(part)
         looks = [partial(store.attributes, [(segment, mark)])] * (AT_ONCE - 1)
-        together([*looks, partial(store.merge, segment, part, Condition(mark, None, 1))])
+        together([*looks, partial(store.merge, segment, part, CompareAndSet(mark, None, 1))])
         (info,) = store.infos([segment])
         assert info is not None
         assert info.length == 3 * (number + 1)

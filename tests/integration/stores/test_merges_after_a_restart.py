@@ -12,7 +12,7 @@ from sluice.config import Settings
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.staging.clearing import clear_names
 from sluice.errors import NoSuchSegment
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_a_segment_merged_before_the_store_was_started_again_is_gone(
                 assert store.append_at(name, 0, bytes(SIZES[number % len(SIZES)]))
             for source, name in ((part, first), (first, into)):
                 store.seal(source)
-                store.merge(name, source, Condition(uuid4(), None, 1))
+                store.merge(name, source, CompareAndSet(uuid4(), None, 1))
             merged.append([into, first, part])
         cluster.kill("segmentstore")
         cluster.restart("segmentstore")
@@ -54,6 +54,6 @@ def test_a_segment_merged_before_the_store_was_started_again_is_gone(
             assert store.infos(gone) == [None, None]
             for name in gone:
                 with pytest.raises(NoSuchSegment):
-                    store.set_attribute(name, Condition(attribute, None, 1))
+                    store.set_attribute(name, CompareAndSet(attribute, None, 1))
         assert clear_names("ab" * 16, merged, store) == MERGES
         assert not any(store.infos([name for names in merged for name in names]))

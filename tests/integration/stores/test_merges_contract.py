@@ -9,7 +9,7 @@ import pytest
 
 from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import ConditionFailed, NoSuchSegment, SegmentSealed
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.store import PravegaStore
 from support.store.blocks import content, write
 
@@ -22,7 +22,7 @@ def test_a_merge_moves_all_bytes_and_sets_the_attribute(
     write(store, segment, b"old")
     write(store, staging, b"new")
     store.seal(staging)
-    store.merge(segment, staging, Condition(attribute, None, 6))
+    store.merge(segment, staging, CompareAndSet(attribute, None, 6))
     assert content(store, segment, 0, 6) == b"oldnew"
     assert store.attributes([(segment, attribute)]) == [6]
     assert store.infos([staging]) == [None]
@@ -35,7 +35,7 @@ def test_a_merge_with_another_value_changes_nothing_but_seals_the_source(
     attribute = uuid4()
     write(store, staging, b"new")
     with pytest.raises(ConditionFailed, match=str(attribute)):
-        store.merge(segment, staging, Condition(attribute, 5, 6))
+        store.merge(segment, staging, CompareAndSet(attribute, 5, 6))
     assert store.attributes([(segment, attribute)]) == [None]
     assert store.infos([segment, staging]) == [
         SegmentInfo(start=0, length=0, sealed=False),
@@ -45,7 +45,7 @@ def test_a_merge_with_another_value_changes_nothing_but_seals_the_source(
 
 def test_a_repeated_merge_changes_nothing(store: PravegaStore, segment: str, staging: str) -> None:
     """It succeeds or finds the source missing; the bytes are in once."""
-    condition = Condition(uuid4(), None, 1)
+    condition = CompareAndSet(uuid4(), None, 1)
     write(store, staging, b"new")
     store.merge(segment, staging, condition)
     for _ in range(3):
@@ -67,7 +67,7 @@ def test_a_merged_segment_is_safe_from_being_deleted(
         store.create(source)
         block = os.urandom(1000)
         write(store, source, block)
-        store.merge(target, source, Condition(UUID(int=1), number or None, number + 1))
+        store.merge(target, source, CompareAndSet(UUID(int=1), number or None, number + 1))
         assert not store.delete(source)
         data += block
         assert content(store, target, 0, len(data)) == data
@@ -77,7 +77,7 @@ def test_a_second_source_with_the_same_condition_is_refused(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:
     """Of two merges that expect the same value only one goes through."""
-    condition = Condition(uuid4(), None, 1)
+    condition = CompareAndSet(uuid4(), None, 1)
     first, second = (store.staging_name(stream, 0, uuid4().hex) for _ in range(2))
     for staging in (first, second):
         store.create(staging)
@@ -97,7 +97,7 @@ def test_a_merge_adds_the_events_it_is_told(
         staging = store.staging_name(stream, 0, uuid4().hex)
         store.create(staging)
         write(store, staging, b"a", b"b", b"c")
-        condition = Condition(attribute, number or None, number + 1)
+        condition = CompareAndSet(attribute, number or None, number + 1)
         store.merge(segment, staging, condition, events=events)
         assert store.attributes([(segment, store.event_count)]) == [total]
 
@@ -108,7 +108,7 @@ def test_a_merge_into_a_sealed_segment_is_refused(
     """The target of a merge must be open."""
     store.seal_stream(stream)
     with pytest.raises(SegmentSealed, match=segment):
-        store.merge(segment, staging, Condition(uuid4(), None, 1))
+        store.merge(segment, staging, CompareAndSet(uuid4(), None, 1))
 
 
 def test_parts_merge_into_one_segment_of_our_own(store: PravegaStore, stream: StreamName) -> None:
@@ -122,5 +122,5 @@ def test_parts_merge_into_one_segment_of_our_own(store: PravegaStore, stream: St
         store.create(part)
         if start < end:
             write(store, part, data[start:end])
-        store.merge(whole, part, Condition(UUID(int=1), number or None, number + 1))
+        store.merge(whole, part, CompareAndSet(UUID(int=1), number or None, number + 1))
     assert content(store, whole, 0, len(data)) == data

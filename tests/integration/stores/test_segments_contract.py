@@ -6,7 +6,7 @@ import pytest
 
 from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import NoSuchSegment, SegmentSealed
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.store import PravegaStore
 from support.store.blocks import MIB, content, write
 
@@ -92,7 +92,7 @@ def test_a_missing_segment_is_an_error_with_its_name(
     store: PravegaStore, segment: str, missing: str
 ) -> None:
     """Every call that needs the segment says which one is missing."""
-    condition = Condition(uuid4(), None, 1)
+    condition = CompareAndSet(uuid4(), None, 1)
     with pytest.raises(NoSuchSegment, match=missing):
         store.seal(missing)
     with pytest.raises(NoSuchSegment, match=missing):
@@ -112,22 +112,22 @@ def test_an_attribute_is_compared_and_set(store: PravegaStore, staging: str) -> 
     """Only the expected value, or none where none is expected, lets an attribute change."""
     attribute = uuid4()
     assert store.attributes([(staging, attribute)]) == [None]
-    assert not store.set_attribute(staging, Condition(attribute, 7, 8))
-    assert store.set_attribute(staging, Condition(attribute, None, 5))
-    assert not store.set_attribute(staging, Condition(attribute, None, 6))
+    assert not store.set_attribute(staging, CompareAndSet(attribute, 7, 8))
+    assert store.set_attribute(staging, CompareAndSet(attribute, None, 5))
+    assert not store.set_attribute(staging, CompareAndSet(attribute, None, 6))
     assert store.attributes([(staging, attribute)]) == [5]
-    assert store.set_attribute(staging, Condition(attribute, 5, -(2**62)))
+    assert store.set_attribute(staging, CompareAndSet(attribute, 5, -(2**62)))
     assert store.attributes([(staging, attribute)]) == [-(2**62)]
 
 
 def test_a_sealed_segment_keeps_its_attributes(store: PravegaStore, staging: str) -> None:
     """They can be read, and are refused to change."""
     attribute = uuid4()
-    assert store.set_attribute(staging, Condition(attribute, None, 5))
+    assert store.set_attribute(staging, CompareAndSet(attribute, None, 5))
     store.seal(staging)
     assert store.attributes([(staging, attribute)]) == [5]
     with pytest.raises(SegmentSealed, match=staging):
-        store.set_attribute(staging, Condition(attribute, 5, 6))
+        store.set_attribute(staging, CompareAndSet(attribute, 5, 6))
 
 
 def test_attributes_of_many_segments_come_in_the_order_asked(
@@ -135,7 +135,7 @@ def test_attributes_of_many_segments_come_in_the_order_asked(
 ) -> None:
     """Values, unset ones and missing segments are told apart from values only."""
     attribute = uuid4()
-    store.set_attribute(segment, Condition(attribute, None, 3))
+    store.set_attribute(segment, CompareAndSet(attribute, None, 3))
     asked = [(segment, attribute), (segment, uuid4()), (missing, attribute)]
     assert store.attributes(asked * 200) == [3, None, None] * 200
 

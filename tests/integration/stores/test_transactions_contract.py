@@ -13,7 +13,7 @@ from sluice.core.values.model import (
     TransactionState,
 )
 from sluice.errors import NoSuchSegment, StoreRejected, StreamNotFound
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.transactions import Transaction
 from support.store.blocks import content, write
@@ -50,7 +50,7 @@ def put(store: PravegaStore, name: StreamName, opened: Transaction, place: int, 
     staged = store.staging_name(name, segment, uuid4().hex)
     store.create(staged)
     write(store, staged, data)
-    store.merge(into, staged, Condition(uuid4(), None, 1))
+    store.merge(into, staged, CompareAndSet(uuid4(), None, 1))
     return into
 
 
@@ -139,7 +139,7 @@ def test_what_is_staged_before_the_scale_is_merged_after_it(
     into = store.staging_name(stream, opened.segments[0].id, opened.key)
     attribute = uuid4()
     store.seal(staged)
-    store.merge(into, staged, Condition(attribute, None, 5), events=1)
+    store.merge(into, staged, CompareAndSet(attribute, None, 5), events=1)
     assert store.attributes([(into, attribute)]) == [5]
     commit(store, stream, opened)
     assert readable(store, stream)[-1] == [b"early"]
@@ -206,7 +206,7 @@ def test_an_aborted_transaction_takes_nothing_and_leaves_nothing(
     write(store, late, b"late")
     store.seal(late)
     with pytest.raises(NoSuchSegment):
-        store.merge(into, late, Condition(uuid4(), None, 1))
+        store.merge(into, late, CompareAndSet(uuid4(), None, 1))
 
 
 def test_a_transaction_that_never_was_is_unknown(store: PravegaStore, stream: StreamName) -> None:
@@ -243,7 +243,7 @@ def test_a_commit_counts_no_events(store: PravegaStore, stream: StreamName) -> N
     store.create(staged)
     write(store, staged, b"event")
     store.seal(staged)
-    store.merge(into, staged, Condition(uuid4(), None, 1), events=1)
+    store.merge(into, staged, CompareAndSet(uuid4(), None, 1), events=1)
     assert store.attributes([(into, store.event_count)]) == [1]
     commit(store, stream, opened)
     assert readable(store, stream) == [[b"eventevent", b""]]

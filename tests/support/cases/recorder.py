@@ -22,7 +22,7 @@ from sluice.core.reconcile.copies.world import JobPhase, JobSeen, PlanSeen, Ques
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.reconcile.store import StoreWorld, reconcile_store
 from sluice.core.scope.progress import Pace, Progress
-from sluice.core.values.model import Health, StreamName
+from sluice.core.values.model import StoreHealth, StreamName
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete, Planned
 from sluice.core.workloads.request import copy_request, scope_request
@@ -251,7 +251,7 @@ class StoreRecorder(Recorder):
     def __init__(self, name: str) -> None:
         super().__init__(resources.STORE, name)
 
-    def look(self, found: Health | SluiceError, *, users: tuple[str, ...] = ()) -> None:
+    def look(self, found: StoreHealth | SluiceError, *, users: tuple[str, ...] = ()) -> None:
         """The operator asks the store and writes what it says.
 
         Args:
@@ -265,7 +265,7 @@ class StoreRecorder(Recorder):
             StoreWorld(
                 now=self.now,
                 probed=self.now,
-                probe=found if isinstance(found, Health) else Trouble.of(found),
+                probe=found if isinstance(found, StoreHealth) else Trouble.of(found),
                 users=users,
             ),
             generation=meta["generation"],

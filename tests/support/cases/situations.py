@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice import errors
 from sluice.api.status.common import StreamCopyStatus
 from sluice.core.reconcile.copies.world import JobPhase
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
-from sluice.core.workloads.answers import Gap, Planned
+from sluice.core.workloads.answers import CopyGap, Planned
 from sluice.kube.api.status import of_invalid
 from support.cases.archive_situations import ARCHIVES
 from support.cases.ephemeral_situations import EPHEMERALS
@@ -25,7 +25,7 @@ from support.cases.situation import CURRENT, DOWN, FAILED, IN_PROGRESS, TERMINAT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HEALTH = Health(latency=0.004, protocol=17)
+HEALTH = StoreHealth(latency=0.004, protocol=17)
 LOST = errors.DriverLost("the driver's pod is gone")
 
 
@@ -269,7 +269,7 @@ def _(copy: CopyRecorder) -> None:
 def _(copy: CopyRecorder) -> None:
     copy.start()
     copy.run(1.0)
-    copy.finish(replace(WHOLE, gaps=(Gap(0, 2, 1080, 2160),)))
+    copy.finish(replace(WHOLE, gaps=(CopyGap(0, 2, 1080, 2160),)))
 
 
 @_copy("succeeded-changed", "it is done, then spec.suspend was set; not looked at", IN_PROGRESS)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from segment_hash import segment_report
 from sluice.api.load import load
 from sluice.core.values.model import (
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StoreAddress,
     StreamConfig,
     StreamName,
+    StreamRetention,
 )
 from sluice.core.workloads.request import store_address
 from sluice.engine.copy.report import Outcome
@@ -201,7 +201,7 @@ class Env:
         self.foreign.create(*self.source, segments=2)
         config = StreamConfig(
             scaling=Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2),
-            retention=Retention(type=RetentionType.TIME, minimum=10**10),
+            retention=StreamRetention(type=RetentionType.TIME, minimum=10**10),
             tags=("team=a",),
         )
         self.store.update_stream(self.name, config)

@@ -8,7 +8,7 @@ from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import Clock
@@ -46,7 +46,7 @@ def appended(world: World, contents: Sequence[bytes]) -> list[int]:
     return [sum(data.count(content) for data in found) for content in contents if content]
 
 
-def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopy:
+def driven(world: World, until: type[Step], request: CopyRequest = APPEND) -> StreamCopyWork:
     """A driver that died when a step of this kind was next."""
     copy = begun(world, request, divided=False)
     go(copy, world, until)

@@ -11,7 +11,7 @@ from sluice.archive.runs.archive import Archive, place
 from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import (
     ArchivedSegment,
-    ArchiveSource,
+    ArchivedSource,
     CutOffset,
     Maker,
     Manifest,
@@ -105,7 +105,7 @@ def take(
     manifest = Manifest(
         run=number,
         format=form,
-        source=ArchiveSource(stream=STREAM, store="tcp://127.0.0.1:9090"),
+        source=ArchivedSource(stream=STREAM, store="tcp://127.0.0.1:9090"),
         parent=parent,
         maker=Maker(id="0a" * 16, name="StreamArchive shop/orders"),
         begin=RecordedCut(

@@ -9,7 +9,7 @@ from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.names import Format
 from sluice.core.copy.plan import StreamPlan, pinned
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
-from sluice.core.values.model import Retention, RetentionType, StreamConfig
+from sluice.core.values.model import RetentionType, StreamConfig, StreamRetention
 from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner
@@ -60,7 +60,7 @@ class Env:
         self.source.write(SIZES if sizes is None else sizes)
         config = StreamConfig(
             tags=("team=a", f"run={len(self.then)}"),
-            retention=Retention(type=RetentionType.TIME, minimum=10**9),
+            retention=StreamRetention(type=RetentionType.TIME, minimum=10**9),
         )
         take(self.archive, self.form, self.source, config=config)
         self.then.append([bytes(one.data[one.start :]) for one in self.source.segments])

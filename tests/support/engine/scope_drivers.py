@@ -13,7 +13,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import Executor, InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.slices import Slice, SliceResult
@@ -161,7 +161,7 @@ class InWork(SilentScope):
         self._linger = linger
         self._lock = threading.Lock()
 
-    def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - a listener has it
+    def step(self, copy: StreamCopyWork, step: Step) -> None:  # noqa: ARG002 - a listener has it
         """See Listener."""
         with self._lock:
             if copy.number not in self.begun:

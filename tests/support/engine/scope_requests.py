@@ -10,7 +10,7 @@ from sluice.core.scope.scope import StreamState
 from sluice.core.values.model import StreamConfig, StreamName
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.plan import Plan
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.log import ScopeLog
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.scope.query import abandon_scope
@@ -129,12 +129,12 @@ def abandoned(
     return abandon_scope(request, source=store if source else None, target=store, known=known)
 
 
-def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) -> StreamCopy:
+def begin(world: World, plan: Plan, name: str, until: type[Step] | None = None) -> StreamCopyWork:
     """A driver that died when it was that far with one stream of a plan."""
     store = ModelStore(world)
     log_of(world).begin(plan)
     place = next(i for i, one in enumerate(plan.streams) if one.target.stream == name)
-    driver = StreamCopy(plan.streams[place], place, [store], store)
+    driver = StreamCopyWork(plan.streams[place], place, [store], store)
     driver.plan = driver.ledger.begin(driver.plan)
     if until is not None:
         go(driver, world, until)

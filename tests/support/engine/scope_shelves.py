@@ -23,7 +23,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sluice.archive.objects.objects import Buffer, Found, Objects
+    from sluice.archive.objects.objects import Buffer, ObjectInfo, Objects
     from sluice.archive.runs.archive import Archive
     from sluice.core.archive.manifest import Manifest
     from sluice.core.copy.steps import Step
@@ -64,7 +64,7 @@ class Below:
         """Make or replace many small objects."""
         self._there.put_many((self._prefix + name, data) for name, data in items)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectInfo | None:
         """What is known of an object; None when there is none."""
         found = self._there.look(self._prefix + name)
         return None if found is None else found._replace(name=name)
@@ -77,7 +77,7 @@ class Below:
         """Many small objects, in the order of `names`."""
         return [self.get(name) for name in names]
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder and below it, in the order of their names."""
         behind = self._prefix + after if after else ""
         for found in self._there.list(self._prefix + prefix, behind):

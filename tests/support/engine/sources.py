@@ -11,7 +11,7 @@ from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.runner import CopyRunner
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import Executor, InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import Listener
@@ -153,11 +153,11 @@ class Heard:
         self.steps: list[str] = []
         self.retries: list[tuple[str, float]] = []
 
-    def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - a listener has it
+    def step(self, copy: StreamCopyWork, step: Step) -> None:  # noqa: ARG002 - a listener has it
         """See Listener."""
         self.steps.append(type(step).__name__)
 
-    def retry(self, copy: StreamCopy, error: SluiceError, delay: float) -> None:  # noqa: ARG002 - a listener has it
+    def retry(self, copy: StreamCopyWork, error: SluiceError, delay: float) -> None:  # noqa: ARG002 - a listener has it
         """See Listener."""
         self.retries.append((error.reason, round(delay, 3)))
 
@@ -189,10 +189,10 @@ BEFORE_PUBLISHING = 6
 """Claim, Bind, Stage, Transfer, Stitch, Verify: Publish comes next."""
 
 
-def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCopy:
+def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCopyWork:
     """A driver that did so many steps and died; a look comes before each."""
     store = ModelStore(world)
-    copy = StreamCopy(split(planned(store, request)), 0, [store], store)
+    copy = StreamCopyWork(split(planned(store, request)), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     for _ in range(steps):
         step = copy.look()
@@ -204,16 +204,16 @@ def drive(world: World, steps: int, request: CopyRequest = REQUEST) -> StreamCop
     return copy
 
 
-def begun(world: World, request: CopyRequest, *, divided: bool = True) -> StreamCopy:
+def begun(world: World, request: CopyRequest, *, divided: bool = True) -> StreamCopyWork:
     """A driver that has written its plan down, in parts if it is to be divided."""
     store = ModelStore(world)
     plan = planned(store, request)
-    copy = StreamCopy(split(plan) if divided else plan, 0, [store], store)
+    copy = StreamCopyWork(split(plan) if divided else plan, 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     return copy
 
 
-def go(copy: StreamCopy, world: World, until: type[Step] = Done) -> Step:
+def go(copy: StreamCopyWork, world: World, until: type[Step] = Done) -> Step:
     """Do all steps before the first of this kind; gives that one."""
     store = ModelStore(world)
     while not isinstance(step := copy.look(), until):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.kube.api.cache import Mirror
 from sluice.kube.copies.observer import CopyObserver
 from sluice.kube.copies.performer import Performer
@@ -71,4 +71,4 @@ class OperatorBench:
         self.said.append((saying.reason, saying.message))
 
     async def _probed(self, *_: object, **__: object) -> Probed:
-        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+        return Probed(StoreHealth(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)

@@ -11,7 +11,7 @@ from support.model.memory_objects import MemoryObjects
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sluice.archive.objects.objects import Buffer, Found
+    from sluice.archive.objects.objects import Buffer, ObjectInfo
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class GatedObjects(MemoryObjects):
         for name, data in items:
             self.put(name, data)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectInfo | None:
         """What is known of an object; None when there is none."""
         return self._call(f"look {name}", lambda: self._there.look(name))
 
@@ -50,7 +50,7 @@ class GatedObjects(MemoryObjects):
         """The bytes [start, end) of an object; None when there is none."""
         return self._call(f"get {name}", lambda: self._there.get(name, start, end))
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder and below it, in the order of their whole names."""
         return self._call(f"list {prefix}", lambda: self._there.list(prefix, after))
 

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from sluice.archive.objects.objects import Found
+from sluice.archive.objects.objects import ObjectInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,10 +53,10 @@ class MemoryObjects:
         for name, data in items:
             self.put(name, data)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectInfo | None:
         """What is known of an object; None when there is none."""
         data = self.held.get(name)
-        return None if data is None else Found(name, len(data), self.modified[name])
+        return None if data is None else ObjectInfo(name, len(data), self.modified[name])
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
         """The bytes [start, end) of an object; None when there is none."""
@@ -71,7 +71,7 @@ class MemoryObjects:
         """Many small objects, in the order of `names`."""
         return [self.get(name) for name in names]
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder and below it, in the order of their whole names."""
         with self._lock:
             names = sorted(one for one in self.held if one.startswith(prefix) and one > after)

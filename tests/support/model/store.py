@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sluice.core.values.groups import GroupConfig, GroupState
-from sluice.core.values.model import Health, SegmentInfo, StreamName
+from sluice.core.values.model import SegmentInfo, StoreHealth, StreamName
 from sluice.errors import (
     ConditionFailed,
     InvalidEventNumber,
@@ -18,7 +18,7 @@ from sluice.errors import (
     SegmentTruncated,
     StoreUnavailable,
 )
-from sluice.stores.base import Block, Condition
+from sluice.stores.base import Block, CompareAndSet
 from support.model.transactions import ModelTransactions
 from support.model.world import (
     CREATION_TIME,
@@ -107,9 +107,9 @@ class ModelStore(ModelTransactions):
         """See Store."""
         return one % EPOCH == other % EPOCH
 
-    def probe(self) -> Health:
+    def probe(self) -> StoreHealth:
         """See Store."""
-        return self._call("probe", lambda: Health(latency=0.0, protocol=1))
+        return self._call("probe", lambda: StoreHealth(latency=0.0, protocol=1))
 
     def close(self) -> None:
         """See Store."""
@@ -184,7 +184,7 @@ class ModelStore(ModelTransactions):
 
         return self._call(f"attributes {len(asked)}", lambda: [one(*ask) for ask in asked])
 
-    def set_attribute(self, name: str, condition: Condition) -> bool:
+    def set_attribute(self, name: str, condition: CompareAndSet) -> bool:
         """See Segments."""
 
         def act() -> bool:
@@ -244,7 +244,7 @@ class ModelStore(ModelTransactions):
         self,
         target: str,
         source: str,
-        condition: Condition,
+        condition: CompareAndSet,
         *,
         events: int = 0,
         notes: Sequence[tuple[UUID, int]] = (),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
 from sluice.kube.api.cache import Mirror
@@ -141,7 +141,7 @@ class Operator:
         """As Probes.look."""
         store = self.cluster.store
         up = store.target if body["metadata"]["name"] == "local" else store.source
-        there = Health(latency=0.0, protocol=1)
+        there = StoreHealth(latency=0.0, protocol=1)
         answer = there if up or self.hopeful else Trouble.of(StoreUnavailable("no answer"))
         return Probed(answer, datetime.now(UTC), 0.0, body["metadata"]["uid"], 1)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from sluice.core.reconcile.ephemeral.world import OwnerSeen, Refer
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.errors import StoreUnavailable
 from sluice.kube.api.cache import Mirror
@@ -179,7 +179,7 @@ class Operator:
     async def _probe(self, body: Object, **_: object) -> Probed:
         """As Probes.look."""
         up = self.cluster.up
-        answer = Health(latency=0.0) if up else Trouble.of(StoreUnavailable("no answer"))
+        answer = StoreHealth(latency=0.0) if up else Trouble.of(StoreUnavailable("no answer"))
         return Probed(answer, datetime.now(UTC), 0.0, body["metadata"]["uid"], 1)
 
     async def _say(self, body: Object, saying: Saying, **_: object) -> None:

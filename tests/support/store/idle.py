@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from localstore.standalone_config import CHECKPOINT_COMMITS
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.wire.wire import NOT_SET
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName,
     ]
     for canary in (name for names in rounds for name in names):
         assert store.create(canary)
-        assert store.set_attribute(canary, Condition(mark, None, 7))
+        assert store.set_attribute(canary, CompareAndSet(mark, None, 7))
     waiting = set(range(len(segments)))
 
     def write(places: Iterable[int]) -> None:

@@ -12,7 +12,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.copy.runner import CopyRunner
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
@@ -46,7 +46,7 @@ def begin(copy: Copy) -> None:
         )
 
 
-def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy:
+def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopyWork:
     """Do what a driver does that dies before it takes this step, or directly after."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
@@ -54,7 +54,7 @@ def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopy
         assert planned.plan is not None
         (address,) = job.sources
         source, target = stores[address], stores[job.target]
-        driver = StreamCopy(planned.plan.streams[0], 0, [source], target)
+        driver = StreamCopyWork(planned.plan.streams[0], 0, [source], target)
         driver.plan = driver.ledger.begin(driver.plan)
         while True:
             step = driver.look()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.administration import drain
-from sluice.administration.drain import Drain, Policy
+from sluice.administration.drain import Drainer, DrainPolicy
 from sluice.errors import ApiUnavailable
 from sluice.kube.api.client import Refused
 from sluice.kube.api.kinds import (
@@ -83,14 +83,14 @@ def put(server: FinalizingServer, kind: Kind, name: str, *finalizers: str, **mor
 
 def run(
     server: FinalizingServer,
-    policy: Policy,
+    policy: DrainPolicy,
     *namespaces: str,
     excluded: tuple[str, ...] = (),
     timeout: float = 5,
 ) -> tuple[list[Holder], list[str]]:
     """What is left, and what was said."""
     said: list[str] = []
-    work = Drain(server.api, Served(namespaces, excluded), timeout=timeout, say=said.append)
+    work = Drainer(server.api, Served(namespaces, excluded), timeout=timeout, say=said.append)
     return asyncio.run(work.run(policy)), said
 
 
@@ -122,7 +122,7 @@ def titles(left: list[Holder]) -> list[str]:
 
 def test_refusing_tells_what_is_held_and_touches_nothing(server: FinalizingServer) -> None:
     """Only what has a finalizer of ours, with what it holds, where, and what it says."""
-    left, said = run(server, Policy.REFUSE)
+    left, said = run(server, DrainPolicy.REFUSE)
     assert titles(left) == ["EphemeralStream default/helper", "StreamCopy default/running"]
     assert left[0].where == "StreamStore local, scope in: helper"
     assert left[0].says == "StoreUnavailable: No answer."
@@ -136,12 +136,12 @@ def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:
     put(server, SCOPE_COPY, "half", STAGING_FINALIZER, status=DONE)
     put(server, SCOPE_COPY, "fresh")
     put(server, SCOPE_COPY, "whole", status=DONE)
-    left, _ = run(server, Policy.REFUSE)
+    left, _ = run(server, DrainPolicy.REFUSE)
     (half,) = [one for one in left if one.kind == SCOPE_COPY]
     assert half.title == "ScopeCopy default/half"
     assert half.where == "StreamStore local, scope out: what is staged for its streams"
     operator(server)
-    assert run(server, Policy.DELETE)[0] == []
+    assert run(server, DrainPolicy.DELETE)[0] == []
     kept = [server.body(SCOPE_COPY, name) is not None for name in ("half", "fresh", "whole")]
     assert kept == [False, False, True]
 
@@ -163,7 +163,7 @@ def test_refusing_tells_of_archives(
 ) -> None:
     """Where they are, and what of them goes with the resource."""
     put(server, kind, "a", STAGING_FINALIZER, spec=spec)
-    (left,) = [one for one in run(server, Policy.REFUSE)[0] if one.kind == kind]
+    (left,) = [one for one in run(server, DrainPolicy.REFUSE)[0] if one.kind == kind]
     assert left.where == f"StreamStore archives, {where}"
 
 
@@ -173,7 +173,7 @@ def test_refusing_tells_of_a_prefixs_streams(server: FinalizingServer) -> None:
     put(server, EPHEMERAL_STREAM, "a", STREAMS_FINALIZER, spec=spec)
     status = {"streams": ["app-x", "app-y"]}
     put(server, EPHEMERAL_STREAM, "b", STREAMS_FINALIZER, spec=spec, status=status)
-    found = {one.name: one.where.partition(": ")[2] for one in run(server, Policy.REFUSE)[0]}
+    found = {one.name: one.where.partition(": ")[2] for one in run(server, DrainPolicy.REFUSE)[0]}
     assert (found["a"], found["b"]) == ("app-*", "app-x, app-y")
 
 
@@ -184,11 +184,11 @@ def test_a_store_that_is_held_is_no_news_while_its_users_are(server: FinalizingS
         (STREAM_COPY, "running", STAGING_FINALIZER),
     ):
         server.free(kind, name, finalizer)
-    left, said = run(server, Policy.REFUSE, timeout=0.01)
+    left, said = run(server, DrainPolicy.REFUSE, timeout=0.01)
     assert titles(left) == ["StreamStore default/local"]
     assert said == ["Still there: 1"]
     operator(server)
-    assert run(server, Policy.REFUSE)[0] == [], "it gets the time to let go"
+    assert run(server, DrainPolicy.REFUSE)[0] == [], "it gets the time to let go"
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_namespaces_bound_what_is_looked_at(
 ) -> None:
     """None means all of them."""
     put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
-    assert len(run(server, Policy.REFUSE, *namespaces)[0]) == found
+    assert len(run(server, DrainPolicy.REFUSE, *namespaces)[0]) == found
 
 
 def test_what_another_operator_serves_is_its_business(server: FinalizingServer) -> None:
     """It is neither told nor deleted."""
     put(server, EPHEMERAL_STREAM, "far", STREAMS_FINALIZER, namespace="other")
-    assert len(run(server, Policy.REFUSE, excluded=("oth*",))[0]) == 2
-    assert run(server, Policy.DELETE, excluded=("oth*", "def*"), timeout=0)[0] == []
+    assert len(run(server, DrainPolicy.REFUSE, excluded=("oth*",))[0]) == 2
+    assert run(server, DrainPolicy.DELETE, excluded=("oth*", "def*"), timeout=0)[0] == []
     assert server.body(EPHEMERAL_STREAM, "far", "other") is not None
 
 
@@ -219,16 +219,16 @@ def test_without_definitions_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(server, "list", refuse)
     status = 404
-    assert run(server, Policy.REFUSE) == ([], [])
+    assert run(server, DrainPolicy.REFUSE) == ([], [])
     status = 403
     with pytest.raises(ApiUnavailable):
-        run(server, Policy.REFUSE)
+        run(server, DrainPolicy.REFUSE)
 
 
 def test_deleting_waits_for_the_operator(server: FinalizingServer) -> None:
     """Streams and unfinished copies go, finished copies and stores stay; then all is free."""
     operator(server)
-    left, said = run(server, Policy.DELETE)
+    left, said = run(server, DrainPolicy.DELETE)
     assert left == []
     assert {name for _, _, name in server.objects if not name.endswith(("login", "ated"))} == {
         "done",
@@ -240,7 +240,7 @@ def test_deleting_waits_for_the_operator(server: FinalizingServer) -> None:
 
 def test_deleting_tells_what_is_left_and_why(server: FinalizingServer) -> None:
     """Without an operator nothing is taken off by hand: what is held must not leak."""
-    left, _ = run(server, Policy.DELETE, timeout=0.05)
+    left, _ = run(server, DrainPolicy.DELETE, timeout=0.05)
     assert titles(left) == ["EphemeralStream default/helper", "StreamCopy default/running"]
     assert all(one.deleting for one in left)
     assert left[0].says == "StoreUnavailable: No answer."
@@ -260,7 +260,7 @@ def test_deleting_follows_what_is_made_anew(server: FinalizingServer) -> None:
             put(server, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER)
 
     server.meanwhile = bring_back
-    assert run(server, Policy.DELETE)[0] == []
+    assert run(server, DrainPolicy.DELETE)[0] == []
     assert not again
     assert server.body(EPHEMERAL_STREAM, "helper") is None
 
@@ -268,7 +268,7 @@ def test_deleting_follows_what_is_made_anew(server: FinalizingServer) -> None:
 def test_orphaning_goes_through_the_operator(server: FinalizingServer) -> None:
     """It is asked by the annotation and lets go itself; what stays behind is said."""
     operator(server)
-    left, said = run(server, Policy.ORPHAN)
+    left, said = run(server, DrainPolicy.ORPHAN)
     assert left == []
     assert [line for line in said if line.startswith("LEFT BEHIND")] == [
         "LEFT BEHIND by EphemeralStream default/helper in StreamStore local, scope in: helper",
@@ -289,7 +289,7 @@ def test_orphaning_needs_no_operator(
 ) -> None:
     """Where none answers, our finalizers are taken off here, of stores and Secrets as well."""
     monkeypatch.setattr(drain, "QUIET_SECONDS", quiet)
-    left, said = run(server, Policy.ORPHAN, timeout=timeout)
+    left, said = run(server, DrainPolicy.ORPHAN, timeout=timeout)
     assert left == []
     assert server.body(EPHEMERAL_STREAM, "helper") is None
     assert server.body(STREAM_COPY, "running") is None
@@ -311,7 +311,7 @@ def test_orphaning_frees_stores_that_nothing_needs(
         (STREAM_COPY, "running", STAGING_FINALIZER),
     ):
         server.free(kind, name, finalizer)
-    assert run(server, Policy.ORPHAN)[0] == []
+    assert run(server, DrainPolicy.ORPHAN)[0] == []
     assert server.finalizers(STREAM_STORE, "local") == []
 
 
@@ -329,7 +329,7 @@ def test_nothing_is_deleted_before_it_may_leave_things_behind(
         return await patch(kind, namespace, name, body)
 
     monkeypatch.setattr(server, "patch", conflict)
-    assert run(server, Policy.ORPHAN)[0] == []
+    assert run(server, DrainPolicy.ORPHAN)[0] == []
     assert busy == []
     done = [what for what, _, name in server.changes if name == "helper"]
     assert done == ["patch", "delete"]
@@ -337,9 +337,9 @@ def test_nothing_is_deleted_before_it_may_leave_things_behind(
 
 def test_what_took_a_name_meanwhile_is_spared(server: FinalizingServer) -> None:
     """Deleting and annotating are for the object that was looked at."""
-    (helper,) = [one for one in run(server, Policy.REFUSE)[0] if one.name == "helper"]
+    (helper,) = [one for one in run(server, DrainPolicy.REFUSE)[0] if one.name == "helper"]
     put(server, EPHEMERAL_STREAM, "helper", STREAMS_FINALIZER)
-    work = Drain(server.api, Served(), timeout=0, say=print)
+    work = Drainer(server.api, Served(), timeout=0, say=print)
     asyncio.run(work._force(helper))
     asyncio.run(work._free(helper))
     body = server.body(EPHEMERAL_STREAM, "helper") or {}

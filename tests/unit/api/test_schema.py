@@ -6,7 +6,7 @@ from pydantic import Field, create_model
 
 from sluice.api.fields.common import ApiModel, Resource
 from sluice.api.fields.rules import RULES
-from sluice.api.registry import KINDS, Column, Kind, Lifecycle
+from sluice.api.registry import KINDS, Column, KindSpec, Lifecycle
 from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import fields
 from sluice.api.status.common import ResourceStatus
@@ -20,10 +20,10 @@ FIELDS = [
 ]
 
 
-def kind_of(spec: type[ApiModel]) -> Kind:
+def kind_of(spec: type[ApiModel]) -> KindSpec:
     """A kind with a given spec."""
     model = create_model("Thing", __base__=Resource, __doc__="A thing.", spec=(spec, ...))
-    return Kind(
+    return KindSpec(
         model, ResourceStatus, "things", "th", Lifecycle.FINITE, "none", columns=(), conditions={}
     )
 
@@ -53,7 +53,7 @@ def test_every_field_has_bounds(field: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_definition_is_what_kubernetes_takes(kind: Kind) -> None:
+def test_a_definition_is_what_kubernetes_takes(kind: KindSpec) -> None:
     """No JSON Schema that Kubernetes refuses or ignores, and no hole in the pruning."""
     text = yaml.safe_dump(definition(kind))
     for refused in (

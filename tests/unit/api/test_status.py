@@ -11,10 +11,10 @@ from sluice.api.status.common import (
     ConditionType,
     Failure,
     ObjectRef,
-    Progress,
+    ProgressStatus,
     StreamCopyStatus,
     StreamStoreStatus,
-    Verification,
+    VerificationStatus,
 )
 
 NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
@@ -35,7 +35,7 @@ FULL = StreamCopyStatus(
     job_ref=ObjectRef(name="events-1"),
     start_cut="0=0",
     end_cut="0=700",
-    progress=Progress(
+    progress=ProgressStatus(
         bytes=350,
         total_bytes=700,
         events=7,
@@ -61,7 +61,7 @@ FULL = StreamCopyStatus(
     last_handled_requested_at="now",
     start_time=NOON,
     completion_time=NOON,
-    verification=Verification(digest="ef" * 32, bytes=700, events=7, segments=1, time=NOON),
+    verification=VerificationStatus(digest="ef" * 32, bytes=700, events=7, segments=1, time=NOON),
     history=(
         Attempt(
             attempt=1,

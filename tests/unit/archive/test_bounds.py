@@ -15,7 +15,7 @@ from sluice.archive.runs.leases import Lease, forget_all
 from sluice.archive.runs.notes import Notes
 from sluice.config import StoreTimeouts
 from sluice.core.archive.documents import MOST_SHORT
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.names import NoteName
 from sluice.core.values.archive_layout import LEASES
 from sluice.errors import ArchiveDamaged, StoreRejected
@@ -32,7 +32,7 @@ def test_an_object_among_the_leases_is_not_read_whole(objects: MemoryObjects) ->
     objects.put(f"{LEASES}{uuid4().hex}", bytes(LONGER))
     with suppress(ArchiveDamaged):
         forget_all(objects, "maker")
-    with suppress(ArchiveDamaged), Lease(objects, OWNER, Work.SWEEP) as lease:
+    with suppress(ArchiveDamaged), Lease(objects, OWNER, LeaseWork.SWEEP) as lease:
         lease.look()
     assert objects.got
     assert max(objects.got) < 100_000

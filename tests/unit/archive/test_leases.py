@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.objects.objects import Found
+from sluice.archive.objects.objects import ObjectInfo
 from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.sweep import sweep
-from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, Work
+from sluice.core.archive.lease import GRACE, RENEW, SWEEPING, LeaseWork
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import LEASES
 from sluice.errors import StoreBusy, StoreUnavailable
@@ -28,7 +28,7 @@ def test_nobody_sweeps_while_somebody_writes(
 ) -> None:
     """A writer's objects are safe however long it takes, as long as it renews its lease."""
     three_runs(archive, Format.SEGMENTS)
-    with Lease(objects, OWNER, Work.WRITE, clock=clock) as lease:
+    with Lease(objects, OWNER, LeaseWork.WRITE, clock=clock) as lease:
         left = crashed(objects, Format.SEGMENTS)
         for _ in range(int(2 * GRACE / RENEW)):
             clock.now += RENEW + 1
@@ -43,15 +43,15 @@ def test_nobody_sweeps_while_somebody_writes(
 
 def test_nobody_writes_while_somebody_sweeps(objects: MemoryObjects) -> None:
     """Who comes while objects are deleted waits, and leaves no lease behind."""
-    with Lease(objects, uuid4().hex, Work.SWEEP) as sweeping:
+    with Lease(objects, uuid4().hex, LeaseWork.SWEEP) as sweeping:
         with (
             pytest.raises(StoreBusy, match="Sweep by name") as caught,
-            Lease(objects, OWNER, Work.WRITE),
+            Lease(objects, OWNER, LeaseWork.WRITE),
         ):
             pass
         assert caught.value.retryable
         assert [one.name for one in objects.list(LEASES)] == [sweeping.name]
-    with Lease(objects, OWNER, Work.WRITE):
+    with Lease(objects, OWNER, LeaseWork.WRITE):
         pass
 
 
@@ -60,7 +60,7 @@ def test_a_killed_writer_keeps_nobody_for_ever(
 ) -> None:
     """A lease that is not renewed counts for the grace time and is swept then."""
     three_runs(archive, Format.SEGMENTS)
-    Lease(objects, OWNER, Work.WRITE).__enter__()
+    Lease(objects, OWNER, LeaseWork.WRITE).__enter__()
     clock.now += GRACE - 1
     with pytest.raises(StoreBusy):
         sweep(archive)
@@ -71,14 +71,14 @@ def test_a_killed_writer_keeps_nobody_for_ever(
 
 def test_a_killed_sweep_keeps_writers_for_an_hour(objects: MemoryObjects, clock: Clock) -> None:
     """Its lease counts no longer, and it relies on it for half of that."""
-    sweeping = Lease(objects, uuid4().hex, Work.SWEEP, clock=clock)
+    sweeping = Lease(objects, uuid4().hex, LeaseWork.SWEEP, clock=clock)
     sweeping.__enter__()
     clock.now += SWEEPING / 2
     assert not sweeping.is_held
-    with pytest.raises(StoreBusy, match="Sweep by name"), Lease(objects, OWNER, Work.WRITE):
+    with pytest.raises(StoreBusy, match="Sweep by name"), Lease(objects, OWNER, LeaseWork.WRITE):
         pass
     clock.now += SWEEPING / 2
-    with Lease(objects, OWNER, Work.WRITE):
+    with Lease(objects, OWNER, LeaseWork.WRITE):
         pass
 
 
@@ -122,7 +122,7 @@ class Slow(MemoryObjects):
         self.held, self.modified = there.held, there.modified
         self._now = clock
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder, slowly unless these are leases."""
         for found in super().list(prefix, after):
             if prefix != LEASES:
@@ -132,7 +132,7 @@ class Slow(MemoryObjects):
 
 def test_a_writer_that_was_held_up_too_long_is_told(objects: MemoryObjects, clock: Clock) -> None:
     """After half the grace time without a renewal a lease is not relied on any more."""
-    with Lease(objects, OWNER, Work.WRITE, clock=clock) as lease:
+    with Lease(objects, OWNER, LeaseWork.WRITE, clock=clock) as lease:
         clock.now += GRACE / 2 + 1
         assert not lease.is_held
         with pytest.raises(StoreBusy, match="too long"):
@@ -143,7 +143,7 @@ def test_the_time_counts_for_which_a_machine_is_suspended(
     objects: MemoryObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then Linux' monotonic clock stands still, and the lease may be over all the same."""
-    with Lease(objects, OWNER, Work.WRITE) as lease:
+    with Lease(objects, OWNER, LeaseWork.WRITE) as lease:
         now = time.clock_gettime
 
         def later(clock: int) -> float:
@@ -155,19 +155,21 @@ def test_the_time_counts_for_which_a_machine_is_suspended(
 
 def test_each_driver_of_a_run_has_a_lease_of_its_own(objects: MemoryObjects) -> None:
     """A second one is not kept by the first, and takes nothing away from it when it ends."""
-    with Lease(objects, OWNER, Work.WRITE) as first:
-        with Lease(objects, OWNER, Work.WRITE) as second:
+    with Lease(objects, OWNER, LeaseWork.WRITE) as first:
+        with Lease(objects, OWNER, LeaseWork.WRITE) as second:
             assert second.earlier == (first.name,)
         with (
             pytest.raises(StoreBusy, match="Write by name"),
-            Lease(objects, uuid4().hex, Work.SWEEP),
+            Lease(objects, uuid4().hex, LeaseWork.SWEEP),
         ):
             pass
 
 
-@pytest.mark.parametrize(("mine", "theirs"), [(Work.WRITE, Work.SWEEP), (Work.SWEEP, Work.WRITE)])
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [(LeaseWork.WRITE, LeaseWork.SWEEP), (LeaseWork.SWEEP, LeaseWork.WRITE)]
+)
 def test_whoever_was_taken_for_given_up_gives_way(
-    objects: MemoryObjects, clock: Clock, mine: Work, theirs: Work
+    objects: MemoryObjects, clock: Clock, mine: LeaseWork, theirs: LeaseWork
 ) -> None:
     """One whose lease was deleted sees at its next renewal who has begun meanwhile."""
     lease = Lease(objects, OWNER, mine, clock=clock)

@@ -7,7 +7,7 @@ import pytest
 from sluice.archive.runs.archive import place
 from sluice.core.archive.names import Format
 from sluice.core.archive.plan import gone
-from sluice.core.workloads.answers import Complete, Gap
+from sluice.core.workloads.answers import Complete, CopyGap
 from sluice.engine.copy.query import ask
 from sluice.engine.copy.report import Outcome
 from sluice.errors import SourceTruncated
@@ -76,7 +76,7 @@ def test_what_nobody_knows_of_a_segment_is_told() -> None:
     assert [(one.source, one.end) for one in report.segments if one.torn] == [(0, end)]
     found = ask(request, sources=[(ADDRESS, env.shelf)], target=(ADDRESS, store), known=plan)
     assert isinstance(found, Complete)
-    assert found.gaps == (Gap(0, 0, end, None),)
+    assert found.gaps == (CopyGap(0, 0, end, None),)
 
 
 def lose_the_first(env: Env) -> None:

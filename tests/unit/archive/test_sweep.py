@@ -3,12 +3,12 @@ from uuid import uuid4
 
 import pytest
 
-from sluice.archive.objects.objects import Found
+from sluice.archive.objects.objects import ObjectInfo
 from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.leases import Lease, hold, holding
 from sluice.archive.runs.sweep import sweep
 from sluice.archive.runs.verify import verify_archive
-from sluice.core.archive.lease import GRACE, Work
+from sluice.core.archive.lease import GRACE, LeaseWork
 from sluice.core.archive.names import Format
 from sluice.core.values.archive_layout import EVENTS, HEADS, LEASES
 from sluice.errors import ArchiveDamaged, ArchiveNotFound, InvalidSpec
@@ -51,7 +51,7 @@ def test_a_dry_run_tells_and_deletes_nothing(
     clock.now += GRACE + 1
     whole = dict(objects.held)
     told: list[str] = []
-    with Lease(objects, OWNER, Work.WRITE):
+    with Lease(objects, OWNER, LeaseWork.WRITE):
         would = sweep(archive, dry=True, told=lambda one: told.append(one.name))
     assert objects.held == whole
     assert sweep(archive) == would
@@ -119,12 +119,12 @@ def test_leases_are_swept_where_an_object_is_told_to_the_second(
     class Bucket(MemoryObjects):
         """Objects as such a bucket tells of them."""
 
-        def look(self, name: str) -> Found | None:
+        def look(self, name: str) -> ObjectInfo | None:
             """What is known of an object."""
             found = objects.look(name)
             return found and found._replace(modified=found.modified // 1000 * 1000)
 
-        def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+        def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
             """The objects in a folder and below it."""
             return objects.list(prefix, after)
 
@@ -133,7 +133,7 @@ def test_leases_are_swept_where_an_object_is_told_to_the_second(
     bucket.held, bucket.modified = objects.held, objects.modified
     archive = Archive(bucket)
     three_runs(archive, Format.SEGMENTS)
-    Lease(bucket, OWNER, Work.WRITE, clock=clock).__enter__()
+    Lease(bucket, OWNER, LeaseWork.WRITE, clock=clock).__enter__()
     clock.now += GRACE + 1
     sweep(archive)
     assert not [one.name for one in bucket.list(LEASES)]
@@ -151,7 +151,7 @@ def test_a_lease_that_is_taken_again_is_not_swept(
     hold(archive, uuid4().hex, entry)
     clock.now += GRACE + 1
 
-    def again(_: Found) -> None:
+    def again(_: ObjectInfo) -> None:
         lease.look()
 
     sweep(archive, told=again)

@@ -7,7 +7,7 @@ import pytest
 from sluice.core.copy.append_progress import Opened, Roll
 from sluice.core.copy.journal import Journal
 from sluice.core.copy.next_append_step import next_step
-from sluice.core.copy.observed import Observed, SeenRoll, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copy.observed import Observed, SeenRoll, SeenSource, SeenStaging, SeenTarget
 from sluice.core.copy.plan import SourceStream, StreamPlan
 from sluice.core.copy.steps import (
     Certify,
@@ -75,13 +75,13 @@ def target(ranges: tuple[KeyRange, ...], **other: Any) -> SeenTarget:
     return replace(seen, **other)
 
 
-def segment(length: int | None, **other: Any) -> SeenSegment:
+def segment(length: int | None, **other: Any) -> SeenStaging:
     """A segment of the plan whose staging segment is so long."""
     info = None if length is None else SegmentInfo(start=0, length=length, sealed=False)
-    return replace(SeenSegment((info,), None, None, None, None), **other)
+    return replace(SeenStaging((info,), None, None, None, None), **other)
 
 
-EMPTY = SeenSegment((), None, None, None, None)
+EMPTY = SeenStaging((), None, None, None, None)
 SOURCES = tuple(
     SeenSource(SegmentInfo(start=0, length=one.end, sealed=True), one.created)
     for one in PLAN.segments
@@ -94,7 +94,7 @@ LOOSE = ("team=b", f"{TAG_APPENDING}{COPY}/Fixed/0/0/3")
 
 
 def observed(
-    *segments: SeenSegment,
+    *segments: SeenStaging,
     roll: Roll | None = None,
     states: Mapping[int, TransactionState] | None = None,
     seen: SeenTarget | None = THERE,

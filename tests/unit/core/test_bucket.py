@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.core.values.bucket import Account, Bucket, block
+from sluice.core.values.bucket import Account, TokenBucket, block
 
 WINDOW: Final = 30.0
 RATES = st.integers(100 << 10, 1 << 30)
@@ -17,7 +17,7 @@ PAUSES = st.lists(st.floats(0, 5, allow_nan=False), min_size=0, max_size=10)
 
 def _moved(rate: int, pauses: list[float], seconds: float) -> list[tuple[float, int]]:
     """What an eager mover moves, and when: as soon as it may, but for some pauses."""
-    now, bucket, left = 0.0, Bucket(0.0), list(pauses)
+    now, bucket, left = 0.0, TokenBucket(0.0), list(pauses)
     moved: list[tuple[float, int]] = []
     while now < seconds and len(moved) < 2000:
         wait = bucket.wait(rate, now)
@@ -65,7 +65,7 @@ def test_who_pauses_for_less_than_a_second_loses_nothing(rate: int, pause: float
 @given(st.lists(st.integers(1 << 10, 1 << 30), min_size=2, max_size=8))
 def test_a_new_rate_holds_at_once(rates: list[int]) -> None:
     """Nobody waits for longer than a block takes at the rate of now, whatever it was before."""
-    bucket, now = Bucket(0.0), 0.0
+    bucket, now = TokenBucket(0.0), 0.0
     for rate in rates:
         for _ in range(20):
             wait = bucket.wait(rate, now)

@@ -5,7 +5,7 @@ import pytest
 
 from sluice.core.copy.journal import Journal
 from sluice.core.copy.next_step import next_step, staged
-from sluice.core.copy.observed import Observed, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copy.observed import Observed, SeenSource, SeenStaging, SeenTarget
 from sluice.core.copy.steps import (
     Bind,
     Claim,
@@ -53,9 +53,9 @@ def info(length: int, start: int = 0) -> SegmentInfo:
     return SegmentInfo(start=start, length=length, sealed=False)
 
 
-def segment(*parts: int | None, **other: Any) -> SeenSegment:
+def segment(*parts: int | None, **other: Any) -> SeenStaging:
     """A segment of the plan whose staging segments have these lengths; its target is empty."""
-    bare = SeenSegment(
+    bare = SeenStaging(
         parts=tuple(None if length is None else info(length) for length in parts),
         stitched=None,
         verified=None,
@@ -73,7 +73,7 @@ EMPTY_PUBLISHED = segment(published=0)
 SOURCES = (SeenSource(info(LENGTH + 9), 1_000), SeenSource(info(5, start=5), 1_001))
 
 
-def observed(first: SeenSegment, second: SeenSegment = EMPTY, **other: Any) -> Observed:
+def observed(first: SeenStaging, second: SeenStaging = EMPTY, **other: Any) -> Observed:
     """A copy whose target is bound."""
     seen = Observed(journal=BOUND, target=OURS, segments=(first, second), sources=SOURCES)
     return replace(seen, **other)
@@ -298,6 +298,6 @@ def test_a_stream_without_bytes_is_published_at_once() -> None:
     ],
     ids=["nothing", "one part", "two parts", "stitched", "published", "shut"],
 )
-def test_staged_bytes_are_counted_once(state: SeenSegment, expected: int) -> None:
+def test_staged_bytes_are_counted_once(state: SeenStaging, expected: int) -> None:
     """Progress counts a byte in a part, in the stitched segment or in the target, but once."""
     assert staged(PLAN.segments[0], state) == expected

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.core.events.counting import Counted, Recount, Stretch, StretchCounter, Total, add_up
+from sluice.core.events.counting import (
+    Counted,
+    CountedStretch,
+    Recount,
+    StretchCounter,
+    Total,
+    add_up,
+)
 from sluice.core.events.framing import EventCounter
 from sluice.errors import EventsDamaged
 
@@ -37,7 +44,7 @@ def count_one(data: bytes, start: int, end: int, first: int | None, block: int) 
 def count(data: bytes, edges: list[int], block: int) -> tuple[int | None, int]:
     """Events of a segment counted by stretches, and how many of these had to be read again."""
     stretches = {
-        start: Stretch(start, end, count_one(data, start, end, None if start else 0, block))
+        start: CountedStretch(start, end, count_one(data, start, end, None if start else 0, block))
         for start, end in pairwise(edges)
     }
     again = 0
@@ -45,7 +52,7 @@ def count(data: bytes, edges: list[int], block: int) -> tuple[int | None, int]:
         again += 1
         (start, end, _), first = found
         assert again <= len(stretches), "counting does not end"
-        stretches[start] = Stretch(start, end, count_one(data, start, end, first, block))
+        stretches[start] = CountedStretch(start, end, count_one(data, start, end, first, block))
     return found.events, again
 
 
@@ -136,7 +143,7 @@ def test_an_event_over_several_stretches_is_not_read_there() -> None:
 
 def test_a_segment_of_no_events_has_no_count() -> None:
     """Where the first stretch tells so, the rest decides nothing."""
-    row = [Stretch(0, 10, Counted(0, None, 10)), Stretch(10, 20, None)]
+    row = [CountedStretch(0, 10, Counted(0, None, 10)), CountedStretch(10, 20, None)]
     assert add_up(row) == Total(None)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core.copy.journal import Journal
 from sluice.core.copy.next_step import is_behind, next_step
-from sluice.core.copy.observed import Observed, SeenSegment, SeenTarget
+from sluice.core.copy.observed import Observed, SeenStaging, SeenTarget
 from sluice.core.copy.steps import Configure, Publish, Scale, Settle, Shape, Step
 from sluice.core.values.identity import owner_tags
 from sluice.core.values.model import KeyRange, Segment, SegmentInfo
@@ -39,14 +39,14 @@ def _info(length: int) -> SegmentInfo:
     return SegmentInfo(start=0, length=length, sealed=False)
 
 
-LATER = SeenSegment(
+LATER = SeenStaging(
     parts=(_info(_LENGTH),), stitched=None, verified=_LENGTH, published=None, target=None
 )
 READY = replace(LATER, target=_info(0))
 THERE = replace(LATER, parts=(None,), verified=None, published=_LENGTH, target=_info(_LENGTH))
 
 
-def _seen(at: int, *segments: SeenSegment, restless: bool = False) -> Observed:
+def _seen(at: int, *segments: SeenStaging, restless: bool = False) -> Observed:
     """A copy whose target stands at a generation."""
     target = SeenTarget(owner_tags(COPY), TAILS[at], HEAD, restless=restless)
     return Observed(journal=Journal(PLAN, IDS), target=target, segments=segments)
@@ -115,7 +115,7 @@ def test_a_target_that_somebody_else_scaled_is_given_up(seen: Observed) -> None:
     ],
 )
 def test_a_look_that_another_driver_overtook_is_seen(
-    at: int, segments: list[SeenSegment], *, expected: bool
+    at: int, segments: list[SeenStaging], *, expected: bool
 ) -> None:
     """Segments that were looked at before the target are from before its last scale event."""
     assert is_behind(PLAN, segments, at) is expected

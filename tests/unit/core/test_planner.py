@@ -16,13 +16,13 @@ from sluice.core.copy.planner import (
 )
 from sluice.core.values.model import (
     KeyRange,
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StoreAddress,
     StreamConfig,
     StreamName,
+    StreamRetention,
 )
 from sluice.core.workloads.plan import Plan
 from sluice.errors import SourceUnsupported
@@ -203,7 +203,7 @@ configs = st.builds(
         min_segments=st.integers(1, 100),
     ),
     retention=st.builds(
-        Retention,
+        StreamRetention,
         type=st.sampled_from(RetentionType),
         minimum=st.integers(0, 1 << 62),
         maximum=st.integers(0, 1 << 62),

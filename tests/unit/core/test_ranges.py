@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.values.model import KeyRange, Segment
-from sluice.core.values.ranges import Stretch, between
+from sluice.core.values.ranges import SegmentRange, between
 from sluice.errors import InvalidSpec
 
 FIELD = "spec.source.ranges[0]"
@@ -25,7 +25,7 @@ MERGED = (_segment(4, 0.25, 1),)
 STREAM = (FIRST, SPLIT, MERGED)
 
 
-def _found(stretches: list[Stretch]) -> list[tuple[int, int, int | None, int | None]]:
+def _found(stretches: list[SegmentRange]) -> list[tuple[int, int, int | None, int | None]]:
     return [(one.segment.id, one.generation, one.start, one.end) for one in stretches]
 
 

@@ -7,7 +7,7 @@ from sluice.core.copy.steps import Done, Publish, Step, Transfer, Verify
 from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome
 from sluice.engine.copy.slices import CopySlice
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.slices import Slice, SliceResult
@@ -124,7 +124,7 @@ def test_events_that_another_driver_counts_meanwhile_are_published(world: World)
     put_source(world, [40, 3, 40])
     world.segments[segment_name(SOURCE, 0)].attributes[EVENT_COUNT] = 0
     store = ModelStore(world)
-    other = StreamCopy(planned(store), 0, [store], store)
+    other = StreamCopyWork(planned(store), 0, [store], store)
     other.plan = other.ledger.begin(other.plan)
     step: Step
     while not isinstance(step := other.look(), Verify):
@@ -137,7 +137,7 @@ def test_events_that_another_driver_counts_meanwhile_are_published(world: World)
             step = Done("")
         return Fate.DONE
 
-    late = StreamCopy(other.plan, 0, [store], ModelStore(world, gate))
+    late = StreamCopyWork(other.plan, 0, [store], ModelStore(world, gate))
     publish = late.look()
     assert isinstance(publish, Publish)
     late.perform(publish)
@@ -145,7 +145,7 @@ def test_events_that_another_driver_counts_meanwhile_are_published(world: World)
     assert world.segments[segment_name(TARGET, segment.id)].attributes[EVENT_COUNT] == 3
 
 
-def _do(copy: StreamCopy, step: Step, store: ModelStore) -> None:
+def _do(copy: StreamCopyWork, step: Step, store: ModelStore) -> None:
     """What a driver does of a step."""
     if isinstance(step, Transfer | Verify):
         work = copy.slices(step, Limits(), 1)

@@ -5,7 +5,13 @@ import pytest
 from sluice.core.claims.claim import Claim, Claimant, Ownership, is_ephemeral
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.values import identity
-from sluice.core.values.model import Retention, RetentionType, ScaleType, Scaling, StreamConfig
+from sluice.core.values.model import (
+    RetentionType,
+    ScaleType,
+    Scaling,
+    StreamConfig,
+    StreamRetention,
+)
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.claims import claims, ownership, scope_lifecycle
@@ -25,7 +31,7 @@ from support.model.memory_objects import MemoryObjects
 UID = "0b1d9c8e-0000-4000-8000-000000000001"
 OWNER = Claimant(cluster="here", namespace="team", name="app", uid=UID, created=0)
 OTHER = "ee" * 16
-KEPT = Retention(type=RetentionType.SIZE, minimum=5)
+KEPT = StreamRetention(type=RetentionType.SIZE, minimum=5)
 OWN = Scaling(type=ScaleType.BY_BYTES, target_rate=100, scale_factor=2, min_segments=2)
 LOOSE = Scaling(type=ScaleType.BY_EVENTS, target_rate=2_000_000_000, scale_factor=2, min_segments=1)
 NOTE = f"{identity.TAG_APPENDING}{OTHER}/ByBytesPerSecond/100/2/2"

@@ -6,7 +6,7 @@ from sluice.core.copy.steps import Scale, Settle, Step
 from sluice.core.values import identity
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.report import Outcome
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, go, planned, put_scaled_source, split
 from support.model import Fate, ModelStore, World
@@ -32,7 +32,7 @@ def test_what_a_late_change_takes_from_a_whole_target_is_given_back(kind: type[S
         return Fate.DONE
 
     store = ModelStore(world, gate)
-    late = StreamCopy(split(planned(store)), 0, [store], store)
+    late = StreamCopyWork(split(planned(store)), 0, [store], store)
     late.plan = late.ledger.begin(late.plan)
     step = go(late, world, kind)
     is_late = True

@@ -29,7 +29,7 @@ from support.model import EVENT_COUNT, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
-    from sluice.engine.copy.stream_copy import StreamCopy
+    from sluice.engine.copy.stream_copy import StreamCopyWork
 
 MOVE = REQUEST.model_copy(update={"move": True})
 STEPS: list[type[Step]] = [Transfer, Drain, Stitch, Verify, Publish, Configure, Leave, Forget]
@@ -44,7 +44,7 @@ def world() -> World:
     return made
 
 
-def driver(world: World) -> StreamCopy:
+def driver(world: World) -> StreamCopyWork:
     """A driver that has written its plan down."""
     return begun(world, MOVE)
 
@@ -125,7 +125,7 @@ def test_a_source_that_is_gone_is_said(world: World) -> None:
         one.perform(Drain())
 
 
-def leave(copy: StreamCopy, world: World) -> None:
+def leave(copy: StreamCopyWork, world: World) -> None:
     """Delete the source, as the step does."""
     store = ModelStore(world)
     journal = copy.ledger.load()

@@ -14,7 +14,7 @@ from support.model import ModelStore, World
 
 if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
-    from sluice.engine.copy.stream_copy import StreamCopy
+    from sluice.engine.copy.stream_copy import StreamCopyWork
     from sluice.stores.base import Stream
 
 
@@ -26,7 +26,7 @@ class Overtaken(ModelStore):
         other: makes the target and binds it.
     """
 
-    def __init__(self, world: World, other: StreamCopy) -> None:
+    def __init__(self, world: World, other: StreamCopyWork) -> None:
         super().__init__(world)
         self._other = other
         self._overtaken = False

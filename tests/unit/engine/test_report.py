@@ -3,7 +3,7 @@ from sluice.core.scope.progress import Progress
 from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.progress import Watch
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.work import Silent
 from sluice.errors import SegmentTruncated, TargetExists
 from support.engine.plans import COPY, SOURCE, TARGET, segment_plan, stream_plan, whole_plan
@@ -72,7 +72,7 @@ def test_progress_is_read_from_the_target() -> None:
     class Looking(Silent):
         """A listener that measures before every step."""
 
-        def step(self, copy: StreamCopy, step: Step) -> None:  # noqa: ARG002 - a listener has it
+        def step(self, copy: StreamCopyWork, step: Step) -> None:  # noqa: ARG002 - a listener has it
             """See Listener."""
             readings.append((type(step).__name__, watch.measure()))
 

@@ -7,7 +7,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import ScopeEnded
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.errors import TargetExists
 from support.engine.scope_drivers import SharedStore
 from support.engine.scope_requests import (
@@ -113,7 +113,7 @@ def test_a_target_that_this_copy_has_begun_keeps_its_plan(world: World) -> None:
     store = ModelStore(world)
     begun = resolve(one_of("b"), [store], store).plan
     assert begun is not None
-    driver = StreamCopy(begun, 0, [store], store)
+    driver = StreamCopyWork(begun, 0, [store], store)
     driver.ledger.begin(begun)
     driver.look()
     driver.perform(driver.look())

@@ -9,7 +9,7 @@ from sluice.core.copy.steps import Configure, Verify
 from sluice.core.scope.progress import Progress
 from sluice.core.scope.scope import Counts, StreamState
 from sluice.core.workloads.scope_log import planned_results
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope import progress
 from sluice.engine.scope.progress import ScopeWatch
 from support.engine.plans import stream_plan, whole_plan
@@ -39,10 +39,10 @@ def plan(world: World) -> Plan:
     return plan_of(world)
 
 
-def begin(world: World, plan: Plan, place: int) -> StreamCopy:
+def begin(world: World, plan: Plan, place: int) -> StreamCopyWork:
     """A driver that has begun with a stream of the plan."""
     store = ModelStore(world)
-    driver = StreamCopy(plan.streams[place], place, [store], store)
+    driver = StreamCopyWork(plan.streams[place], place, [store], store)
     driver.plan = driver.ledger.begin(driver.plan)
     return driver
 

@@ -11,7 +11,7 @@ from sluice.engine.copy.slices import CopySlice, VerifySlice
 from sluice.engine.rounds.dispatch import Rounds
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.slices import Slice, SliceResult, run_slice
-from sluice.engine.rounds.throttle import STEP, Pace, Task
+from sluice.engine.rounds.throttle import STEP, RateLimiter, Task
 from support.model import ModelStore, World
 
 KIB = 1 << 10
@@ -72,7 +72,7 @@ def store() -> ModelStore:
 def test_copying_takes_as_long_as_its_bytes_at_the_rate(store: ModelStore) -> None:
     """What is read ahead counts when it is asked for, so nothing comes in a burst."""
     clock = Clock()
-    task = Task(None, 1e9, Pace(lambda: 10 * KIB, clock))
+    task = Task(None, 1e9, RateLimiter(lambda: 10 * KIB, clock))
     assert run_slice(COPY, store, store, task).moved == SIZE
     assert clock.now == pytest.approx(20, rel=0.1)
 
@@ -82,7 +82,7 @@ def test_verifying_is_limited_as_well_and_what_is_read_again_of_the_source(
 ) -> None:
     """Digests that nobody wrote down are made by reading the source: twice the bytes."""
     clock = Clock()
-    task = Task(None, 1e9, Pace(lambda: 10 * KIB, clock))
+    task = Task(None, 1e9, RateLimiter(lambda: 10 * KIB, clock))
     assert run_slice(VERIFY, store, store, task).moved == SIZE
     assert clock.now == pytest.approx(40, rel=0.1)
 
@@ -90,7 +90,7 @@ def test_verifying_is_limited_as_well_and_what_is_read_again_of_the_source(
 def test_a_new_limit_holds_in_the_midst_of_a_chunk(store: ModelStore) -> None:
     """At the least rate a block takes a second; that is all that is left of it when it changes."""
     clock = Clock()
-    task = Task(None, 1e9, Pace(lambda: KIB if clock.now < 10 else None, clock))
+    task = Task(None, 1e9, RateLimiter(lambda: KIB if clock.now < 10 else None, clock))
     assert run_slice(COPY, store, store, task).moved == SIZE
     assert clock.now <= 10 + 2 * STEP
 
@@ -109,7 +109,7 @@ def test_who_waits_for_bytes_hears_that_all_is_to_end(store: ModelStore) -> None
         return KIB
 
     with pytest.raises(_Stopped):
-        run_slice(COPY, store, store, Task(None, 1e9, Pace(rate, clock)))
+        run_slice(COPY, store, store, Task(None, 1e9, RateLimiter(rate, clock)))
     assert clock.now <= 10 + STEP
 
 

@@ -17,7 +17,7 @@ from support.engine.sources import REQUEST, begun, copy_all, go, put_source
 from support.model import ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from sluice.engine.copy.stream_copy import StreamCopy
+    from sluice.engine.copy.stream_copy import StreamCopyWork
 
 RECORD = REQUEST.model_copy(update={"on_truncation": "Record"})
 PLAN = stream_plan(segment_plan(100, cuts=(48,)), segment_plan(50)).model_copy(
@@ -41,7 +41,7 @@ def lose(world: World, to: int, segment: int = 0) -> None:
     world.segments[segment_name(SOURCE, segment)].start = to
 
 
-def driver(world: World) -> StreamCopy:
+def driver(world: World) -> StreamCopyWork:
     """A driver that has written its plan down."""
     return begun(world, RECORD)
 

@@ -17,7 +17,7 @@ from sluice.core.catalogue import (
     OF_COMMANDS,
     OUTCOMES,
     PAGE,
-    Failure,
+    FailureReason,
     anchor,
     failures,
     is_warning,
@@ -167,7 +167,7 @@ def test_kinds_and_waiting_are_as_the_catalogue_says(name: str) -> None:
     [one for one in failures() if one.name in ERRORS and not one.waits],
     ids=lambda one: one.name,
 )
-def test_what_follows_is_what_the_page_says(failure: Failure) -> None:
+def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
     """A copy that fails for the first time does what the table of failures says."""
     copy = CopyRecorder("a")
     copy.start()

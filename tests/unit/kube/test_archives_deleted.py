@@ -11,7 +11,7 @@ import pytest
 from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.notes import Notes
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import DataName, Format
 from sluice.core.archive.notes import Note
@@ -55,7 +55,7 @@ def test_a_run_that_is_abandoned_leaves_no_notes(bench: ArchiveBench) -> None:
     plan = bench.plan().archive
     assert plan is not None
     workload = bench.look().workload
-    lease = Lease(bench.objects, plan.copy_id, Work.WRITE)
+    lease = Lease(bench.objects, plan.copy_id, LeaseWork.WRITE)
     lease.__enter__()
     workload.abandon(None, bench.shelf, known=None)
     assert [one.name for one in bench.objects.list(LEASES)] == []
@@ -67,7 +67,7 @@ def test_nothing_is_deleted_while_somebody_reads(bench: ArchiveBench) -> None:
     head = Archive(bench.objects).head()
     assert head is not None
     request = bench.request
-    with Lease(bench.objects, "ab" * 16, Work.READ, run=head.runs[-1]):
+    with Lease(bench.objects, "ab" * 16, LeaseWork.READ, run=head.runs[-1]):
         with pytest.raises(StoreBusy, match="at work"):
             erase_archive(request, bench.shelf)
         assert list(bench.objects.list(HEADS))
@@ -230,7 +230,7 @@ def test_strangers_without_end_are_not_waited_for(threads: ThreadPoolExecutor) -
             tries += 1
             # Until all is gone nobody writes, and whoever goes on knows whose it is.
             with pytest.raises(StoreBusy, match="at work"):
-                Lease(bench.objects, "ab" * 16, Work.WRITE).__enter__()
+                Lease(bench.objects, "ab" * 16, LeaseWork.WRITE).__enter__()
             continue
         break
     assert tries

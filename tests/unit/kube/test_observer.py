@@ -14,7 +14,7 @@ from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.world import JobPhase
 from sluice.core.reconcile.shared.store_seen import StoreSeen
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Complete
 from sluice.core.workloads.request import copy_request
@@ -50,7 +50,7 @@ class Away:
 
     async def look(self, *_: Object, **__: Any) -> Probed:
         """As Probes.look."""
-        return Probed(Health(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
+        return Probed(StoreHealth(latency=0.0, protocol=1), datetime.now(UTC), 0.0, "u", 1)
 
     async def place(self, *_: Any) -> Store:
         """As Connections.place."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.errors import StoreUnavailable
 from sluice.kube.stores import probes
 from sluice.kube.stores.probes import Probes
@@ -37,12 +37,12 @@ class Asking:
         """As Connections.place."""
         return self
 
-    def probe(self) -> Health:
+    def probe(self) -> StoreHealth:
         """As Store.probe."""
         self.asked += 1
         if not self.there:
             raise StoreUnavailable("no connection")
-        return Health(latency=0.0, protocol=1)
+        return StoreHealth(latency=0.0, protocol=1)
 
     def monotonic(self) -> float:
         """As time.monotonic."""
@@ -88,7 +88,7 @@ def test_whoever_is_new_has_a_store_that_is_away_asked_at_once(store: Asking) ->
     assert store.look(max_age=60).failures == 5
     assert store.look(max_age=60, eager=True).failures == 0
     asked = store.asked
-    assert isinstance(store.look(eager=True).answer, Health)
+    assert isinstance(store.look(eager=True).answer, StoreHealth)
     assert store.asked == asked
 
 

@@ -16,7 +16,7 @@ from sluice.core.reconcile.copies.scope_results import results_hash
 from sluice.core.scope.scope import Counts
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.log import ScopeLog
 from sluice.errors import StoreNotReady
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, POD, STREAM_STORE
@@ -142,7 +142,7 @@ def test_a_copy_that_is_deleted_leaves_nothing(bench: ScopeBench) -> None:
     log = ScopeLog(bench.store, situation.seen.copy_id, "out")
     log.begin(plan)
     copy_all(bench.store, plan.streams[0])
-    driver = StreamCopy(plan.streams[1], 0, [bench.store], bench.store)
+    driver = StreamCopyWork(plan.streams[1], 0, [bench.store], bench.store)
     driver.plan = driver.ledger.begin(driver.plan)
     go(driver, bench.world, Verify)
     assert [name for name in bench.world.segments if "#" in name]

@@ -10,7 +10,7 @@ from sluice.core.reconcile.copies.actions import Abandon, WriteResults
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.core.workloads.unplanned import Unplanned
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.log import ScopeLog
 from sluice.kube.api.kinds import JOB
 from sluice.kube.jobs.manifests import plan_of
@@ -250,7 +250,7 @@ def test_a_restore_from_a_volume_that_is_deleted_leaves_whole_streams_only(
     plan = bench.planned()
     situation = bench.look()
     ScopeLog(bench.store, situation.seen.copy_id, "out").begin(plan)
-    driver = StreamCopy(plan.streams[0], 0, [bench.shelf], bench.store)
+    driver = StreamCopyWork(plan.streams[0], 0, [bench.shelf], bench.store)
     driver.plan = driver.ledger.begin(driver.plan)
     assert [name for name in bench.world.segments if "#" in name]
     bench.perform(situation, Abandon())

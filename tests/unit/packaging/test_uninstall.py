@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from sluice import cli
 from sluice.administration import drain
-from sluice.administration.drain import Drain, Policy
+from sluice.administration.drain import Drainer, DrainPolicy
 from sluice.commands import uninstall
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
@@ -30,7 +30,7 @@ from support.kube.finalizing import FinalizingServer
 if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
 
-POLICIES = [policy.value for policy in Policy]
+POLICIES = [policy.value for policy in DrainPolicy]
 
 
 class Witness(FinalizingServer):
@@ -180,12 +180,12 @@ def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.Monke
     store = resources.changed(resources.STORE, "metadata.finalizers", [IN_USE_FINALIZER])
     server.put(STREAM_STORE, resources.changed(store, "spec.pravega.auth", auth))
     server.put(SECRET, {"metadata": {"name": "login", "finalizers": [IN_USE_FINALIZER]}})
-    work = Drain(server.api, Served(), timeout=20, say=lambda _: None)
-    left = asyncio.run(work.run(Policy(policy)))
+    work = Drainer(server.api, Served(), timeout=20, say=lambda _: None)
+    left = asyncio.run(work.run(DrainPolicy(policy)))
     if policy == "refuse":
         for holder in left:
             server.free(holder.kind, holder.name, holder.finalizer)
-        asyncio.run(work.run(Policy(policy)))
+        asyncio.run(work.run(DrainPolicy(policy)))
     granted = {right[:3] for right in rules(hook(uninstall={"policy": policy}), "sluice-uninstall")}
     assert granted == server.asked
 

@@ -18,7 +18,7 @@ from sluice.config import Settings
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.engine.copy.report import Outcome, StreamReport
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.errors import (
     DigestMismatch,
@@ -207,7 +207,7 @@ def test_an_abort_that_was_cut_off_is_finished_first(
 ) -> None:
     """The copy begins anew and comes to its end, with no trace of what was aborted."""
     store = ModelStore(world)
-    copy = StreamCopy(planned(store), 0, [store], store)
+    copy = StreamCopyWork(planned(store), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
     for _ in range(3):  # Claim, Bind, Stage
         copy.perform(copy.look())

@@ -15,7 +15,7 @@ import pytest
 from sluice.archive.objects.s3 import Bucket, S3Keys, S3Objects
 from sluice.archive.runs.leases import Lease
 from sluice.config import StoreTimeouts
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.engine.access import parallel
 from sluice.engine.claims import ownership, scope_lifecycle
 from sluice.errors import StoreTimeout
@@ -158,7 +158,7 @@ class Punctual(MemoryObjects):
 def test_a_lease_is_given_back_though_the_time_is_over() -> None:
     """It would keep others away for hours."""
     objects = Punctual()
-    lease = Lease(objects, "0" * 32, Work.SWEEP)
+    lease = Lease(objects, "0" * 32, LeaseWork.SWEEP)
     with suppress(StoreTimeout), within(0), lease:
         deadline.left()
     assert not objects.held

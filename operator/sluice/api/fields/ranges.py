@@ -93,7 +93,7 @@ class End(Bound):
     )
 
 
-class Range(ApiModel):
+class RangeSpec(ApiModel):
     """A part of a stream, without gaps."""
 
     from_: Begin = Field(

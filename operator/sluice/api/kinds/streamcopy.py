@@ -23,7 +23,7 @@ from sluice.api.fields.common import (
     Resource,
 )
 from sluice.api.fields.instant import Instant
-from sluice.api.fields.ranges import MOST_RANGES, Range
+from sluice.api.fields.ranges import MOST_RANGES, RangeSpec
 from sluice.api.fields.rules import Rule, exactly_one, frozen, immutable, rules
 from sluice.api.fields.running import (
     DEFAULT_BACKOFF_LIMIT,
@@ -112,7 +112,7 @@ class Source(OrArchive):
     )
     scope: NameInStore = Field(default="", validate_default=True, description="Its scope.")
     stream: NameInStore = Field(default="", validate_default=True, description="Its name.")
-    ranges: Annotated[tuple[Range, ...], Field(max_length=MOST_RANGES)] = Field(
+    ranges: Annotated[tuple[RangeSpec, ...], Field(max_length=MOST_RANGES)] = Field(
         default=(),
         description="What of it is copied, one range after the other; from head to tail when left "
         "out.",
@@ -121,7 +121,9 @@ class Source(OrArchive):
 
     @field_validator("ranges", mode="after")
     @classmethod
-    def _of_stream_too(cls, ranges: tuple[Range, ...], info: ValidationInfo) -> tuple[Range, ...]:
+    def _of_stream_too(
+        cls, ranges: tuple[RangeSpec, ...], info: ValidationInfo
+    ) -> tuple[RangeSpec, ...]:
         if ranges and info.data.get("archive") is not None:
             raise ValueError(_IN_PLACE)
         return ranges

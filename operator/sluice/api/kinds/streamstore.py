@@ -29,7 +29,7 @@ class Auth(ApiModel):
     basic: BasicAuth = Field(description="By user name and password.")
 
 
-class PravegaStore(ApiModel):
+class PravegaSpec(ApiModel):
     """A Pravega cluster."""
 
     controller_uri: str = Field(
@@ -70,7 +70,7 @@ class CABundle(ApiModel):
     )
 
 
-class S3Store(ApiModel):
+class S3Spec(ApiModel):
     """A bucket of Amazon's S3, or of what speaks its protocol."""
 
     bucket: Annotated[
@@ -107,7 +107,7 @@ class S3Store(ApiModel):
     )
 
 
-class VolumeStore(ApiModel):
+class VolumeSpec(ApiModel):
     """A directory of a volume."""
 
     claim_name: ObjectName = Field(
@@ -191,11 +191,11 @@ class StreamStoreSpec(ApiModel):
         )
     )
 
-    pravega: PravegaStore | None = Field(
+    pravega: PravegaSpec | None = Field(
         default=None, description="A Pravega cluster: a store of live streams."
     )
-    s3: S3Store | None = Field(default=None, description="A bucket: a store of archives.")
-    volume: VolumeStore | None = Field(
+    s3: S3Spec | None = Field(default=None, description="A bucket: a store of archives.")
+    volume: VolumeSpec | None = Field(
         default=None, description="A directory of a volume: a store of archives."
     )
     access: Access | None = Field(
@@ -212,7 +212,7 @@ class StreamStoreSpec(ApiModel):
         return self
 
     @property
-    def backend(self) -> PravegaStore | S3Store | VolumeStore:
+    def backend(self) -> PravegaSpec | S3Spec | VolumeSpec:
         """What kind of store it is, with its fields."""
         return next(one for one in (self.pravega, self.s3, self.volume) if one is not None)
 

@@ -10,7 +10,7 @@ from sluice.api.fields.rules import RULES, Rule
 from sluice.api.schema.structural import Schema, converted
 
 if TYPE_CHECKING:
-    from sluice.api.registry import Kind
+    from sluice.api.registry import KindSpec
 
 _MOST_NAME = 63
 _NAME_RULES = (
@@ -27,7 +27,7 @@ _NAME_RULES = (
 )
 
 
-def definition(kind: Kind) -> Schema:
+def definition(kind: KindSpec) -> Schema:
     """The CustomResourceDefinition of a kind."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -58,7 +58,7 @@ def definition(kind: Kind) -> Schema:
     }
 
 
-def structural(kind: Kind, *, operator_defaults: bool = False) -> Schema:
+def structural(kind: KindSpec, *, operator_defaults: bool = False) -> Schema:
     """The schema of a kind: spec and status, with bounds everywhere.
 
     Args:

@@ -160,7 +160,7 @@ class ObjectRef(StatusModel):
     name: Name = Field(description="The object's name.")
 
 
-class Progress(StatusModel):
+class ProgressStatus(StatusModel):
     """How far a copy is. Read by the operator from the target store."""
 
     bytes: Count = Field(default=0, description="Bytes in the target store, staged or published.")
@@ -200,7 +200,7 @@ class Failure(StatusModel):
     time: Time | None = Field(default=None, description="When it failed.")
 
 
-class Verification(StatusModel):
+class VerificationStatus(StatusModel):
     """What was compared before it was published."""
 
     digest: ShortText = Field(description="The SHA-256 over the chunks of all segments.")
@@ -319,7 +319,7 @@ class CopyingStatus(ResourceStatus):
     job_ref: ObjectRef | None = Field(
         default=None, description="The Job of the attempt that runs, or ran last."
     )
-    progress: Progress | None = Field(default=None, description="How far the copy is.")
+    progress: ProgressStatus | None = Field(default=None, description="How far the copy is.")
     attempts: Number = Field(default=0, description="Attempts begun.")
     failures: Number = Field(
         default=0, description="Attempts that failed since the copy last made progress."
@@ -357,7 +357,7 @@ class StreamCopyStatus(CopyingStatus):
     end_cut: Text | None = Field(
         default=None, description="Where the copy ends in the source: `segment=offset,...`."
     )
-    verification: Verification | None = Field(
+    verification: VerificationStatus | None = Field(
         default=None, description="What was compared before it was published."
     )
     position_map_ref: ObjectRef | None = Field(

@@ -44,7 +44,7 @@ class OwnerStatus(StatusModel):
     )
 
 
-class Release(StatusModel):
+class ReleaseStatus(StatusModel):
     """Why and when the streams were let go."""
 
     reason: ShortText = Field(
@@ -84,6 +84,6 @@ class EphemeralStreamStatus(ResourceStatus):
         default=None,
         description="The value of the annotation sluice.dev/requestedAt that was last obeyed.",
     )
-    release: Release | None = Field(
+    release: ReleaseStatus | None = Field(
         default=None, description="Set once the streams are let go while the resource stays."
     )

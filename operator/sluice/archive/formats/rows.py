@@ -39,7 +39,7 @@ class Problem(NamedTuple):
     runs: tuple[int, ...]
 
 
-class Claim(NamedTuple):
+class StretchFacts(NamedTuple):
     """What a run says of a stretch.
 
     Attributes:
@@ -66,7 +66,7 @@ class Row(NamedTuple):
     form: Format
     segment: ArchivedSegment
     objects: tuple[StoredObject, ...]
-    claims: list[Claim]
+    claims: list[StretchFacts]
 
 
 def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
@@ -81,7 +81,7 @@ def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
                 if row is None:
                     row = Row(manifest.format, segment, stretch.objects, [])
                     beside.append(row)
-                row.claims.append(Claim(entry.run, entry.name, stretch))
+                row.claims.append(StretchFacts(entry.run, entry.name, stretch))
     return sorted(
         (row for beside in rows.values() for row in beside),
         key=lambda row: (row.segment.epoch, row.segment.id, row.objects[0].start),
@@ -181,7 +181,7 @@ class RowReader:
                     self.problems.append(Problem(claim.name, what, (claim.run,)))
         return total + tally.events
 
-    def _compare(self, claim: Claim) -> None:
+    def _compare(self, claim: StretchFacts) -> None:
         """Compare what a run says of digests and events with what was found."""
         stretch, number = claim.stretch, self._row.segment.id
         for chunk, expected in stretch.chunk_digests.items():
@@ -214,7 +214,7 @@ class _Piece(NamedTuple):
 class _Digests:
     """SHA-256 of all pieces that runs have digests of, fed in order."""
 
-    claims: list[Claim]
+    claims: list[StretchFacts]
     _done: dict[_Piece, bytes] = field(default_factory=dict)
     _open: dict[_Piece, Any] = field(default_factory=dict)
     _lost: list[_Piece] = field(default_factory=list)

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from sluice.archive.objects.objects import Found
+from sluice.archive.objects.objects import ObjectInfo
 from sluice.core.values.archive_layout import PARTIAL
 from sluice.errors import PermissionDenied, StoreRejected, StoreUnavailable
 
@@ -81,14 +81,14 @@ class DirectoryObjects:
             with _told(""):
                 _sync_file_system(self._root)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectInfo | None:
         """What is known of an object; None when there is none."""
         with _told(name):
             try:
                 state = (self._root / name).stat()
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return Found(name, state.st_size, state.st_mtime_ns // 1_000_000)
+            return ObjectInfo(name, state.st_size, state.st_mtime_ns // 1_000_000)
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
         """The bytes [start, end) of an object; None when there is none."""
@@ -104,7 +104,7 @@ class DirectoryObjects:
         """Many small objects, in the order of `names`."""
         return [self.get(name) for name in names]
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder and below it, in the order of their whole names."""
         with _told(prefix):
             yield from self._walk(prefix, after)
@@ -130,7 +130,7 @@ class DirectoryObjects:
                         break
                     self._made.discard(folder)
 
-    def _walk(self, folder: str, after: str) -> Iterator[Found]:
+    def _walk(self, folder: str, after: str) -> Iterator[ObjectInfo]:
         try:
             with os.scandir(self._root / folder) as entries:
                 found = {f"{folder}{one.name}{'/' if one.is_dir() else ''}": one for one in entries}
@@ -145,7 +145,7 @@ class DirectoryObjects:
             elif name > after:
                 with suppress(FileNotFoundError):
                     state = found[name].stat()
-                    yield Found(name, state.st_size, state.st_mtime_ns // 1_000_000)
+                    yield ObjectInfo(name, state.st_size, state.st_mtime_ns // 1_000_000)
 
     @contextmanager
     def _written(self, data: Buffer, *, sync: bool) -> Iterator[Path]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Buffer = bytes | bytearray | memoryview
 
 
-class Found(NamedTuple):
+class ObjectInfo(NamedTuple):
     """An object that is there.
 
     Attributes:
@@ -51,7 +51,7 @@ class Objects(Protocol):
         """Make or replace many small objects, in any order."""
         ...
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectInfo | None:
         """What is known of an object; None when there is none."""
         ...
 
@@ -66,7 +66,7 @@ class Objects(Protocol):
         """Many small objects at once, in the order of `names`."""
         ...
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects whose names begin with `prefix`, a folder with its slash, in order of names.
 
         Args:

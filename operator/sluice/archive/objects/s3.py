@@ -20,7 +20,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
-from sluice.archive.objects.objects import Found
+from sluice.archive.objects.objects import ObjectInfo
 from sluice.errors import (
     AuthenticationFailed,
     PermissionDenied,
@@ -206,7 +206,7 @@ class S3Objects:
         for _ in self._side_by_side(lambda item: self.put(*item), items):
             pass
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectInfo | None:
         """What is known of an object; None when there is none."""
         with self._told(name):
             try:
@@ -214,7 +214,7 @@ class S3Objects:
             except FileNotFoundError as error:
                 _only_missing(error)
                 return None
-            return Found(name, found["size"], _ms(found["last_modified"].timestamp()))
+            return ObjectInfo(name, found["size"], _ms(found["last_modified"].timestamp()))
 
     def get(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
         """The bytes [start, end) of an object; None when there is none."""
@@ -253,7 +253,7 @@ class S3Objects:
         """Many small objects at once, in the order of `names`."""
         return list(self._side_by_side(self.get, names))
 
-    def list(self, prefix: str = "", after: str = "") -> Iterator[Found]:
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """The objects in a folder and below it, in the order of their whole names."""
         with self._told(prefix):
             pages = obstore.list(
@@ -263,7 +263,9 @@ class S3Objects:
             while (page := self._turned(pages)) is not None:
                 listed.add(sum(_NAMED + len(one["path"]) for one in page))
                 for one in page:
-                    yield Found(one["path"], one["size"], _ms(one["last_modified"].timestamp()))
+                    yield ObjectInfo(
+                        one["path"], one["size"], _ms(one["last_modified"].timestamp())
+                    )
 
     def folders(self, prefix: str = "") -> tuple[str, ...]:
         """The folders directly in a folder."""

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from sluice.archive.runs.archive import let_go
 from sluice.core.archive.documents import decode, encode
-from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, Work
+from sluice.core.archive.lease import GRACE, RENEW, LeaseNote, LeaseWork
 from sluice.core.archive.names import is_lease
 from sluice.core.values.archive_layout import LEASES
 from sluice.errors import (
@@ -25,7 +25,7 @@ from sluice.stores.deadline import even_so
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sluice.archive.objects.objects import Found, Objects
+    from sluice.archive.objects.objects import ObjectInfo, Objects
     from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import RunEntry
 
@@ -57,7 +57,7 @@ class HeldLease(NamedTuple):
     """
 
     name: str
-    work: Work
+    work: LeaseWork
     run: RunEntry | None
 
 
@@ -72,7 +72,7 @@ class Leases(NamedTuple):
 
     now: int
     held: tuple[HeldLease, ...]
-    over: tuple[Found, ...]
+    over: tuple[ObjectInfo, ...]
 
 
 class Lease:
@@ -97,14 +97,16 @@ class Lease:
         self,
         objects: Objects,
         owner: str,
-        work: Work,
+        work: LeaseWork,
         *,
         run: RunEntry | None = None,
         maker: str | None = None,
         grace: float = GRACE,
         clock: Callable[[], float] = since_boot,
     ) -> None:
-        self.name = f"{LEASES}{owner}" if work is Work.SWEEP else f"{_drivers(owner)}{uuid4().hex}"
+        self.name = (
+            f"{LEASES}{owner}" if work is LeaseWork.SWEEP else f"{_drivers(owner)}{uuid4().hex}"
+        )
         self.earlier: tuple[str, ...] = ()
         self._looked = False
         self._owner = owner
@@ -200,7 +202,7 @@ class Lease:
                 )
 
 
-_EXCLUDED = {Work.WRITE: Work.SWEEP, Work.SWEEP: Work.WRITE}
+_EXCLUDED = {LeaseWork.WRITE: LeaseWork.SWEEP, LeaseWork.SWEEP: LeaseWork.WRITE}
 
 
 def _drivers(owner: str) -> str:
@@ -233,7 +235,7 @@ def forget_all(objects: Objects, maker: str) -> None:
 def look(objects: Objects, now: int, grace: float) -> Leases:
     """All leases of an archive at this time of the store's clock, in ms."""
     held: list[HeldLease] = []
-    over: list[Found] = []
+    over: list[ObjectInfo] = []
     for found in _all(objects):
         if found.modified + grace * 1000 <= now:
             over.append(found)
@@ -249,7 +251,7 @@ def look(objects: Objects, now: int, grace: float) -> Leases:
     return Leases(now, tuple(held), tuple(over))
 
 
-def _all(objects: Objects) -> Iterator[Found]:
+def _all(objects: Objects) -> Iterator[ObjectInfo]:
     """All leases. What has no name of one is somebody else's, and says nothing."""
     return (found for found in objects.list(LEASES) if is_lease(found.name))
 
@@ -287,7 +289,7 @@ def hold(archive: Archive, owner: str, entry: RunEntry, *, grace: float = GRACE)
     Raises:
         ArchiveNotFound: the run was let go, and its objects may have been swept since.
     """
-    lease = Lease(archive.objects, owner, Work.READ, run=entry, grace=grace)
+    lease = Lease(archive.objects, owner, LeaseWork.READ, run=entry, grace=grace)
     lease.look()
     # Whoever sweeps reads the head first, then the leases. So either it sees ours, or we see that
     # the head does not list the run any more.

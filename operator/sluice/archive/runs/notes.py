@@ -21,7 +21,7 @@ from sluice.stores.allowance import Held, held
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.archive.objects.objects import Found, Objects
+    from sluice.archive.objects.objects import ObjectInfo, Objects
 
 
 class Notes:
@@ -38,7 +38,7 @@ class Notes:
     def __init__(self, objects: Objects, owner: str) -> None:
         self._objects = objects
         self._owner = owner
-        self._first: Found | None = None
+        self._first: ObjectInfo | None = None
         self._begun = ""
         self._last = 0
         self._size = 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
 
 
-class Piece(NamedTuple):
+class RestoredSegment(NamedTuple):
     """What a segment has from a gap on, or from its beginning, up to the next gap.
 
     Attributes:
@@ -41,14 +41,14 @@ class Piece(NamedTuple):
     sealed: bool
 
 
-def pieces_of(run: Manifest) -> tuple[tuple[Piece, ...], ...]:
+def pieces_of(run: Manifest) -> tuple[tuple[RestoredSegment, ...], ...]:
     """The pieces of a run, as scale events would have made them.
 
     Returns:
         First those that the stream begins with, by key range. Then, for each scale event and each
         gap that is to be gone over, those that follow on others, by their ids.
     """
-    generations: list[list[Piece]] = []
+    generations: list[list[RestoredSegment]] = []
     for _, made in groupby(run.segments, key=lambda one: one.epoch):
         cut = [list(_cut(one)) for one in made]
         generations += [
@@ -59,11 +59,11 @@ def pieces_of(run: Manifest) -> tuple[tuple[Piece, ...], ...]:
     return tuple(map(tuple, generations))
 
 
-def _cut(segment: ArchivedSegment) -> Iterator[Piece]:
+def _cut(segment: ArchivedSegment) -> Iterator[RestoredSegment]:
     """The pieces of a segment, one after the other."""
     edges = list(_edges(segment))
     for number, (start, first, end, stretch) in enumerate(edges):
-        yield Piece(
+        yield RestoredSegment(
             segment=segment,
             id=_number(segment, start) if number else segment.id,
             start=start,

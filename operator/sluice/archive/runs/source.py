@@ -18,7 +18,7 @@ from sluice.archive.formats.reading import read_segment
 from sluice.archive.runs.pieces import pieces_of
 from sluice.archive.runs.readonly import ReadOnly
 from sluice.core.archive.documents import MAJOR
-from sluice.core.values.model import Health, Segment, SegmentInfo
+from sluice.core.values.model import Segment, SegmentInfo, StoreHealth
 from sluice.errors import (
     NoSuchSegment,
     ReaderGroupNotFound,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from sluice.archive.runs.archive import Archive
-    from sluice.archive.runs.pieces import Piece
+    from sluice.archive.runs.pieces import RestoredSegment
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.manifest import Manifest
     from sluice.core.values.groups import GroupConfig, GroupName, GroupState
@@ -87,16 +87,16 @@ class ArchivedStore(ReadOnly):
             return self._loaded
 
     @cached_property
-    def _generations(self) -> tuple[tuple[Piece, ...], ...]:
+    def _generations(self) -> tuple[tuple[RestoredSegment, ...], ...]:
         return pieces_of(self.manifest)
 
     @cached_property
-    def _pieces(self) -> dict[str, Piece]:
+    def _pieces(self) -> dict[str, RestoredSegment]:
         """What there is of the segments, by full name."""
         stream = self.manifest.source.stream
         return {self.segment_name(stream, one.id): one for one in chain(*self._generations)}
 
-    def _piece(self, name: str) -> Piece:
+    def _piece(self, name: str) -> RestoredSegment:
         piece = self._pieces.get(name)
         if piece is None:
             raise NoSuchSegment(f"{self.pinned} has no segment {name}", segment=name)
@@ -199,7 +199,7 @@ class ArchivedStore(ReadOnly):
         return [self._attribute(self._pieces.get(name), what) for name, what in asked]
 
     @staticmethod
-    def _attribute(piece: Piece | None, what: UUID) -> int | None:
+    def _attribute(piece: RestoredSegment | None, what: UUID) -> int | None:
         if piece is None or what not in {CREATION_TIME, EVENT_COUNT}:
             return None
         if what == CREATION_TIME:
@@ -266,11 +266,11 @@ class ArchivedStore(ReadOnly):
 
     # -- a store
 
-    def probe(self) -> Health:
+    def probe(self) -> StoreHealth:
         """Look whether the run is there; of protocols there is none."""
         began = time.monotonic()
         self.archive.pinned(self.pinned)
-        return Health(latency=time.monotonic() - began, protocol=MAJOR)
+        return StoreHealth(latency=time.monotonic() - began, protocol=MAJOR)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -284,5 +284,5 @@ class ArchivedStore(ReadOnly):
         raise ReaderGroupNotFound(f"{self.pinned} has no reader group {group}")
 
 
-def _segment_of(piece: Piece) -> Segment:
+def _segment_of(piece: RestoredSegment) -> Segment:
     return Segment(id=piece.id, keys=piece.segment.keys)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from sluice.archive.runs.leases import Lease
-from sluice.core.archive.lease import GRACE, LEAST_GRACE, Work
+from sluice.core.archive.lease import GRACE, LEAST_GRACE, LeaseWork
 from sluice.core.archive.names import Format, head_name, is_known, read_event, read_run
 from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, PARTIAL, RUNS, WORK
 from sluice.errors import ArchiveNotFound, InvalidSpec
@@ -22,7 +22,7 @@ from sluice.errors import ArchiveNotFound, InvalidSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from sluice.archive.objects.objects import Found
+    from sluice.archive.objects.objects import ObjectInfo
     from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import Head, RunEntry
 
@@ -52,7 +52,7 @@ def sweep(
     dry: bool = False,
     without: Collection[int] = (),
     maker: str | None = None,
-    told: Callable[[Found], None] | None = None,
+    told: Callable[[ObjectInfo], None] | None = None,
 ) -> Swept:
     """Delete what no run needs. It can be stopped anywhere, and done again.
 
@@ -73,7 +73,7 @@ def sweep(
     if grace < LEAST_GRACE:
         raise InvalidSpec(f"a grace time of {grace:.0f} s is too short", field="grace")
     swept = Swept()
-    work = Work.READ if dry else Work.SWEEP
+    work = LeaseWork.READ if dry else LeaseWork.SWEEP
     with Lease(archive.objects, uuid4().hex, work, maker=maker, grace=grace) as lease:
         # The head before the leases: whoever reads a run took a lease before the head was asked
         # whether it still lists the run.
@@ -110,7 +110,7 @@ def sweep(
     return swept
 
 
-def _is_still(found: Found | None, before: Found) -> bool:
+def _is_still(found: ObjectInfo | None, before: ObjectInfo) -> bool:
     """Whether a lease that is over was not written again.
 
     Not all that a store says of an object tells to the millisecond when it was made.
@@ -118,7 +118,7 @@ def _is_still(found: Found | None, before: Found) -> bool:
     return found is not None and found.modified < before.modified + 1000
 
 
-def _all(archive: Archive) -> Iterator[Found]:
+def _all(archive: Archive) -> Iterator[ObjectInfo]:
     """Everything that can be swept.
 
     Notes come before what they tell of, so nobody goes on with what is gone; manifests come after

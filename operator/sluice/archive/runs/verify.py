@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Verification:
+class ArchiveVerification:
     """What was found of an archive.
 
     Attributes:
@@ -48,7 +48,7 @@ def verify_archive(
     runs: Sequence[int] | None = None,
     head: str | None = None,
     told: Callable[[int], None] | None = None,
-) -> Verification:
+) -> ArchiveVerification:
     """Read an archive and compare it with its manifests.
 
     Args:
@@ -62,7 +62,7 @@ def verify_archive(
         ArchiveUnsupported: a later version wrote it.
         BackendError: the store does not give an object, which is no finding.
     """
-    found = Verification()
+    found = ArchiveVerification()
     try:
         signed = archive.signed_head()
     except ArchiveDamaged as error:
@@ -92,7 +92,7 @@ def verify_archive(
 
 
 def _manifests(
-    archive: Archive, head: Head, chosen: Sequence[RunEntry], found: Verification
+    archive: Archive, head: Head, chosen: Sequence[RunEntry], found: ArchiveVerification
 ) -> list[tuple[RunEntry, Manifest]]:
     """The manifests that can be read; what is wrong with the others is noted."""
     manifests = []

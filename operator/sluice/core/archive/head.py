@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from sluice.core.archive.documents import Document
-from sluice.core.archive.manifest import Count, Sha256, Work
+from sluice.core.archive.manifest import Count, Sha256, WorkId
 from sluice.core.archive.names import RunName, read_run
 from sluice.core.values.model import Frozen
 
@@ -39,8 +39,8 @@ class RunEntry(Frozen):
     bytes: Count
     events: Count | None = None
     verified: bool = False
-    work: Work | None = None
-    maker: Work | None = None
+    work: WorkId | None = None
+    maker: WorkId | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

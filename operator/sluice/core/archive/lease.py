@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from sluice.core.archive.documents import Document
 from sluice.core.archive.head import RunEntry
-from sluice.core.archive.manifest import Work as Id
+from sluice.core.archive.manifest import WorkId as Id
 
 GRACE: Final = 24 * 3600.0
 """Seconds for which a lease counts, and for which no object is swept that no run lists.
@@ -32,7 +32,7 @@ RENEW: Final = 300.0
 """Seconds after which a lease is written again."""
 
 
-class Work(StrEnum):
+class LeaseWork(StrEnum):
     """What somebody does in an archive."""
 
     WRITE = "Write"
@@ -44,7 +44,7 @@ class Work(StrEnum):
 
     def counts(self, grace: float) -> float:
         """Seconds for which a lease of this work counts, where others count for the grace time."""
-        return min(grace, SWEEPING) if self is Work.SWEEP else grace
+        return min(grace, SWEEPING) if self is LeaseWork.SWEEP else grace
 
 
 class LeaseNote(Document):
@@ -57,6 +57,6 @@ class LeaseNote(Document):
     """
 
     kind: Literal["sluice.dev/archive-lease"] = "sluice.dev/archive-lease"
-    work: Work
+    work: LeaseWork
     run: RunEntry | None = None
     maker: Id | None = None

@@ -26,7 +26,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z]{0,62}$")]
-Work = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+WorkId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class StoredObject(Frozen):
@@ -171,7 +171,7 @@ class RecordedCut(Frozen):
     text: str | None = None
 
 
-class ArchiveSource(Frozen):
+class ArchivedSource(Frozen):
     """What was archived.
 
     Attributes:
@@ -191,7 +191,7 @@ class Maker(Frozen):
         name: its kind and its name, for people.
     """
 
-    id: Work
+    id: WorkId
     name: str = Field(pattern=r"^[A-Za-z0-9./ -]{1,400}$")
 
 
@@ -222,9 +222,9 @@ class Manifest(Document):
     kind: Literal["sluice.dev/archive-run"] = "sluice.dev/archive-run"
     run: Annotated[int, Field(ge=1, lt=1 << 63)]
     format: Format
-    source: ArchiveSource
+    source: ArchivedSource
     parent: Parent | None = None
-    work: Work | None = None
+    work: WorkId | None = None
     maker: Maker | None = None
     begin: RecordedCut
     end: RecordedCut

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.core.archive.growing import grown, without
-from sluice.core.archive.manifest import ArchivedSegment, ArchiveSource, Manifest, StoredObject
+from sluice.core.archive.manifest import ArchivedSegment, ArchivedSource, Manifest, StoredObject
 from sluice.core.archive.plan import SOURCE_TRUNCATED, gone
 from sluice.core.events.digest import chunk_of, chunk_start
 from sluice.core.events.grouping import Following
@@ -31,7 +31,7 @@ class Lack(NamedTuple):
 
 
 @dataclass(slots=True)
-class Row:
+class ObjectRow:
     """Objects of this run that follow one another without a gap.
 
     Attributes:
@@ -73,7 +73,7 @@ class SegmentStanding:
         counted = last is None or last.end < plan.done or last.events is not None
         self.following = Following(plan.done) if counted else None
         self.misled = False
-        self._rows: list[Row | Lack] = []
+        self._rows: list[ObjectRow | Lack] = []
         self._waiting: dict[int, PutNote] = {}
         self._checked: set[tuple[int, int]] = set()
         if plan.done < plan.begin:
@@ -111,9 +111,9 @@ class SegmentStanding:
         return (self.before.events or 0) + sum(row.events or 0 for row in self.rows)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ObjectRow]:
         """What is there."""
-        return [row for row in self._rows if isinstance(row, Row)]
+        return [row for row in self._rows if isinstance(row, ObjectRow)]
 
     @property
     def gaps(self) -> list[Lack]:
@@ -136,9 +136,9 @@ class SegmentStanding:
         mine = [one for row in self.rows for one in row.objects]
         return begin, tuple(one for one in (*older, *mine) if one.end > begin and one.start < at)
 
-    def unchecked(self) -> list[tuple[Row, list[StoredObject]]]:
+    def unchecked(self) -> list[tuple[ObjectRow, list[StoredObject]]]:
         """Objects that were not read back yet, in groups of such as follow one another."""
-        found: list[tuple[Row, list[StoredObject]]] = []
+        found: list[tuple[ObjectRow, list[StoredObject]]] = []
         for row in self.rows:
             group: list[StoredObject] = []
             for one in row.objects:
@@ -202,7 +202,7 @@ class SegmentStanding:
         if self.following is None:
             objects = tuple(one.model_copy(update=_UNCOUNTED) for one in objects)
         if not self._rows or isinstance(self._rows[-1], Lack):
-            self._rows.append(Row(self.at, self.at))
+            self._rows.append(ObjectRow(self.at, self.at))
         row = self.rows[-1]
         row.objects += objects
         row.digests |= {one.chunk: bytes.fromhex(one.sha256) for one in note.digests}
@@ -301,7 +301,7 @@ class Standing:
         return Manifest(
             run=run,
             format=plan.format,
-            source=ArchiveSource(stream=plan.source, store=plan.store_uri),
+            source=ArchivedSource(stream=plan.source, store=plan.store_uri),
             parent=plan.parent,
             work=plan.copy_id,
             maker=plan.maker,

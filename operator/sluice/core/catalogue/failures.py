@@ -12,7 +12,7 @@ PAGE: Final = "docs/conditions.md"
 """Where each reason is explained; see `anchor`."""
 
 
-class Failure(NamedTuple):
+class FailureReason(NamedTuple):
     """A reason that is a failure. Events say it as a warning.
 
     Attributes:
@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 _DRIVERS_OWN: Final = (
-    Failure(
+    FailureReason(
         "Interrupted",
         DRIVEN,
         "The driver was told to stop before the copy or the run was complete.",
@@ -43,7 +43,7 @@ _DRIVERS_OWN: Final = (
         Category.INFRASTRUCTURE,
         retryable=True,
     ),
-    Failure(
+    FailureReason(
         "InternalError",
         DRIVEN,
         "A bug of the driver.",
@@ -150,11 +150,11 @@ def _kinds(name: str) -> tuple[str, ...]:
     )
 
 
-def failures() -> tuple[Failure, ...]:
+def failures() -> tuple[FailureReason, ...]:
     """The reasons that are failures: errors in the order of their tree, then the driver's own."""
     return (
         *(
-            Failure(
+            FailureReason(
                 name,
                 _kinds(name),
                 _PLAINLY.get(name) or " ".join((cls.__doc__ or "").strip().splitlines()[0].split()),

@@ -54,7 +54,7 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from sluice.core.copy.observed import Observed, SeenSegment, SeenSource, SeenTarget
+    from sluice.core.copy.observed import Observed, SeenSource, SeenStaging, SeenTarget
     from sluice.core.copy.plan import Part, SegmentPlan, StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.core.values.model import Segment
@@ -65,7 +65,7 @@ def seams(segment: SegmentPlan) -> tuple[int, ...]:
     return tuple(accumulate(part.length for part in segment.parts))
 
 
-def staged(segment: SegmentPlan, seen: SeenSegment) -> int:
+def staged(segment: SegmentPlan, seen: SeenStaging) -> int:
     """Bytes of the segment that are in the target store, published or not."""
     if seen.published is not None and seen.published >= 0:
         return segment.length
@@ -78,7 +78,7 @@ def staged(segment: SegmentPlan, seen: SeenSegment) -> int:
     return total
 
 
-def merged(segment: SegmentPlan, seen: SeenSegment, part: Part) -> bool:
+def merged(segment: SegmentPlan, seen: SeenStaging, part: Part) -> bool:
     """Whether a part was merged into the segment's first one."""
     return (
         part.number > 0
@@ -154,7 +154,7 @@ def generation_of(plan: StreamPlan, bound: Sequence[int], tail: Sequence[int]) -
     return None
 
 
-def is_behind(plan: StreamPlan, seen: Sequence[SeenSegment], at: int) -> bool:
+def is_behind(plan: StreamPlan, seen: Sequence[SeenStaging], at: int) -> bool:
     """Whether segments were looked at before another driver published them and went on.
 
     Args:
@@ -216,7 +216,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
 
 
 def stage(
-    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenStaging]]
 ) -> Step:
     """The next step for segments whose staged bytes are not verified yet."""
     open_parts = [
@@ -245,7 +245,7 @@ def stage(
 
 
 def first_needed(
-    segment: SegmentPlan, state: SeenSegment, known: Container[int], *, verify: bool
+    segment: SegmentPlan, state: SeenStaging, known: Container[int], *, verify: bool
 ) -> int | None:
     """The first source offset that still has to be read, None when none has.
 
@@ -262,7 +262,7 @@ def first_needed(
 
 
 def _lost(
-    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenSegment]]
+    plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenStaging]]
 ) -> tuple[tuple[int, int], ...]:
     """Segments of which the source has lost bytes that are needed, and where each begins by now.
 

@@ -45,7 +45,7 @@ class SeenSource:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenSegment:
+class SeenStaging:
     """The staging of one segment of the plan, and its target.
 
     Attributes:
@@ -99,7 +99,7 @@ class Observed:
 
     journal: Journal | None
     target: SeenTarget | None
-    segments: tuple[SeenSegment, ...] = ()
+    segments: tuple[SeenStaging, ...] = ()
     sources: tuple[SeenSource | None, ...] | None = None
     renewed: frozenset[int] = frozenset()
     outrun: frozenset[int] = frozenset()

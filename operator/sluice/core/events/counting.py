@@ -45,7 +45,7 @@ class Counted(NamedTuple):
     following: int
 
 
-class Stretch(NamedTuple):
+class CountedStretch(NamedTuple):
     """The bytes [start, end) of a segment, with what was counted if there was anything."""
 
     start: int
@@ -62,11 +62,11 @@ class Total(NamedTuple):
 class Recount(NamedTuple):
     """A stretch that has to be counted again, from its first event on."""
 
-    stretch: Stretch
+    stretch: CountedStretch
     first: int
 
 
-def add_up(stretches: Iterable[Stretch]) -> Total | Recount:
+def add_up(stretches: Iterable[CountedStretch]) -> Total | Recount:
     """The events of consecutive stretches that are a whole segment, the first one's first.
 
     Nothing is taken on trust: where the events of the last stretch do not end with it, it is

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.verdict import Backoff
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.errors import ClaimNotFound, SecretNotFound
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class StoreWorld:
 
     now: datetime
     probed: datetime
-    probe: Health | Trouble
+    probe: StoreHealth | Trouble
     failures: int = 1
     users: tuple[str, ...] = ()
     held: bool = False
@@ -75,7 +75,7 @@ def reconcile_store(
             "last_probe_time": world.probed,
         }
     )
-    if isinstance(probe, Health):
+    if isinstance(probe, StoreHealth):
         said = Saying("Reachable", "The store answers.")
         if probe.latency is None:
             said = Saying(
@@ -115,9 +115,9 @@ def reconcile_store(
     return StoreDecision(status=new, hold=bool(world.users), again=again)
 
 
-def interval(probe: Health | Trouble, failures: int) -> float:
+def interval(probe: StoreHealth | Trouble, failures: int) -> float:
     """Seconds from an answer, or the last of some failures in a row, to the next look."""
-    return PROBE_SECONDS if isinstance(probe, Health) else AWAY.after(failures)
+    return PROBE_SECONDS if isinstance(probe, StoreHealth) else AWAY.after(failures)
 
 
 def _some(names: tuple[str, ...], most: int = 5) -> str:

@@ -22,7 +22,7 @@ def block(rate: float | None) -> int:
     return int(min(max(rate / BLOCKS, SMALLEST), LARGEST))
 
 
-class Bucket:
+class TokenBucket:
     """Bytes that may be moved, which come at a rate and go as they are moved.
 
     What is moved may be more than there is: then nothing more may be moved until that has come in.

@@ -113,7 +113,7 @@ class RetentionType(StrEnum):
     SIZE = "Bytes"
 
 
-class Retention(Frozen):
+class StreamRetention(Frozen):
     """A stream's retention policy; units by `type`. `maximum` 0 means no upper bound is set."""
 
     type: RetentionType = RetentionType.NONE
@@ -125,7 +125,7 @@ class StreamConfig(Frozen):
     """What a stream is configured with."""
 
     scaling: Scaling = Scaling()
-    retention: Retention = Retention()
+    retention: StreamRetention = StreamRetention()
     tags: tuple[str, ...] = ()
 
 
@@ -153,7 +153,7 @@ class TransactionState(StrEnum):
         return self in {TransactionState.COMMITTING, TransactionState.ABORTING}
 
 
-class Health(Frozen):
+class StoreHealth(Frozen):
     """A store's answer to the question whether it is there.
 
     Attributes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     """Offsets in bytes, by segment id."""
 
 
-class Stretch(NamedTuple):
+class SegmentRange(NamedTuple):
     """What a range has of one segment.
 
     Attributes:
@@ -45,7 +45,7 @@ class _Placed(NamedTuple):
 
 def between(
     generations: Sequence[Sequence[Segment]], begin: Cut | None, end: Cut | None, *, field: str
-) -> list[Stretch]:
+) -> list[SegmentRange]:
     """The segments from one cut to another, in the order of `generations`.
 
     Args:
@@ -87,7 +87,7 @@ def between(
     numbers = {made: i for i, made in enumerate(sorted({one.made for one in later}), start=1)}
     beginning.sort(key=lambda one: one.segment.keys.low)
     return [
-        Stretch(
+        SegmentRange(
             segment=one.segment,
             generation=0 if one in beginning else numbers[one.made],
             start=(begin or {}).get(one.segment.id),

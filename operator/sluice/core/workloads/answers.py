@@ -16,7 +16,7 @@ UNVERIFIED: Final = "unverified"
 """The digest of a copy that nobody compared, or whose driver lost what it had hashed."""
 
 
-class Gap(NamedTuple):
+class CopyGap(NamedTuple):
     """Bytes [begin, end) of a source's segment that were to be copied and are not in the target.
 
     `source` is the stream's place among the sources. Without an end nobody knows how many there
@@ -51,7 +51,7 @@ class Complete:
     events: int | None = None
     segments: int | None = None
     positions: PositionMap | None = None
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[CopyGap, ...] = ()
 
     @property
     def verified(self) -> bool:

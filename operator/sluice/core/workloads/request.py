@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.streamcopy import Source
-from sluice.api.kinds.streamstore import PravegaStore, S3Store, VolumeStore
+from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from sluice.api.fields.ranges import Bound
-    from sluice.api.fields.ranges import Range as RangeSpec
+    from sluice.api.fields.ranges import Bound, RangeSpec
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec, StreamSelector
     from sluice.api.kinds.streamarchive import ArchivedStream, StreamArchive, StreamArchiveSpec
@@ -248,9 +247,9 @@ def store_address(store: StreamStore) -> StoreAddress:
     """Where a StreamStore is."""
     spec = store.spec
     match spec.backend:
-        case PravegaStore() as pravega:
+        case PravegaSpec() as pravega:
             return StoreAddress(backend="pravega", uri=pravega.controller_uri, secret=spec.secret)
-        case S3Store() as s3:
+        case S3Spec() as s3:
             return StoreAddress(
                 backend="s3",
                 uri=f"s3://{_below(s3.bucket, s3.prefix)}",
@@ -259,7 +258,7 @@ def store_address(store: StreamStore) -> StoreAddress:
                 region=s3.region,
                 ca=ca_file(s3.ca_bundle_ref) if s3.ca_bundle_ref else None,
             )
-        case VolumeStore() as volume:
+        case VolumeSpec() as volume:
             uri = f"volume://{_below(volume.claim_name, volume.path)}"
             return StoreAddress(backend="volume", uri=uri)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from sluice.core.copy import append_progress
 from sluice.core.copy.next_append_step import is_reshaped
 from sluice.core.copy.next_step import staged
-from sluice.core.copy.observed import Observed, SeenRoll, SeenSegment, SeenTarget
+from sluice.core.copy.observed import Observed, SeenRoll, SeenStaging, SeenTarget
 from sluice.core.copy.steps import (
     AppendStep,
     Certify,
@@ -60,7 +60,7 @@ from sluice.engine.append.transactions import (
 )
 from sluice.engine.staging.observe import missing_sources, observe_sources, observe_staged
 from sluice.errors import AbortRefused, StoreUnavailable, StreamNotFound
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -157,7 +157,7 @@ def _states(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, Transaction
 
 def _segments(
     plan: StreamPlan, ledger: Ledger, loaded: Journal, store: Store
-) -> tuple[SeenSegment, ...]:
+) -> tuple[SeenStaging, ...]:
     """Staging of each segment, and whether it is under its transaction."""
     bound, roll = loaded.target or (), loaded.roll
     into = [store.segment_name(plan.target, segment) for segment in bound]
@@ -168,7 +168,7 @@ def _segments(
     names = staging_names(plan, ledger, store, roll.attempt, bound)
     seen = observe_staged(plan, names, into, store)
     return tuple(
-        SeenSegment(
+        SeenStaging(
             parts=(None,) * len(segment.parts),
             stitched=None,
             verified=None,
@@ -288,7 +288,7 @@ def join(plan: StreamPlan, ledger: Ledger, store: Store, index: int, events: int
     if found is None:
         raise StoreUnavailable(f"segment {index} has no transaction yet")
     segment = plan.segments[index]
-    condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
+    condition = CompareAndSet(identity.publish_attribute(plan.copy_id), None, segment.length)
     name = staging_name(plan, ledger, store, index=index, part=0)
     store.seal(name)
     store.merge(store.staging_name(plan.target, *found), name, condition, events=events)

@@ -20,7 +20,7 @@ from sluice.errors import (
     StreamNotFound,
     TargetSealed,
 )
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,6 +195,6 @@ def drop(plan: StreamPlan, roll: Roll, store: Store) -> None:
 
 def _shut(store: Store, name: str, attribute: UUID) -> None:
     try:
-        store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
+        store.set_attribute(name, CompareAndSet(attribute, None, identity.ABORTED))
     except (NoSuchSegment, SegmentSealed):
         return  # it takes nothing any more

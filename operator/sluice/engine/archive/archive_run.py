@@ -15,7 +15,7 @@ from sluice.archive.runs.archive import place
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.notes import Notes
 from sluice.core.archive.archiving import SeenArchive, next_step, recorded
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
 from sluice.core.archive.standing import Standing
 from sluice.core.copy.observed import SeenSource
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.head import Head
     from sluice.core.archive.manifest import StoredObject
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.core.archive.standing import Row
+    from sluice.core.archive.standing import ObjectRow
     from sluice.core.copy.steps import Step
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
@@ -216,7 +216,7 @@ class ArchiveCopy:
         if self._lease is None:
             maker = self.plan.maker.id if self.plan.maker else None
             owner = self.plan.copy_id
-            lease = Lease(self.archive.objects, owner, Work.WRITE, maker=maker)
+            lease = Lease(self.archive.objects, owner, LeaseWork.WRITE, maker=maker)
             self._lease = self._held.enter_context(lease)
         self._lease.renew(now=now)
 
@@ -330,7 +330,9 @@ class ArchiveCopy:
             most_events=plan.max_events - standing.events if plan.format.is_of_events else None,
         )
 
-    def _check_slice(self, index: int, row: Row, batch: tuple[StoredObject, ...]) -> CheckSlice:
+    def _check_slice(
+        self, index: int, row: ObjectRow, batch: tuple[StoredObject, ...]
+    ) -> CheckSlice:
         plan = self.plan
         segment = self._there.segments[index]
         begin, before = segment.beginning(batch[0].start)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.archive.runs.leases import Lease, forget_all
 from sluice.archive.runs.notes import Notes
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.names import is_known, read_note, read_run
 from sluice.core.values.archive_layout import DATA, EVENTS, HEADS, LEASES, RUNS, WORK
 from sluice.core.values.model import ArchivedRun
@@ -25,7 +25,7 @@ from sluice.errors import ArchiveDamaged, ArchiveUnsupported, PlanTooLarge, Stor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sluice.archive.objects.objects import Found
+    from sluice.archive.objects.objects import ObjectInfo
     from sluice.archive.runs.archive import Archive
     from sluice.archive.runs.shelf import Shelf
     from sluice.core.archive.head import Head
@@ -102,7 +102,7 @@ def erase_archive(
         return Erased(kept=f"it is not known who has made its runs: {error.message}")
     if request.maker is not None:
         forget_all(archive.objects, request.maker.id)
-    lease = Lease(archive.objects, _eraser(request), Work.SWEEP)
+    lease = Lease(archive.objects, _eraser(request), LeaseWork.SWEEP)
     begun = archive.objects.look(lease.name) is not None
     lease.__enter__()
     if any(one.name != lease.name for one in lease.look().held):
@@ -191,7 +191,7 @@ class _Eraser:
             self._archive.objects.delete(names)
 
 
-def _objects(archive: Archive, folder: str) -> Iterator[Found]:
+def _objects(archive: Archive, folder: str) -> Iterator[ObjectInfo]:
     """What is in a folder, but for the mark by which some tools make an empty one."""
     return (one for one in archive.objects.list(folder) if len(one.name) > len(folder))
 

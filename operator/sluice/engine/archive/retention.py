@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.sweep import Swept, sweep
-from sluice.core.archive.lease import GRACE, Work
+from sluice.core.archive.lease import GRACE, LeaseWork
 from sluice.core.archive.retention import let_go
 from sluice.core.values.archive_layout import RUNS, WORK
 from sluice.errors import ArchiveNotFound
@@ -16,7 +16,7 @@ from sluice.errors import ArchiveNotFound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.archive.objects.objects import Found
+    from sluice.archive.objects.objects import ObjectInfo
     from sluice.archive.runs.archive import Archive
     from sluice.core.archive.head import Head
     from sluice.core.archive.retention import Retention
@@ -43,7 +43,7 @@ def retain(
     dry: bool = False,
     thorough: bool = False,
     maker: str | None = None,
-    told: Callable[[Found], None] | None = None,
+    told: Callable[[ObjectInfo], None] | None = None,
 ) -> Retained:
     """Let go of runs, and sweep what they alone had once that is older than the grace time.
 
@@ -66,7 +66,7 @@ def retain(
         ArchiveMoved: a run was recorded meanwhile; nothing was let go.
         StoreBusy: somebody writes, so nothing was swept.
     """
-    with Lease(archive.objects, uuid4().hex, Work.READ, maker=maker, grace=grace) as lease:
+    with Lease(archive.objects, uuid4().hex, LeaseWork.READ, maker=maker, grace=grace) as lease:
         # The leases before the head: whoever reads a run has its lease before it looks at the head.
         leases = lease.look()
         head = archive.head()

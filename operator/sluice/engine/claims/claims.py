@@ -36,7 +36,7 @@ from sluice.errors import (
     StreamNotFound,
     StreamNotSealed,
 )
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,7 +99,7 @@ def _look_under(claim: Claim, store: Store) -> Holding:
     if found.marker is None or not found.marker.whole:
         return Holding(scope=store.scope_exists(claim.scope), left_alone=found.left_alone)
     for name, created in found.news:
-        note = Condition(claim.mark(name), None, created or 0)
+        note = CompareAndSet(claim.mark(name), None, created or 0)
         try:
             store.set_attribute(found.marker.segment, note)
         except (NoSuchSegment, SegmentSealed):
@@ -168,8 +168,8 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
         return made
     try:
         for name, created in ownership.older_than(claim, store, found):
-            store.set_attribute(found.segment, Condition(claim.older(name), None, created))
-        store.set_attribute(found.segment, Condition(claim.listed, None, 1))
+            store.set_attribute(found.segment, CompareAndSet(claim.older(name), None, created))
+        store.set_attribute(found.segment, CompareAndSet(claim.listed, None, 1))
     except (NoSuchSegment, SegmentSealed):
         raise StoreBusy(f"{claim.marker} was given up while it was made") from None
     return True

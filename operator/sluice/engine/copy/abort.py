@@ -22,7 +22,7 @@ from sluice.errors import (
     StreamNotFound,
     StreamNotSealed,
 )
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,7 +223,7 @@ def _shut(store: Store, copy_id: str, target: StreamName, segments: Sequence[int
     for segment in segments:
         name = store.segment_name(target, segment)
         try:
-            store.set_attribute(name, Condition(attribute, None, identity.ABORTED))
+            store.set_attribute(name, CompareAndSet(attribute, None, identity.ABORTED))
         except NoSuchSegment:
             return  # another abort is at it; the target is looked at again before it is deleted
         except SegmentSealed:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.planner import CopyRequest, Position, SourceRequest
     from sluice.core.values.model import Segment, SegmentInfo, StreamName
-    from sluice.core.values.ranges import Stretch
+    from sluice.core.values.ranges import SegmentRange
     from sluice.stores.base import Store, Stream
 
 HEAD_TRIES: Final = 5
@@ -26,7 +26,7 @@ COUNT_TRIES: Final = 20
 class _Wanted(NamedTuple):
     """A stretch of a range, and the number of the range."""
 
-    stretch: Stretch
+    stretch: SegmentRange
     generation: int
     range: int
 
@@ -115,7 +115,7 @@ def bounds_together(
     return found
 
 
-def _whole(name: StreamName, stream: Stream, store: Store) -> tuple[list[str], list[Stretch]]:
+def _whole(name: StreamName, stream: Stream, store: Store) -> tuple[list[str], list[SegmentRange]]:
     """The full names of a stream's segments, and their stretches; none where it is gone."""
     try:
         generations = _generations(name, stream, store)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.core.values import identity
-from sluice.core.workloads.answers import Complete, Gap
+from sluice.core.workloads.answers import Complete, CopyGap
 from sluice.errors import StreamNotFound, TargetReplaced
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None
         for segment, gap in zip_longest(plan.segments, gaps[: len(plan.segments)])
     ]
     if [one.bytes for one in copied] == wanted:
-        torn = [Gap(one.source, one.id, one.end, None) for one in plan.segments if one.torn]
+        torn = [CopyGap(one.source, one.id, one.end, None) for one in plan.segments if one.torn]
         found = (*filter(None, gaps), *torn)
         return replace(whole, bytes=sum(wanted), events=_events(told), gaps=found)
     if [len(segments) for segments in made] != [len(places) for places in plan.generations]:
@@ -143,7 +143,7 @@ class _Told(NamedTuple):
 
     bytes: int | None
     events: int | None
-    gap: Gap | None
+    gap: CopyGap | None
 
 
 def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Store) -> list[str]:
@@ -165,7 +165,7 @@ def _told(copy_id: str, names: Sequence[str], store: Store) -> list[_Told]:
         size, events, source, segment, start, lost = (next(values) for _ in asked)
         gap = None
         if source is not None and segment is not None and start is not None and lost:
-            gap = Gap(source, segment, start - lost, start)
+            gap = CopyGap(source, segment, start - lost, start)
         found.append(_Told(size, events, gap))
     return found
 

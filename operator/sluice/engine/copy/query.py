@@ -116,7 +116,7 @@ class How(StrEnum):
     SWEPT = "left-over segments were dropped"
 
 
-class Ended(NamedTuple):
+class CopyEnded(NamedTuple):
     """How a copy was ended, and how many left-over segments were dropped."""
 
     how: How
@@ -135,7 +135,7 @@ def abandon(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
             return ended.how.value
 
 
-def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> Ended:
+def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """Leave nothing unpublished of a copy: drop it, or finish it where publishing has begun.
 
     Safe to repeat. No driver of the copy must run.
@@ -153,16 +153,16 @@ def end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store)
             if journal is not None and sources is not None:
                 release(journal.plan, sources)
             sealed = journal is not None and journal.drained is not None
-            return Ended(How.SEALED if sealed else How.DROPPED)
+            return CopyEnded(How.SEALED if sealed else How.DROPPED)
     except AbortRefused:
         return _finish(request, sources=sources, target=target)
     if not (request.append or _ours(request, target)):
-        return Ended(How.NOTHING)
+        return CopyEnded(How.NOTHING)
     journal = Ledger(target, request.copy_id, request.target).load()
     if journal is not None and journal.target is not None:  # whole, but not sealed yet, say
         return _finish(request, sources=sources, target=target)
     swept = sweep(request.copy_id, request.target, target)
-    return Ended(How.SWEPT if swept else How.NOTHING, swept)
+    return CopyEnded(How.SWEPT if swept else How.NOTHING, swept)
 
 
 def _ours(request: CopyRequest, target: Store) -> bool:
@@ -180,14 +180,14 @@ class _NoSlices:
         raise InfrastructureError(f"{len(tasks)} tasks would have to move bytes")
 
 
-def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> Ended:
+def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store) -> CopyEnded:
     """Publish what is left to publish, and what follows on that."""
     ledger = Ledger(target, request.copy_id, request.target)
     journal = ledger.load()
     if journal is None:
-        return Ended(How.FINISHED)
+        return CopyEnded(How.FINISHED)
     if journal.plan.append and appends.leave_beginning(journal.plan, ledger, target):
-        return Ended(How.BEGINNING)
+        return CopyEnded(How.BEGINNING)
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
     plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
@@ -206,4 +206,4 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
                 f"publishing could not be finished: {report.error.message}",
                 remedy=report.error.remedy,
             )
-    return Ended(How.FINISHED)
+    return CopyEnded(How.FINISHED)

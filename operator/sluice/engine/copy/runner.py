@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.copy.plan import StreamPlan
 from sluice.engine.copy.report import StreamReport
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.runner import Runner
 
@@ -47,7 +47,7 @@ class CopyRunner(Runner[StreamPlan, StreamReport]):
     ) -> None:
         super().__init__(
             [
-                StreamCopy(stream, number, sources, target, keep=keep_sources)
+                StreamCopyWork(stream, number, sources, target, keep=keep_sources)
                 for number, stream in enumerate(plan.streams)
             ],
             executor=executor,

@@ -9,7 +9,7 @@ from sluice.core.copy.next_step import seams
 from sluice.core.values import identity
 from sluice.engine.append import placement
 from sluice.errors import NoSuchSegment, StoreUnavailable
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Staged:
         for index, part in parts:
             edges = seams(self._plan.segments[index])
             expected = None if part.number == 1 else edges[part.number - 1]
-            condition = Condition(attribute, expected, edges[part.number])
+            condition = CompareAndSet(attribute, expected, edges[part.number])
             name = self.name(index, part.number)
             self._target.seal(name)
             self._target.merge(self.name(index, 0), name, condition)
@@ -82,7 +82,7 @@ class Staged:
         name = self.name(index, 0)
         self._target.create(name)
         mark = identity.verified_attribute(self._plan.copy_id)
-        given_up = self._target.set_attribute(name, Condition(mark, None, identity.ABORTED))
+        given_up = self._target.set_attribute(name, CompareAndSet(mark, None, identity.ABORTED))
         if not given_up and self._target.attributes([(name, mark)]) != [identity.ABORTED]:
             return
         # A name that was merged may be given back after a while: then it was published.
@@ -98,7 +98,7 @@ class Staged:
         length = self._plan.segments[index].length
         self._target.set_attribute(
             self.name(index, 0),
-            Condition(identity.verified_attribute(self._plan.copy_id), None, length),
+            CompareAndSet(identity.verified_attribute(self._plan.copy_id), None, length),
         )
 
     def publish(self, index: int, events: int) -> None:
@@ -109,7 +109,7 @@ class Staged:
         """
         plan = self._plan
         segment = plan.segments[index]
-        condition = Condition(identity.publish_attribute(plan.copy_id), None, segment.length)
+        condition = CompareAndSet(identity.publish_attribute(plan.copy_id), None, segment.length)
         target = self._target.segment_name(plan.target, self.bound[index])
         attributes = identity.origin_attributes(plan.copy_id)
         notes = (
@@ -121,7 +121,7 @@ class Staged:
             notes += tuple(zip(gap, (segment.lost, segment.attempt), strict=True))
         if segment.length == 0:
             for attribute, value in notes:
-                self._target.set_attribute(target, Condition(attribute, None, value))
+                self._target.set_attribute(target, CompareAndSet(attribute, None, value))
             self._target.set_attribute(target, condition)
             return
         name = self.name(index, 0)

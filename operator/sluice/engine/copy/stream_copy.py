@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
-class StreamCopy:
+class StreamCopyWork:
     """The copy of one stream of a plan.
 
     Args:

@@ -14,10 +14,10 @@ from sluice.core.values import identity, marks
 from sluice.core.values.model import (
     ROUNDING,
     KeyRange,
-    Retention,
     ScaleType,
     Scaling,
     StreamConfig,
+    StreamRetention,
 )
 from sluice.errors import StoreBusy, StoreRejected, TargetReplaced
 
@@ -155,7 +155,7 @@ def _at_rest(plan: StreamPlan, segments: int, type_: ScaleType = ScaleType.FIXED
     if type_ is not ScaleType.FIXED:
         scaling = Scaling(type=type_, target_rate=_NEVER, scale_factor=2, min_segments=segments)
     tags = identity.owner_tags(plan.copy_id)
-    return StreamConfig(scaling=scaling, retention=Retention(), tags=tags)
+    return StreamConfig(scaling=scaling, retention=StreamRetention(), tags=tags)
 
 
 def _scaled(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.core.events.counting import Recount, Stretch, Total, add_up
+from sluice.core.events.counting import CountedStretch, Recount, Total, add_up
 from sluice.engine.copy.slices import VerifyResult, VerifySlice, verify_slices
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Checking:
     """Verifies one segment, slice by slice."""
 
     def __init__(self) -> None:
-        self._done: dict[int, Stretch] = {}
+        self._done: dict[int, CountedStretch] = {}
 
     def take(self, result: SliceResult) -> None:
         """Take in what came of a slice, if nothing went wrong."""
@@ -30,7 +30,7 @@ class Checking:
             and isinstance(work, VerifySlice)
             and isinstance(result, VerifyResult)
         ):
-            self._done[work.start] = Stretch(work.start, work.end, result.counted)
+            self._done[work.start] = CountedStretch(work.start, work.end, result.counted)
 
     def left(self, template: VerifySlice, most: int) -> list[VerifySlice]:
         """The slices that are still to be done, of at most `most` bytes.

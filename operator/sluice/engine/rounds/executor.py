@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.shelf import Shelf
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
-    from sluice.engine.rounds.throttle import Pace
+    from sluice.engine.rounds.throttle import RateLimiter
     from sluice.stores.base import Store
 
 INLINE_BYTES: Final = 1 << 20
@@ -89,7 +89,7 @@ class InlineExecutor:
     sources: Sequence[Store]
     target: Store | Shelf
     slots: int = 1
-    pace: Pace | None = None
+    pace: RateLimiter | None = None
 
     def run(self, tasks: Sequence[Sequence[Slice]]) -> list[SliceResult]:
         """See Executor."""

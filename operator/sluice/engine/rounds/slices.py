@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sluice.core.values.model import ArchivedRun
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.throttle import Pace
+    from sluice.engine.rounds.throttle import RateLimiter
     from sluice.stores.base import Store
 
     Ends = tuple[Store, Place]
@@ -98,7 +98,7 @@ def run_slice(work: Slice, source: Store, target: Place, task: Task | None = Non
 
 
 def run_share(
-    share: Sequence[Slice], stores: Callable[[Slice], Ends], pace: Pace | None = None
+    share: Sequence[Slice], stores: Callable[[Slice], Ends], pace: RateLimiter | None = None
 ) -> Iterator[SliceResult]:
     """Do the slices of a task, one after the other, for as long as its time lasts.
 

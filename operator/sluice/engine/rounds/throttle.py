@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.values.bucket import Bucket, block
+from sluice.core.values.bucket import TokenBucket, block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ STEP: Final = 0.25
 """Most seconds of sleep between two looks whether the rate is another one, or all is to stop."""
 
 
-class Pace:
+class RateLimiter:
     """What all that is moved in one process keeps to, in however many threads.
 
     Args:
@@ -30,7 +30,7 @@ class Pace:
         self._rate = rate
         self._clock = clock
         self._lock = threading.Lock()
-        self._bucket = Bucket(clock.monotonic())
+        self._bucket = TokenBucket(clock.monotonic())
 
     def ready(self) -> bool:
         """Whether bytes may be moved now, without waiting."""
@@ -72,8 +72,8 @@ class Task:
         pace: takes the place of the rate.
     """
 
-    def __init__(self, rate: float | None, seconds: float, pace: Pace | None = None) -> None:
-        self.pace = pace or Pace(lambda: rate)
+    def __init__(self, rate: float | None, seconds: float, pace: RateLimiter | None = None) -> None:
+        self.pace = pace or RateLimiter(lambda: rate)
         self._until = time.monotonic() + seconds
 
     @property

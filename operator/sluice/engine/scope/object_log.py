@@ -32,7 +32,7 @@ from sluice.stores import allowance
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sluice.archive.objects.objects import Found, Objects
+    from sluice.archive.objects.objects import ObjectInfo, Objects
     from sluice.engine.access.source_runs import Place
 
 
@@ -51,7 +51,7 @@ class NoteTrail(Trail):
         self.name = scope_notes_prefix(scope_id)
         self._objects = objects
         self._scope_id = scope_id
-        self._first: Found | None = None
+        self._first: ObjectInfo | None = None
         self._begun = ""
         self._closed = False
         self._last = -1

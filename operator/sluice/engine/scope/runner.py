@@ -18,7 +18,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.scope_log import ScopeState
 from sluice.engine.rounds.dispatch import Rounds
 from sluice.engine.rounds.limits import Limits
-from sluice.engine.rounds.throttle import Pace
+from sluice.engine.rounds.throttle import RateLimiter
 from sluice.engine.rounds.work import StreamRun
 from sluice.engine.scope.listener import SilentScope
 from sluice.engine.scope.moving import delete_source_scope
@@ -92,7 +92,7 @@ class ScopeRunner:
         self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
         self._streams = ScopeStreams(plan, sources, target, clock)
         self._queue = StreamQueue((), self._begin, clock)
-        self._pace = Pace(self._rate, clock)
+        self._pace = RateLimiter(self._rate, clock)
         self._rounds = Rounds(executor, unit=self._streams.unit, clock=clock)
         self._threads: list[threading.Thread] = []
         self._outcomes: dict[int, Sequence[SliceResult] | SluiceError] = {}

@@ -16,7 +16,7 @@ from sluice.engine.access.source_runs import live, run_stores, shelf
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.moving import ArchiveMove
 from sluice.engine.copy.read_leases import Readings
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import InlineExecutor
 from sluice.engine.scope.planner import is_for_all
 from sluice.errors import SluiceError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
-    from sluice.engine.rounds.throttle import Pace
+    from sluice.engine.rounds.throttle import RateLimiter
     from sluice.engine.rounds.work import Clock, Work
 
 HOLD_AGAIN: Final = 3 * 3600.0
@@ -68,7 +68,7 @@ class ScopeStreams:
         """What is to be done for the stream at a place of the plan."""
         item = self._plan.items[place]
         if isinstance(item, StreamPlan):
-            return StreamCopy(item, place, self._sources, live(self._target))
+            return StreamCopyWork(item, place, self._sources, live(self._target))
         archive = shelf(self._target).archive(item.path)
         run = ArchiveCopy(item, [live(one) for one in self._sources], archive, place)
         moves = self._plan.scope is not None and self._plan.scope.move
@@ -79,7 +79,7 @@ class ScopeStreams:
         """Bytes after which a task can end: see Rounds."""
         return OBJECT if isinstance(self._target, Shelf) else CHUNK
 
-    def inline(self, undertaking: Work[Any, Any], slots: int, pace: Pace) -> InlineExecutor:
+    def inline(self, undertaking: Work[Any, Any], slots: int, pace: RateLimiter) -> InlineExecutor:
         """What runs slices of one stream in the calling thread."""
         return InlineExecutor(undertaking.sources, self._target, slots=slots, pace=pace)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.values import identity
 from sluice.errors import NoSuchSegment, SegmentSealed
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def _fence(store: Store, name: str, attribute: UUID) -> None:
         (value,) = store.attributes([(name, attribute)])
         try:
             if value == identity.ABORTED or store.set_attribute(
-                name, Condition(attribute, value, identity.ABORTED)
+                name, CompareAndSet(attribute, value, identity.ABORTED)
             ):
                 return
         except (NoSuchSegment, SegmentSealed):

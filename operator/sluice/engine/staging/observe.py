@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.next_step import generation_of, is_behind
-from sluice.core.copy.observed import Observed, SeenSegment, SeenSource, SeenTarget
+from sluice.core.copy.observed import Observed, SeenSource, SeenStaging, SeenTarget
 from sluice.core.values import identity
 from sluice.core.values.model import ScaleType
 
@@ -77,7 +77,7 @@ def observe(
     journal = ledger.load()
     if journal is not None:
         plan = journal.current
-    segments: tuple[SeenSegment, ...] = ()
+    segments: tuple[SeenStaging, ...] = ()
     if journal is not None and journal.target is not None:
         segments = observe_segments(plan, journal.target, target)
     described = target.describe(plan.target)
@@ -123,7 +123,7 @@ def _has_moved_on(
     journal: Journal,
     ledger: Ledger,
     target: SeenTarget | None,
-    segments: Sequence[SeenSegment],
+    segments: Sequence[SeenStaging],
 ) -> bool:
     """Whether another driver went on while this one looked, so that what it saw does not agree.
 
@@ -142,7 +142,7 @@ def _has_moved_on(
 
 def observe_segments(
     plan: StreamPlan, bound: Sequence[int], store: Store
-) -> tuple[SeenSegment, ...]:
+) -> tuple[SeenStaging, ...]:
     """Staging and target of each segment of the plan."""
     targets = [store.segment_name(plan.target, segment) for segment in bound]
     return observe_staged(plan, part_names(store, plan, bound), targets, store)
@@ -150,7 +150,7 @@ def observe_segments(
 
 def observe_staged(
     plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: Store
-) -> tuple[SeenSegment, ...]:
+) -> tuple[SeenStaging, ...]:
     """Each segment of the plan, by the names of its parts and of what they are published into.
 
     Args:
@@ -172,7 +172,7 @@ def observe_staged(
         ]
     values = iter(store.attributes(asked))
     return tuple(
-        SeenSegment(
+        SeenStaging(
             parts=parts,
             stitched=next(values),
             verified=next(values),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.status.common import ConditionType, Progress
+from sluice.api.status.common import ConditionType, ProgressStatus
 from sluice.api.status.scope_status import ScopeCopyStatus, StreamCounts
 from sluice.core.reconcile.copies import decide_archive
 from sluice.core.reconcile.copies.actions import RemoveFinalizer
@@ -86,7 +86,7 @@ class CopyWorkings:
         for state, count in _ended(before, after):
             self._metrics.count("sluice_scope_streams_total", count, state=state.value)
         if _succeeded(after) and not _succeeded(before):
-            done = after.progress or Progress()
+            done = after.progress or ProgressStatus()
             self._metrics.count("sluice_copied_bytes_total", done.bytes)
             self._metrics.count("sluice_copied_events_total", done.events or 0)
             if after.start_time and after.completion_time:

@@ -13,11 +13,11 @@ from sluice.core.reconcile.ephemeral.decide import asks_store
 from sluice.core.reconcile.ephemeral.holding import DRIFT_SECONDS, NEWS_SECONDS
 from sluice.core.reconcile.ephemeral.world import EphemeralWorld, OwnerSeen
 from sluice.core.values.model import (
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StreamConfig,
+    StreamRetention,
 )
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import access
@@ -298,11 +298,11 @@ def stream_config(spec: EphemeralStreamSpec) -> StreamConfig:
     if spec.config is None:
         return StreamConfig()
     scaling, retention = spec.config.scaling, spec.config.retention
-    kept = Retention()
+    kept = StreamRetention()
     if retention is not None and retention.seconds is not None:
-        kept = Retention(type=RetentionType.TIME, minimum=retention.seconds * 1000)
+        kept = StreamRetention(type=RetentionType.TIME, minimum=retention.seconds * 1000)
     elif retention is not None and retention.bytes is not None:
-        kept = Retention(type=RetentionType.SIZE, minimum=retention.bytes)
+        kept = StreamRetention(type=RetentionType.SIZE, minimum=retention.bytes)
     return StreamConfig(
         scaling=Scaling(
             type=ScaleType(scaling.type),

@@ -36,7 +36,7 @@ _GONE: Final = 410
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class WatchTimeouts:
     """How long what takes, in seconds.
 
     Attributes:
@@ -141,7 +141,7 @@ class OwnerWatch:
         namespace: str,
         *,
         changed: Callable[[str], None],
-        patience: Patience,
+        patience: WatchTimeouts,
     ) -> None:
         self._api = api
         self._kind = kind

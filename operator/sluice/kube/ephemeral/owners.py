@@ -16,7 +16,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.errors import OwnerForbidden, OwnerKindNotFound, SpecError
 from sluice.kube.api.client import Refused
 from sluice.kube.ephemeral.owner_kinds import OwnerKinds
-from sluice.kube.ephemeral.owner_watch import OwnerWatch, Patience, seen
+from sluice.kube.ephemeral.owner_watch import OwnerWatch, WatchTimeouts, seen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,10 +45,10 @@ class Owners:
         patience: how long what takes.
     """
 
-    def __init__(self, api: Api, wake: Wake, patience: Patience | None = None) -> None:
+    def __init__(self, api: Api, wake: Wake, patience: WatchTimeouts | None = None) -> None:
         self._api = api
         self._wake = wake
-        self._patience = patience or Patience()
+        self._patience = patience or WatchTimeouts()
         self._kinds = OwnerKinds(api)
         self._watches: dict[_Place, OwnerWatch] = {}
         self._unwatched: dict[_Place, float] = {}

@@ -9,9 +9,9 @@ import structlog
 
 from sluice.core.reconcile.ephemeral.holding import SUCCESSOR_SECONDS
 from sluice.core.reconcile.ephemeral.world import (
-    Abandon,
     Adopt,
     Configure,
+    LeaveBehind,
     Make,
     Protect,
     Refer,
@@ -76,7 +76,7 @@ class EphemeralPerformer:
                 )
             case Refer():
                 await self._refer(situation, action)
-            case Abandon(why):
+            case LeaveBehind(why):
                 await self._abandon(situation, why)
             case Make() | Adopt() | Configure() | Release():
                 await self._change(situation, action)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.archive.runs.shelf import Shelf
 from sluice.core.reconcile.store import AWAY, interval
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.request import store_address
 from sluice.errors import SluiceError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Probed:
     """A store's answer, or why there was none, and when."""
 
-    answer: Health | Trouble
+    answer: StoreHealth | Trouble
     time: datetime
     at: float
     uid: str
@@ -73,7 +73,7 @@ class Probes:
                 return kept
             answer = await self._ask(body)
             before = 0 if kept is None else kept.failures
-            failures = 0 if isinstance(answer, Health) else before + 1
+            failures = 0 if isinstance(answer, StoreHealth) else before + 1
             found = Probed(answer, datetime.now(UTC), time.monotonic(), uid, generation, failures)
             self._latest[key] = found
             return found
@@ -83,27 +83,27 @@ class Probes:
         self._latest.pop((namespace, name), None)
         self._locks.pop((namespace, name), None)
 
-    async def _ask(self, body: Object) -> Health | Trouble:
+    async def _ask(self, body: Object) -> StoreHealth | Trouble:
         try:
             address = store_address(parse(body, StreamStore))
             namespace = body["metadata"]["namespace"]
             # A driver could not be given a Secret that is gone, so such a store is not ready.
             if address.backend == "volume":
                 await self._connections.check_claim(namespace, address)
-                return Health()
+                return StoreHealth()
             place = await self._connections.place(namespace, address, strict=True)
             return await self._blocking(lambda: _health(place))
         except SluiceError as error:
             return Trouble.of(error)
 
 
-def _health(place: Place) -> Health:
+def _health(place: Place) -> StoreHealth:
     """What a store says of itself, or how long a place for archives took to answer."""
     if not isinstance(place, Shelf):
         return place.probe()
     begun = time.monotonic()
     place.probe()
-    return Health(latency=time.monotonic() - begun)
+    return StoreHealth(latency=time.monotonic() - begun)
 
 
 def _counts(kept: Probed, max_age: float | None, eager: bool) -> float:  # noqa: FBT001

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.api.status.common import StreamStoreStatus
 from sluice.core.reconcile.store import AWAY, StoreWorld, reconcile_store
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.errors import InvalidSpec
 from sluice.kube.api import finalizers
 from sluice.kube.api.kinds import SECRET, STREAM_STORE
@@ -103,7 +103,7 @@ class StoreKeeper:
             await self._hold(body, secret, status)
         elif held:
             await self._release(body)
-        ready = isinstance(probed.answer, Health)
+        ready = isinstance(probed.answer, StoreHealth)
         self._ready[key] = ready
         if ready is not was_ready:
             self._wake_users(key)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.core.reconcile.shared.store_seen import StoreSeen
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.workloads.request import store_address
 from sluice.kube.api.kinds import STREAM_STORE
 from sluice.kube.api.objects import IN_USE_FINALIZER, has_finalizer, is_deleting, parse
@@ -20,7 +20,7 @@ MAX_AGE: Final = 60.0
 """Seconds for which a store's answer counts for its users; the store is asked more often."""
 
 
-class Found(NamedTuple):
+class FoundStore(NamedTuple):
     """A StreamStore, as it is written and as it is."""
 
     resource: StreamStore
@@ -41,7 +41,7 @@ class StoreView:
         self._mirror = mirror
         self._probes = probes
 
-    async def look(self, namespace: str, name: str, *, eager: bool = False) -> Found | None:
+    async def look(self, namespace: str, name: str, *, eager: bool = False) -> FoundStore | None:
         """A StreamStore; None when there is none.
 
         Args:
@@ -60,7 +60,7 @@ class StoreView:
             return None
         resource = parse(body, StreamStore)
         answer = (await self._probes.look(body, max_age=MAX_AGE, eager=eager)).answer
-        ready = isinstance(answer, Health)
+        ready = isinstance(answer, StoreHealth)
         seen = StoreSeen(
             name=name,
             address=store_address(resource),
@@ -69,4 +69,4 @@ class StoreView:
             held=has_finalizer(body, IN_USE_FINALIZER),
             deleting=is_deleting(body),
         )
-        return Found(resource, seen)
+        return FoundStore(resource, seen)

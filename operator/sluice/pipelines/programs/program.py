@@ -169,7 +169,7 @@ def limits_of(spec: LimitsSpec) -> Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCopy:
     """A job and its plan.
 
     Attributes:
@@ -185,7 +185,7 @@ class Planned:
     report: StreamReport | None = None
 
 
-def plan_job(job: Job, stores: Stores) -> Planned:
+def plan_job(job: Job, stores: Stores) -> PlannedCopy:
     """Plan a copy, or find the plan under which it was begun, or that it is complete."""
     request = job.request
     found = resolve(request, [stores.place(source) for source in job.sources], stores[job.target])
@@ -197,10 +197,10 @@ def plan_job(job: Job, stores: Stores) -> Planned:
             outcome=Outcome.ALREADY_COMPLETE,
             digest=found.digest,
         )
-        return Planned(job, None, report=report)
+        return PlannedCopy(job, None, report=report)
     sources = pinned(found.plan, job.sources)
     plan = Plan(sources=sources, target=job.target, streams=(found.plan,))
-    return Planned(job, plan, recorded=found.recorded)
+    return PlannedCopy(job, plan, recorded=found.recorded)
 
 
 def with_runs(job: Job, stores: Stores) -> Job:

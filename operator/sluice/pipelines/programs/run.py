@@ -11,7 +11,7 @@ from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.dispatch import is_slow
 from sluice.engine.rounds.executor import InlineExecutor, is_small, is_small_plan, is_small_run
-from sluice.engine.rounds.throttle import Pace
+from sluice.engine.rounds.throttle import RateLimiter
 from sluice.engine.scope.runner import ScopeRunner
 from sluice.errors import InvalidSpec
 from sluice.pipelines.programs.archives import tidy
@@ -105,7 +105,7 @@ def run_plan(
         SluiceError: it did not start.
     """
     sources, target = [stores[source] for source in plan.sources], stores[plan.target]
-    here = InlineExecutor(sources, target, pace=Pace(lambda: limits().bytes_per_second))
+    here = InlineExecutor(sources, target, pace=RateLimiter(lambda: limits().bytes_per_second))
     with tasks.of(plan) as executor:
         runner = CopyRunner(
             plan,
@@ -186,7 +186,7 @@ def run_archive(
     if archive is None:
         raise InvalidSpec("this plan archives nothing", remedy="Delete the plan; it is made anew.")
     shelf, sources = stores.shelf(plan.target), [stores[source] for source in plan.sources]
-    here = InlineExecutor(sources, shelf, pace=Pace(lambda: limits().bytes_per_second))
+    here = InlineExecutor(sources, shelf, pace=RateLimiter(lambda: limits().bytes_per_second))
     with tasks.of(plan) as executor:
         runner = ArchiveRunner(
             archive,

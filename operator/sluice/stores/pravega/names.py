@@ -45,7 +45,7 @@ _LOW: Final = (1 << _HIGH) - 1
 _PORTS: Final = range(1, 1 << 16)
 
 
-class Access(StrEnum):
+class TokenAccess(StrEnum):
     """What a delegation token allows its bearer to do with a stream's segments."""
 
     READ = "READ"
@@ -79,7 +79,7 @@ class Endpoint(NamedTuple):
         return cls(match["host"].strip("[]"), int(match["port"]))
 
 
-class Owner(NamedTuple):
+class SegmentOwner(NamedTuple):
     """The stream and the id of the segment that decide which server has a segment."""
 
     stream: StreamName
@@ -135,7 +135,7 @@ def staging_name(stream: StreamName, segment: int, key: str) -> str:
     return f"{segment_name(stream, segment)}#transaction.{key}"
 
 
-def owner_of(name: str) -> Owner:
+def owner_of(name: str) -> SegmentOwner:
     """What decides where the segment with this full name lives.
 
     Raises:
@@ -144,7 +144,7 @@ def owner_of(name: str) -> Owner:
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f"{name!r} is not the name of a segment")
-    return Owner(
+    return SegmentOwner(
         StreamName(scope=match["scope"], stream=match["stream"]),
         segment_id(int(match["epoch"]), int(match["number"])),
     )

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sluice.core.values.identity import TAG_MANAGED, same_maker
-from sluice.core.values.model import Health, StreamName
+from sluice.core.values.model import StoreHealth, StreamName
 from sluice.errors import (
     ProtocolError,
     ReaderGroupExists,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import KeyRange, Segment, StreamConfig, TransactionState
     from sluice.stores.base import Stream, Told
     from sluice.stores.credentials import Credentials
-    from sluice.stores.pravega.controller.controller import Controller
+    from sluice.stores.pravega.controller.controller import ControllerClient
     from sluice.stores.transactions import Transaction
 
 _T = TypeVar("_T")
@@ -128,7 +128,7 @@ class PravegaStore(PravegaSegments):
         """Whether segments have one number, which alone decides in which container they are."""
         return names.number_of(one) == names.number_of(other)
 
-    def probe(self) -> Health:
+    def probe(self) -> StoreHealth:
         """Whether the cluster is there: its controller, and a segment store to shake hands with.
 
         Raises:
@@ -145,7 +145,7 @@ class PravegaStore(PravegaSegments):
         (endpoint,) = self._directory.owners([segment])
         try:
             with self._pool.lease(endpoint) as connection:
-                return Health(latency=latency, protocol=connection.version)
+                return StoreHealth(latency=latency, protocol=connection.version)
         except StoreUnavailable:
             self._directory.forget_owner(segment)  # it may have moved
             raise
@@ -165,7 +165,7 @@ class PravegaStore(PravegaSegments):
         return self._of_made(name, lambda controller: epochs.configuration(controller, name))
 
     def _of_made(
-        self, name: StreamName, call: Callable[[Controller], Coroutine[Any, Any, _T]]
+        self, name: StreamName, call: Callable[[ControllerClient], Coroutine[Any, Any, _T]]
     ) -> _T:
         """Ask about a stream that somebody may be making at this moment, which takes a moment.
 
@@ -184,7 +184,7 @@ class PravegaStore(PravegaSegments):
         self.create_stream(name, config)
         return self._patiently(call)
 
-    def _patiently(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
+    def _patiently(self, call: Callable[[ControllerClient], Coroutine[Any, Any, _T]]) -> _T:
         """Ask until the store is not busy, for as long as a call may take."""
         deadline = time.monotonic() + self._timeouts.call
         while True:
@@ -267,7 +267,7 @@ class PravegaStore(PravegaSegments):
             StoreTimeout: it is not done within the timeout of a call.
         """
 
-        async def scale(controller: Controller) -> None:
+        async def scale(controller: ControllerClient) -> None:
             deadline = time.monotonic() + self._timeouts.call
             epoch = await controller.scale(name, sealed, ranges)
             while not await controller.scaled(name, epoch):
@@ -300,7 +300,7 @@ class PravegaStore(PravegaSegments):
     def settled(self, name: StreamName, key: str) -> TransactionState:
         """What has become of a transaction, once what was decided is done. StoreTimeout."""
 
-        async def settled(controller: Controller) -> TransactionState:
+        async def settled(controller: ControllerClient) -> TransactionState:
             deadline = time.monotonic() + self._timeouts.call
             while (state := await controller.transaction(name, key)).is_passing:
                 if time.monotonic() > deadline:

@@ -9,7 +9,7 @@ from sluice.core.archive.growing import grown, without
 from sluice.core.archive.head import Head
 from sluice.core.archive.manifest import (
     ArchivedSegment,
-    ArchiveSource,
+    ArchivedSource,
     CutOffset,
     Maker,
     Manifest,
@@ -72,7 +72,7 @@ def a_manifest(*segments: ArchivedSegment, **changes: Any) -> Manifest:
     values: dict[str, Any] = {
         "run": 2,
         "format": Format.SEGMENTS,
-        "source": ArchiveSource(stream=StreamName(scope="a", stream="b"), store="tcp://x:1"),
+        "source": ArchivedSource(stream=StreamName(scope="a", stream="b"), store="tcp://x:1"),
         "parent": Parent(run=1, sha256=HASH),
         "begin": RecordedCut(
             time=1,

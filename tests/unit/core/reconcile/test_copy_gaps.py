@@ -5,7 +5,7 @@ import pytest
 from sluice.api.status.common import StreamCopyStatus
 from sluice.core.reconcile.copies.decide import reconcile
 from sluice.core.reconcile.copies.world import JobPhase
-from sluice.core.workloads.answers import Gap
+from sluice.core.workloads.answers import CopyGap
 from support.reconcile.copies import (
     DONE,
     WHOLE,
@@ -18,8 +18,8 @@ from support.reconcile.copies import (
     world,
 )
 
-KNOWN = Gap(0, 2, 1080, 2160)
-UNKNOWN = Gap(0, 5, 70, None)
+KNOWN = CopyGap(0, 2, 1080, 2160)
+UNKNOWN = CopyGap(0, 5, 70, None)
 TRUNCATED = (
     "The source was truncated before 1.1 kB were read: of segment 2, offsets 1080 to 2160 are not "
     "in it"
@@ -35,7 +35,7 @@ SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
         ((UNKNOWN, KNOWN), f"{TRUNCATED}, and 1 more gaps are in status.gaps."),
     ],
 )
-def test_what_a_copy_lacks_is_said(gaps: tuple[Gap, ...], sentence: str) -> None:
+def test_what_a_copy_lacks_is_said(gaps: tuple[CopyGap, ...], sentence: str) -> None:
     """First of all that of which it is known how much it is."""
     answer = replace(WHOLE, gaps=gaps)
     decision = reconcile(begun(), world(jobs=(SUCCEEDED,), answer=answer, plan=plan_seen()))

@@ -9,9 +9,9 @@ from sluice.core.reconcile.ephemeral.decide import (
 )
 from sluice.core.reconcile.ephemeral.deletion import GONE_PATIENCE, POLL_SECONDS, READERS_PATIENCE
 from sluice.core.reconcile.ephemeral.world import (
-    Abandon,
     EphemeralDecision,
     EphemeralSeen,
+    LeaveBehind,
     Release,
     Unprotect,
 )
@@ -124,7 +124,7 @@ def test_force_orphan_lets_go_at_once(seen: EphemeralSeen) -> None:
     """The annotation asks neither the store nor the clock, and what stays is said loudly."""
     decision = deleting(replace(seen, force_orphan=True), store=None, readers=("a",))
     abandon, last = decision.actions
-    assert isinstance(abandon, Abandon)
+    assert isinstance(abandon, LeaveBehind)
     assert "force-orphan" in abandon.why
     assert last == Unprotect()
 
@@ -134,7 +134,7 @@ def test_force_orphan_means_nothing_before_the_deletion() -> None:
     seen = claimed(ephemeral(), force_orphan=True)
     assert reconcile_ephemeral(seen, world()).status.release is None
     assert not any(
-        isinstance(action, Abandon | Unprotect | Release)
+        isinstance(action, LeaveBehind | Unprotect | Release)
         for action in reconcile_ephemeral(seen, world()).actions
     )
 
@@ -161,7 +161,7 @@ def test_a_timeout_ends_the_waiting_loudly(error: SluiceError) -> None:
     assert failed(error, 29.0, deletionTimeoutSeconds=30).again == 1.0
     decision = failed(error, 30.0, deletionTimeoutSeconds=30)
     abandon, last = decision.actions
-    assert isinstance(abandon, Abandon)
+    assert isinstance(abandon, LeaveBehind)
     assert error.message in abandon.why
     assert last == Unprotect()
 
@@ -171,7 +171,7 @@ def test_a_store_that_is_gone_for_good_is_not_waited_for(error: SluiceError) -> 
     """It may come back for a while; then the resource goes, since nothing can be done."""
     assert failed(error, GONE_PATIENCE).actions == ()
     decision = failed(error, GONE_PATIENCE + 1)
-    assert [type(action) for action in decision.actions] == [Abandon, Unprotect]
+    assert [type(action) for action in decision.actions] == [LeaveBehind, Unprotect]
 
 
 @pytest.mark.parametrize(("error", "patience"), [(DOWN, 30), (StoreNotFound("none"), 301)])

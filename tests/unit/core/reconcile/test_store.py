@@ -4,7 +4,7 @@ import pytest
 
 from sluice.api.status.common import StreamStoreStatus
 from sluice.core.reconcile.store import StoreDecision, StoreWorld, reconcile_store
-from sluice.core.values.model import Health
+from sluice.core.values.model import StoreHealth
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     AuthenticationFailed,
@@ -18,11 +18,11 @@ from sluice.errors import (
 )
 from support.reconcile.copies import NOW
 
-HEALTHY = Health(latency=0.0123, protocol=17)
+HEALTHY = StoreHealth(latency=0.0123, protocol=17)
 
 
 def look(
-    probe: Health | SluiceError,
+    probe: StoreHealth | SluiceError,
     *,
     status: StreamStoreStatus | None = None,
     users: tuple[str, ...] = (),
@@ -146,9 +146,9 @@ def test_a_look_that_finds_nothing_new_writes_only_when_it_was() -> None:
 
 def test_a_place_for_archives_is_ready_as_a_store_is() -> None:
     """A bucket tells how long it took; a volume tells nothing, since only pods look into it."""
-    bucket = look(Health(latency=0.02)).status
+    bucket = look(StoreHealth(latency=0.02)).status
     assert (bucket.latency_milliseconds, bucket.protocol_version) == (20, None)
-    volume = look(Health(), status=bucket)
+    volume = look(StoreHealth(), status=bucket)
     assert said(volume) == {"Ready": "True"}
     assert volume.status.latency_milliseconds is None
     (ready,) = volume.status.conditions

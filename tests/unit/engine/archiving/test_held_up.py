@@ -8,7 +8,7 @@ from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.leases import Lease
 from sluice.archive.runs.sweep import sweep
 from sluice.archive.runs.verify import verify_archive
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.retention import Retention
 from sluice.core.copy.steps import Forget, Record, Step, Transfer, Verify
 from sluice.core.values.archive_layout import LEASES, WORK
@@ -128,7 +128,7 @@ def test_nothing_is_recorded_while_somebody_sweeps(place: Place, driver: Driver)
     """A driver that was taken for given up gives way before it records."""
     step = driver.reach(Record)
     place.objects.delete(place.leases())
-    with Lease(place.objects, "cd" * 16, Work.SWEEP) as lease:
+    with Lease(place.objects, "cd" * 16, LeaseWork.SWEEP) as lease:
         with pytest.raises(StoreBusy, match="Sweep by name"):
             driver.copy.perform(step)
         assert place.leases() == [lease.name]
@@ -164,16 +164,16 @@ def test_a_resource_that_is_deleted_waits_for_none_of_its_own_that_were_killed(
     if killed == "driver":
         Driver(place).begin()
     else:
-        until_killed(place, Work.READ if killed == "retention" else Work.SWEEP)
+        until_killed(place, LeaseWork.READ if killed == "retention" else LeaseWork.SWEEP)
     assert len(place.leases()) == 1
-    with Lease(place.objects, "ef" * 16, Work.READ), pytest.raises(StoreBusy, match="at work"):
+    with Lease(place.objects, "ef" * 16, LeaseWork.READ), pytest.raises(StoreBusy, match="at work"):
         erase_archive(REQUEST, shelf_of(place.objects))
     assert place.runs() == (1,)
     assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()
     assert list(place.objects.list()) == []
 
 
-def until_killed(place: Place, work: Work) -> None:
+def until_killed(place: Place, work: LeaseWork) -> None:
     """Let go of runs and sweep, until whoever does it is killed while it holds this lease."""
 
     def gate(_: str) -> Fate:

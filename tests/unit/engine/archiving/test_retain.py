@@ -9,7 +9,7 @@ from sluice.archive.runs.archive import Archive
 from sluice.archive.runs.leases import Lease, holding
 from sluice.archive.runs.sweep import sweep
 from sluice.archive.runs.verify import verify_archive
-from sluice.core.archive.lease import Work
+from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention
 from sluice.core.copy.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
@@ -139,7 +139,7 @@ def test_a_run_that_follows_adds_to_what_is_kept(place: Place) -> None:
 
 def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place) -> None:
     """While it is deleted nobody begins to write; what the killed have left goes with it."""
-    Lease(place.objects, "12" * 16, Work.WRITE).__enter__()
+    Lease(place.objects, "12" * 16, LeaseWork.WRITE).__enter__()
     place.time += 2 * DAY
     taken: list[Lease] = []
     refused = 0
@@ -149,7 +149,7 @@ def test_whoever_writes_once_an_archive_is_deleted_keeps_the_lease(place: Place)
         leases = [data for name, data in place.objects.held.items() if name.startswith(LEASES)]
         refused += any(b"Sweep" in one for one in leases)
         if refused and not taken:
-            lease = Lease(place.objects, "34" * 16, Work.WRITE)
+            lease = Lease(place.objects, "34" * 16, LeaseWork.WRITE)
             with suppress(StoreBusy):
                 taken.append(lease.__enter__())
         return Fate.DONE

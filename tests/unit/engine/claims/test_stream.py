@@ -6,7 +6,7 @@ import pytest
 
 from sluice.core.claims.claim import Holding, Ownership
 from sluice.core.values.identity import owner_tags
-from sluice.core.values.model import Retention, RetentionType, Scaling, StreamConfig
+from sluice.core.values.model import RetentionType, Scaling, StreamConfig, StreamRetention
 from sluice.engine.claims import claims
 from sluice.errors import ScopeNotFound, StoreRejected, StreamExists, StreamNotFound
 from support.engine.claims import (
@@ -215,7 +215,7 @@ def test_a_changed_configuration_is_given_to_the_stream(world: World, store: Mod
     claims.make(ONE, store, NOW)
     wanted = StreamConfig(
         scaling=Scaling(min_segments=3),
-        retention=Retention(type=RetentionType.TIME, minimum=1000),
+        retention=StreamRetention(type=RetentionType.TIME, minimum=1000),
         tags=("team=b",),
     )
     changed = replace(ONE, config=wanted)

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.core.copy.steps import Leave
 from sluice.core.scope.scope import StreamResult, StreamState
-from sluice.engine.copy.stream_copy import StreamCopy
+from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.query import abandon_scope
 from support.engine.scope_drivers import (
@@ -235,7 +235,7 @@ def test_a_source_is_deleted_though_its_target_became_whole_while_somebody_looke
         looks += what == f"describe {target_name(0)}"
         if looks == 2:  # the journal was looked for
             looks += 1
-            other = StreamCopy(plan.streams[0], 0, [store], store)
+            other = StreamCopyWork(plan.streams[0], 0, [store], store)
             other.plan = other.ledger.begin(other.plan)
             go(other, world, Leave)
         return Fate.DONE

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from sluice.config import StoreTimeouts
 from sluice.errors import NoSuchSegment, PermissionDenied, StoreBusy
-from sluice.stores.base import Condition
+from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega import store as store_module
 from sluice.stores.pravega.controller.directory import Token
-from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, Access
+from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, TokenAccess
 from sluice.stores.pravega.segments import attributes, transport
 from sluice.stores.pravega.store import PravegaStore
 from support.store.forgetful import WRITERS_TOKEN, Forgetful
@@ -37,10 +37,10 @@ def client(server: Forgetful, *, writes: bool = True) -> PravegaStore:
     def owners(names: Iterator[str]) -> list[Endpoint]:
         return [server.endpoint for _ in names]
 
-    def token(name: str, access: Access) -> Token:
-        if access is Access.READ_WRITE and not writes:
+    def token(name: str, access: TokenAccess) -> Token:
+        if access is TokenAccess.READ_WRITE and not writes:
             raise PermissionDenied(f"the user may not write {name}")
-        return Token(WRITERS_TOKEN if access is Access.READ_WRITE else "", float("inf"))
+        return Token(WRITERS_TOKEN if access is TokenAccess.READ_WRITE else "", float("inf"))
 
     store._directory.owners = owners  # type: ignore[method-assign,assignment]
     store._directory.token = token  # type: ignore[method-assign]
@@ -110,7 +110,7 @@ def test_a_store_that_forgets_tells_what_is_stored(
             continue
         place, expected, new = act
         try:
-            done = users.writer.set_attribute(place[0], Condition(place[1], expected, new))
+            done = users.writer.set_attribute(place[0], CompareAndSet(place[1], expected, new))
         except NoSuchSegment:
             assert place[0] == NAMES[0]
             continue
@@ -129,17 +129,17 @@ def test_a_compare_and_set_that_is_refused_for_a_look_at_it_is_tried_again(
             server.set(NAMES[0], MARKS[0], stored)
         server.forget()
         server.contested = 3
-        assert store.set_attribute(NAMES[0], Condition(MARKS[0], stored, 8))
+        assert store.set_attribute(NAMES[0], CompareAndSet(MARKS[0], stored, 8))
         assert server.contested == 0
         assert store.attributes([(NAMES[0], MARKS[0])]) == [8]
-        assert not store.set_attribute(NAMES[0], Condition(MARKS[0], stored, 9))
+        assert not store.set_attribute(NAMES[0], CompareAndSet(MARKS[0], stored, 9))
 
 
 def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> None:
     """It is not said then that the attribute had another value."""
     with Forgetful({NAMES[0]: {}}, contested=1000) as server, closing(client(server)) as store:
         with pytest.raises(StoreBusy):
-            store.set_attribute(NAMES[0], Condition(MARKS[0], None, 8))
+            store.set_attribute(NAMES[0], CompareAndSet(MARKS[0], None, 8))
         server.contested = 0
         assert store.attributes([(NAMES[0], MARKS[0])]) == [None]
 

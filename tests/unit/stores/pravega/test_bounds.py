@@ -12,7 +12,7 @@ from sluice.errors import ProtocolError
 from sluice.stores.allowance import Allowance
 from sluice.stores.pravega import bounds
 from sluice.stores.pravega.controller import epochs
-from sluice.stores.pravega.names import Access
+from sluice.stores.pravega.names import TokenAccess
 from sluice.stores.pravega.proto import controller_pb2 as pb
 from support.store.hostile import HostileController, segment_of, stream_of
 
@@ -115,7 +115,7 @@ def test_a_token_is_no_longer_than_tokens_are() -> None:
     long = pb.DelegationToken(delegationToken="t" * 1_000_000)
     controller = HostileController(getDelegationToken=lambda _: long)
     with controller.running() as store, pytest.raises(ProtocolError, match="1000000 characters"):
-        store._directory.run(lambda asked: asked.token(NAME, Access.READ))
+        store._directory.run(lambda asked: asked.token(NAME, TokenAccess.READ))
 
 
 def test_a_host_is_no_longer_than_hosts_are() -> None:

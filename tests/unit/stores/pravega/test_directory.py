@@ -12,9 +12,9 @@ from sluice.config import StoreTimeouts
 from sluice.errors import StoreUnavailable
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.controller import directory as directory_module
-from sluice.stores.pravega.controller.controller import Controller
+from sluice.stores.pravega.controller.controller import ControllerClient
 from sluice.stores.pravega.controller.directory import Directory, expiry_of
-from sluice.stores.pravega.names import Access, Endpoint
+from sluice.stores.pravega.names import Endpoint, TokenAccess
 
 CONTROLLER = Endpoint("127.0.0.1", 1)
 FIRST, SECOND = "scope/stream/0.#epoch.0", "scope/stream/1.#epoch.0"
@@ -49,7 +49,7 @@ def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
         directory = Directory(endpoint, credentials=None, timeouts=StoreTimeouts(call=60))
         begun = threading.Barrier(5)
 
-        async def call(controller: Controller) -> bool:
+        async def call(controller: ControllerClient) -> bool:
             await asyncio.to_thread(begun.wait, 60)
             return await controller.scope_exists("scope")
 
@@ -73,7 +73,7 @@ def test_a_call_of_a_loop_that_has_ended_is_one_to_try_again(
 
 def test_nobody_asks_for_a_token_without_credentials(directory: Directory) -> None:
     """Where nobody logs in, the token is empty and never expires."""
-    assert directory.token(FIRST, Access.READ) == ("", float("inf"))
+    assert directory.token(FIRST, TokenAccess.READ) == ("", float("inf"))
 
 
 def test_a_token_says_when_it_expires() -> None:
@@ -108,8 +108,8 @@ def test_a_token_is_used_for_most_of_its_life(
     monkeypatch.setattr(directory, "run", run)
     for later in (0.0, used - 0.1):
         now[0] = 1000 + later
-        directory.token(FIRST, Access.READ)
+        directory.token(FIRST, TokenAccess.READ)
     assert made == 1
     now[0] = 1000 + used
-    directory.token(FIRST, Access.READ)
+    directory.token(FIRST, TokenAccess.READ)
     assert made == 2

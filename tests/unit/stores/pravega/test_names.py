@@ -8,7 +8,7 @@ from sluice.stores.pravega.names import (
     CREATION_TIME,
     EVENT_COUNT,
     Endpoint,
-    Owner,
+    SegmentOwner,
     owner_of,
     segment_name,
     staging_name,
@@ -23,7 +23,7 @@ IDS = st.integers(0, 2**63 - 1)
 @given(IDS)
 def test_a_name_leads_back_to_its_segment(segment: int) -> None:
     """A segment's name, and that of one beside it, say whose server has them."""
-    owner = Owner(STREAM, segment)
+    owner = SegmentOwner(STREAM, segment)
     assert owner_of(segment_name(STREAM, segment)) == owner
     assert owner_of(staging_name(STREAM, segment, KEY)) == owner
 

@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.values.model import (
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StreamConfig,
     StreamName,
+    StreamRetention,
 )
 from sluice.errors import InvalidSpec, ProtocolError
 from sluice.stores.pravega.controller.policies import from_message, to_message
@@ -26,7 +26,9 @@ CONFIGS = st.builds(
         scale_factor=INT,
         min_segments=INT,
     ),
-    retention=st.builds(Retention, type=st.sampled_from(RetentionType), minimum=LONG, maximum=LONG),
+    retention=st.builds(
+        StreamRetention, type=st.sampled_from(RetentionType), minimum=LONG, maximum=LONG
+    ),
     tags=st.lists(st.text(), max_size=4).map(tuple),
 )
 

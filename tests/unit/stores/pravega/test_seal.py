@@ -15,7 +15,7 @@ from support.store.segment_store import ScriptedStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.stores.pravega.names import Access, Endpoint
+    from sluice.stores.pravega.names import Endpoint, TokenAccess
     from support.store.segment_store import Peer
 
 NAME = "scope/stream/0.#epoch.0#transaction." + "0" * 32
@@ -29,7 +29,7 @@ def sealed_at(server: ScriptedStore) -> None:
         def owners(names: Iterable[str]) -> list[Endpoint]:
             return [server.endpoint for _ in names]
 
-        def token(name: str, access: Access) -> Token:
+        def token(name: str, access: TokenAccess) -> Token:
             return Token("", float("inf"))
 
         store._directory.owners = owners  # type: ignore[method-assign,assignment]
@@ -43,7 +43,7 @@ def test_a_segment_that_is_sealed_now_is_left_at_that() -> None:
     def script(peer: Peer) -> None:
         asked = peer.expect(m.SealSegment)
         assert asked.segment == NAME
-        peer.say(m.SegmentSealed(asked.request, NAME))
+        peer.say(m.SegmentSealedReply(asked.request, NAME))
 
     with ScriptedStore([script]) as server:
         sealed_at(server)
@@ -57,7 +57,7 @@ def test_a_segment_that_was_sealed_before_is_looked_at_by_its_store() -> None:
         peer.say(SegmentIsSealed(asked.request, NAME))
         cut = peer.expect(m.TruncateSegment)
         assert (cut.segment, cut.offset) == (NAME, 0)
-        peer.say(m.SegmentTruncated(cut.request, NAME))
+        peer.say(m.SegmentTruncatedReply(cut.request, NAME))
 
     with ScriptedStore([script]) as server:
         sealed_at(server)

@@ -15,8 +15,8 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from sluice.stores.base import Condition
-from sluice.stores.pravega.names import Endpoint, Owner, owner_of
+from sluice.stores.base import CompareAndSet
+from sluice.stores.pravega.names import Endpoint, SegmentOwner, owner_of
 from sluice.stores.pravega.segments import transport as transport_module
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.pravega.wire import messages as m
@@ -93,7 +93,7 @@ def test_a_timeout_is_not_repeated(served: Served) -> None:
 def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
     """The owner is forgotten when a server says that it is another one."""
     store = served(Endpoint("unused", 1))
-    places: dict[Owner, Endpoint] = {}
+    places: dict[SegmentOwner, Endpoint] = {}
     store._directory._owners = places
 
     def moved(peer: Peer) -> None:
@@ -128,7 +128,7 @@ def test_a_repeated_compare_and_set_looks_at_the_value(
 
     scripts = [lose, refuse, *([tell_index] if value == NOT_SET else [])]
     with ScriptedStore(scripts) as peer:
-        assert served(peer.endpoint).set_attribute(NAME, Condition(ATTRIBUTE, 4, 5)) is done
+        assert served(peer.endpoint).set_attribute(NAME, CompareAndSet(ATTRIBUTE, 4, 5)) is done
 
 
 def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
@@ -142,7 +142,7 @@ def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
         peer.say(m.Attribute(peer.expect(m.GetAttribute).request, 5))
 
     with ScriptedStore([lose, refuse]) as peer:
-        served(peer.endpoint).merge(NAME, NAME, Condition(ATTRIBUTE, 4, 5))
+        served(peer.endpoint).merge(NAME, NAME, CompareAndSet(ATTRIBUTE, 4, 5))
 
 
 def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
@@ -156,7 +156,7 @@ def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
         peer.say(m.SegmentsMerged(peer.expect(m.MergeSegments).request, NAME, NAME, 8))
 
     with ScriptedStore([refuse]) as peer:
-        served(peer.endpoint).merge(NAME, NAME, Condition(ATTRIBUTE, 4, 5))
+        served(peer.endpoint).merge(NAME, NAME, CompareAndSet(ATTRIBUTE, 4, 5))
 
 
 def test_an_answer_to_no_question_is_a_protocol_error(served: Served) -> None:

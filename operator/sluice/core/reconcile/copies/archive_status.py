@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sluice.api.status.archive_status import ArchiveSummary, RunStatus
-from sluice.api.status.common import ConditionType, GapStatus, Progress
+from sluice.api.status.common import ConditionType, GapStatus, ProgressStatus
 from sluice.core.archive.recorded import Recorded
 from sluice.core.reconcile.copies.copy_status import CopyStatus
 from sluice.core.reconcile.shared import conditions
@@ -72,7 +72,7 @@ class ArchiveStatus(CopyStatus):
             last_run_time=ended,
             run=recorded.run,
             archive=self._summary(recorded),
-            progress=Progress(
+            progress=ProgressStatus(
                 bytes=size, total_bytes=size, percent=100, summary="100%", time=self._now
             ),
             gaps=tuple(

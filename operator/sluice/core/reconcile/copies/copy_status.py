@@ -11,7 +11,7 @@ from sluice.api.status.common import (
     ConditionType,
     Failure,
     ObjectRef,
-    Progress,
+    ProgressStatus,
 )
 from sluice.core.reconcile.copies.seen import recorded
 from sluice.core.reconcile.shared import conditions
@@ -148,7 +148,7 @@ class CopyStatus(ABC):
         self._set(
             plan_ref=ObjectRef(name=plan_name(self._copy.name, self._copy.uid)),
             plan_hash=plan.hash,
-            progress=Progress(
+            progress=ProgressStatus(
                 total_bytes=plan.bytes,
                 events=plan.events,
                 summary="0%",
@@ -366,19 +366,19 @@ def job_name(uid: str, attempt: int) -> str:
     return f"sluice-{text.short_hash(uid)}-{attempt}"
 
 
-def _says_the_same(progress: Progress, before: Progress) -> bool:
+def _says_the_same(progress: ProgressStatus, before: ProgressStatus) -> bool:
     """Whether a reading says nothing but the time that was not said a moment ago."""
     if before.time is None or progress.time is None or progress.time - before.time >= READ_AGAIN:
         return False
     return progress.model_copy(update={"time": before.time}) == before
 
 
-def _progress(reading: Reading, before: Progress | None, now: datetime) -> Progress:
+def _progress(reading: Reading, before: ProgressStatus | None, now: datetime) -> ProgressStatus:
     done, total = reading.progress.bytes, reading.progress.total
     # Below 100 until the target is whole: staged is not done.
     percent = min(99, 100 * done // total) if total else 0
     rate, eta = reading.pace
-    return Progress(
+    return ProgressStatus(
         bytes=done,
         total_bytes=total,
         events=before.events if before else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from sluice.api.status.common import Failure, ObjectRef, Progress
+from sluice.api.status.common import Failure, ObjectRef, ProgressStatus
 from sluice.api.status.scope_status import (
     MOST_FAILED,
     BoundsTaken,
@@ -114,13 +114,13 @@ class ScopeStatus(CopyStatus):
             time=self._now,
         )
 
-    def _end(self, results: Sequence[StreamResult]) -> Progress:
+    def _end(self, results: Sequence[StreamResult]) -> ProgressStatus:
         """What was copied, of what was to be."""
         copied = [one for one in results if one.state is StreamState.COPIED]
         done, total = (sum(result.bytes for result in some) for some in (copied, results))
         whole = len(copied) == len(results)
         percent = 100 if whole else min(99, 100 * done // total) if total else 0
-        return Progress(
+        return ProgressStatus(
             bytes=done,
             total_bytes=total,
             events=_events(copied),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sluice.api.status.common import GapStatus, ObjectRef, Progress, Verification
+from sluice.api.status.common import GapStatus, ObjectRef, ProgressStatus, VerificationStatus
 from sluice.core.copy.plan import origin
 from sluice.core.reconcile.copies.actions import WritePositions
 from sluice.core.reconcile.copies.copy_status import CopyStatus, positions_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.actions import Action
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.reconcile.copies.world import Reading, World
-    from sluice.core.workloads.answers import Gap
+    from sluice.core.workloads.answers import CopyGap
     from sluice.core.workloads.plan import Plan
 
 
@@ -66,7 +66,7 @@ class StreamStatus(CopyStatus):
                 else ObjectRef(name=positions_name(self._copy.name, self._copy.uid))
             ),
             completion_time=(job.ended if job and job.ended else self._now),
-            progress=Progress(
+            progress=ProgressStatus(
                 bytes=size,
                 total_bytes=size,
                 events=complete.events,
@@ -79,7 +79,7 @@ class StreamStatus(CopyStatus):
                 for gap in complete.gaps
             )
             or None,
-            verification=Verification(
+            verification=VerificationStatus(
                 digest=complete.digest,
                 bytes=size,
                 events=complete.events,
@@ -135,7 +135,7 @@ def _whole(world: World) -> Complete:
     return world.answer
 
 
-def _without(gaps: Sequence[Gap]) -> str:
+def _without(gaps: Sequence[CopyGap]) -> str:
     """What the sources had lost."""
     first, *rest = sorted(gaps, key=lambda gap: gap.end is None)
     more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""

@@ -32,7 +32,7 @@ from sluice.core.reconcile.shared.conditions import Saying
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sluice.core.reconcile.ephemeral.owners import Owners
+    from sluice.core.reconcile.ephemeral.owners import OwnersVerdict
     from sluice.core.reconcile.ephemeral.world import (
         EphemeralAction,
         EphemeralSeen,
@@ -96,7 +96,7 @@ def _in_grace(seen: EphemeralSeen, now: datetime) -> bool:
 
 
 def _alive(
-    seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus, owners: Owners
+    seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus, owners: OwnersVerdict
 ) -> EphemeralDecision:
     """Whether anybody needs the streams; then they are made, otherwise released or waited with."""
     spec, now = seen.spec, world.now
@@ -114,7 +114,7 @@ def _alive(
     return _unneeded(seen, status, now, "OwnersFinished" if finished else "OwnersDeleted")
 
 
-def _unowned(status: EphemeralStatus, owners: Owners) -> EphemeralDecision:
+def _unowned(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:
     """No owner was ever there."""
     if owners.refer:
         said = Saying("Making", "The owners are there; the stream is made when they own this.")
@@ -126,7 +126,7 @@ def _unowned(status: EphemeralStatus, owners: Owners) -> EphemeralDecision:
     return EphemeralDecision(status=status.working(said), again=WAIT_SECONDS)
 
 
-def _left(status: EphemeralStatus, owners: Owners) -> EphemeralDecision:
+def _left(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:
     """All owners are gone, and deleting the resource is Kubernetes' part."""
     if owners.collected:
         said = Saying(

@@ -15,8 +15,8 @@ from sluice.api.status.common import ConditionType
 from sluice.core import catalogue
 from sluice.core.reconcile.ephemeral.status import EphemeralStatus
 from sluice.core.reconcile.ephemeral.world import (
-    Abandon,
     EphemeralDecision,
+    LeaveBehind,
     Release,
     Unprotect,
 )
@@ -88,7 +88,7 @@ def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralD
         return EphemeralDecision(status=status.unchanged())
     if seen.force_orphan:
         why = "the annotation sluice.dev/force-orphan asks for it"
-        return EphemeralDecision(status=status.unchanged(), actions=(Abandon(why), Unprotect()))
+        return EphemeralDecision(status=status.unchanged(), actions=(LeaveBehind(why), Unprotect()))
     delete = seen.spec.on_release == "Delete"
     grace = _grace(seen)
     if deleted < grace:
@@ -138,7 +138,7 @@ def deletion_failed(
     out_of_time = limit is not None and tried >= limit
     if out_of_time or (trouble.reason in _GONE and tried > GONE_PATIENCE):
         why = f"{trouble} ({deleted:.0f} s after the deletion)"
-        return EphemeralDecision(status=status.unchanged(), actions=(Abandon(why), Unprotect()))
+        return EphemeralDecision(status=status.unchanged(), actions=(LeaveBehind(why), Unprotect()))
     hint = "To leave them behind, annotate the resource with sluice.dev/force-orphan=true."
     said = Saying(trouble.reason, f"The streams cannot be let go yet. {trouble} {hint}")
     first, most = RETRY_SECONDS

@@ -22,7 +22,7 @@ State = Literal["Absent", "Present", "Finished", "Gone", "Unknown", "Removed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owners:
+class OwnersVerdict:
     """What follows from the owners.
 
     Attributes:
@@ -53,7 +53,7 @@ class Owners:
         return f"{self.alive}/{len(named)}" if named else None
 
 
-def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owners:
+def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> OwnersVerdict:
     """What follows from the owners.
 
     Args:
@@ -97,7 +97,7 @@ def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owne
         if status.uid in seen.references
         and _key(status) not in {_key(owner) for owner in seen.spec.owners}
     ]
-    return Owners(
+    return OwnersVerdict(
         statuses=(*statuses, *removed),
         refer=tuple(refer),
         drop=frozenset(str(status.uid) for status in removed)

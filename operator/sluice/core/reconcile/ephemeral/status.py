@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.status.common import ConditionType
-from sluice.api.status.ephemeral_status import Release
+from sluice.api.status.ephemeral_status import ReleaseStatus
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.api.kinds.ephemeralstream import EphemeralStreamSpec
     from sluice.api.status.ephemeral_status import EphemeralStreamStatus
     from sluice.core.claims.claim import Holding
-    from sluice.core.reconcile.ephemeral.owners import Owners
+    from sluice.core.reconcile.ephemeral.owners import OwnersVerdict
     from sluice.core.reconcile.ephemeral.world import EphemeralSeen
     from sluice.core.reconcile.shared.conditions import Tri
 
@@ -47,7 +47,7 @@ class EphemeralStatus:
             ),
         }
 
-    def owned_by(self, owners: Owners) -> None:
+    def owned_by(self, owners: OwnersVerdict) -> None:
         """Say who the owners are."""
         self._change |= {"owners": owners.statuses, "owners_summary": owners.summary}
 
@@ -74,7 +74,7 @@ class EphemeralStatus:
 
     def release(self, reason: str) -> None:
         """Say that the streams are let go, and why."""
-        self._change["release"] = Release(reason=reason, time=self.now)
+        self._change["release"] = ReleaseStatus(reason=reason, time=self.now)
 
     def left_alone(self) -> None:
         """Forget which stream it was, so one without our tags is not taken for ours any more."""

@@ -173,13 +173,13 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Abandon:
+class LeaveBehind:
     """Say loudly which streams are left behind."""
 
     why: str
 
 
-EphemeralAction = Protect | Unprotect | Refer | Make | Adopt | Configure | Release | Abandon
+EphemeralAction = Protect | Unprotect | Refer | Make | Adopt | Configure | Release | LeaveBehind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

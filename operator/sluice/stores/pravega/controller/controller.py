@@ -18,7 +18,7 @@ from sluice.stores.pravega.controller.calls import (
     settle_update,
     unexpected,
 )
-from sluice.stores.pravega.controller.transactions import Transactions
+from sluice.stores.pravega.controller.transactions import TransactionCalls
 from sluice.stores.pravega.names import INTERNAL, Endpoint, visible
 from sluice.stores.pravega.proto import controller_pb2 as pb
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
-    from sluice.stores.pravega.names import Access
+    from sluice.stores.pravega.names import TokenAccess
 
 
-class Controller(Transactions):
+class ControllerClient(TransactionCalls):
     """A client of one controller. Made, used and closed in one event loop."""
 
     # Scopes
@@ -288,7 +288,7 @@ class Controller(Transactions):
             )
         return Endpoint(reply.endpoint, reply.port)
 
-    async def token(self, name: StreamName, access: Access) -> str:
+    async def token(self, name: StreamName, access: TokenAccess) -> str:
         """A delegation token for a stream's segments. PermissionDenied."""
         doing = f"get a {access.name} token for {name}"
         request = pb.StreamInfo(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
-    from sluice.stores.pravega.controller.controller import Controller
-    from sluice.stores.pravega.names import Access, Endpoint, Owner
+    from sluice.stores.pravega.controller.controller import ControllerClient
+    from sluice.stores.pravega.names import Endpoint, SegmentOwner, TokenAccess
 
 _T = TypeVar("_T")
 
@@ -64,7 +64,7 @@ class _Client(NamedTuple):
 
     loop: asyncio.AbstractEventLoop
     thread: threading.Thread
-    controller: Controller
+    controller: ControllerClient
 
 
 class Directory:
@@ -102,10 +102,10 @@ class Directory:
         self._lock = threading.Lock()
         self._client: _Client | None = None
         self._stop: weakref.finalize[Any, Any] | None = None
-        self._owners: dict[Owner, Endpoint] = {}
-        self._tokens: dict[tuple[StreamName, Access], Token] = {}
+        self._owners: dict[SegmentOwner, Endpoint] = {}
+        self._tokens: dict[tuple[StreamName, TokenAccess], Token] = {}
 
-    def run(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
+    def run(self, call: Callable[[ControllerClient], Coroutine[Any, Any, _T]]) -> _T:
         """Run a call of the controller and wait for its outcome.
 
         Raises:
@@ -116,7 +116,7 @@ class Directory:
         with self.circuit.asked():
             return self._run(call)
 
-    def _run(self, call: Callable[[Controller], Coroutine[Any, Any, _T]]) -> _T:
+    def _run(self, call: Callable[[ControllerClient], Coroutine[Any, Any, _T]]) -> _T:
         deadline.left()
         client = self._connect()
         closed = StoreUnavailable(f"the connection to {self._endpoint} was closed")
@@ -147,10 +147,10 @@ class Directory:
         unknown = [owner for owner, endpoint in known.items() if endpoint is None]
         if unknown:
 
-            async def ask(controller: Controller) -> list[Endpoint]:
+            async def ask(controller: ControllerClient) -> list[Endpoint]:
                 gate = asyncio.Semaphore(_LOOKUPS)
 
-                async def one(owner: Owner) -> Endpoint:
+                async def one(owner: SegmentOwner) -> Endpoint:
                     async with gate:
                         return await controller.owner(owner.stream, owner.segment)
 
@@ -165,7 +165,7 @@ class Directory:
         """Ask again for the server of this segment: it did not answer, or has it no more."""
         self._owners.pop(owner_of(name), None)
 
-    def token(self, name: str, access: Access) -> Token:
+    def token(self, name: str, access: TokenAccess) -> Token:
         """A token for the segment of this full name; an empty one where nobody authenticates.
 
         Raises:
@@ -183,7 +183,7 @@ class Directory:
             token = self._tokens[key] = Token(text, expiry - margin)
         return token
 
-    def forget_token(self, name: str, access: Access) -> None:
+    def forget_token(self, name: str, access: TokenAccess) -> None:
         """Get a new token for this segment next time: the store did not accept the last."""
         self._tokens.pop((owner_of(name).stream, access), None)
 
@@ -204,14 +204,14 @@ class Directory:
             return self._client
 
     def _start(self) -> _Client:
-        from sluice.stores.pravega.controller.controller import Controller  # noqa: PLC0415 - see above
+        from sluice.stores.pravega.controller.controller import ControllerClient  # noqa: PLC0415 - see above
 
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="pravega-controller", daemon=True)
         thread.start()
 
-        async def make() -> Controller:
-            return Controller(
+        async def make() -> ControllerClient:
+            return ControllerClient(
                 self._endpoint,
                 credentials=self._credentials,
                 timeout=self._timeouts.call,
@@ -230,7 +230,7 @@ def _stop(client: _Client, process: int) -> None:
     client.loop.close()
 
 
-async def _end(controller: Controller) -> None:
+async def _end(controller: ControllerClient) -> None:
     """End all calls under way, and the client."""
     calls = asyncio.all_tasks() - {asyncio.current_task()}
     for call in calls:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
-    from sluice.stores.pravega.controller.controller import Controller
+    from sluice.stores.pravega.controller.controller import ControllerClient
 
 _AT_ONCE: Final = 32
 """Epochs that are asked for side by side."""
@@ -99,7 +99,7 @@ def since(
 
 
 async def generations(
-    controller: Controller, name: StreamName, begin: Sequence[Segment] = ()
+    controller: ControllerClient, name: StreamName, begin: Sequence[Segment] = ()
 ) -> tuple[tuple[Segment, ...], ...]:
     """The segments from head to tail as scale events made them. StreamNotFound.
 
@@ -133,7 +133,7 @@ def _too_many(name: StreamName, epochs: int) -> ProtocolError:
     return ProtocolError(f"the controller told {epochs} epochs of {name}, more than streams have")
 
 
-async def had(controller: Controller, name: StreamName, segment: int) -> bool:
+async def had(controller: ControllerClient, name: StreamName, segment: int) -> bool:
     """Whether a stream has or had a segment: epochs list what was truncated away, too."""
     try:
         made = await controller.epoch_segments(name, names.epoch_of(segment))
@@ -142,7 +142,7 @@ async def had(controller: Controller, name: StreamName, segment: int) -> bool:
     return any(one.id == segment for one in made)
 
 
-async def configuration(controller: Controller, name: StreamName) -> StreamConfig | None:
+async def configuration(controller: ControllerClient, name: StreamName) -> StreamConfig | None:
     """A stream's configuration, which it has before it is made: its segments tell that it is."""
     try:
         config, _ = await asyncio.gather(
@@ -153,7 +153,7 @@ async def configuration(controller: Controller, name: StreamName) -> StreamConfi
     return config
 
 
-async def describe(controller: Controller, name: StreamName) -> Stream | None:
+async def describe(controller: ControllerClient, name: StreamName) -> Stream | None:
     """The stream as it is now; None when it (or its scope) does not exist.
 
     One that was never scaled has only the segments that it was made with, which is most of what
@@ -176,7 +176,7 @@ async def describe(controller: Controller, name: StreamName) -> Stream | None:
 
 
 async def _with_keys(
-    controller: Controller, name: StreamName, wanted: frozenset[int]
+    controller: ControllerClient, name: StreamName, wanted: frozenset[int]
 ) -> tuple[Segment, ...]:
     """These segments with their key ranges, which only the epochs they were made in tell."""
     epochs = sorted({names.epoch_of(segment) for segment in wanted})
@@ -185,7 +185,9 @@ async def _with_keys(
     return tuple(sorted(segments.values(), key=lambda segment: segment.keys.low))
 
 
-async def _last_epoch(controller: Controller, name: StreamName, epoch: int) -> tuple[Segment, ...]:
+async def _last_epoch(
+    controller: ControllerClient, name: StreamName, epoch: int
+) -> tuple[Segment, ...]:
     """The segments of a stream's last epoch, which nobody tells of a sealed stream.
 
     Epochs are numbered without gaps, so leaps that double and then halve find the last one with

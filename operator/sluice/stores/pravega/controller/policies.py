@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from sluice.core.values.model import (
-    Retention,
     RetentionType,
     ScaleType,
     Scaling,
     StreamConfig,
     StreamName,
+    StreamRetention,
 )
 from sluice.errors import InvalidSpec, ProtocolError
 from sluice.stores.pravega.proto import controller_pb2 as pb
@@ -47,7 +47,7 @@ def to_message(name: StreamName, config: StreamConfig) -> pb.StreamConfig:
             tags=pb.Tags(tag=config.tags),
         )
         # No policy at all is how the store knows a stream that keeps everything.
-        if config.retention != Retention():
+        if config.retention != StreamRetention():
             message.retentionPolicy.retentionType = _RETENTION[config.retention.type]
             message.retentionPolicy.retentionParam = config.retention.minimum
             message.retentionPolicy.retentionMax = config.retention.maximum
@@ -72,7 +72,7 @@ def from_message(message: pb.StreamConfig) -> StreamConfig:
             scale_factor=scaling.scaleFactor,
             min_segments=scaling.minNumSegments,
         ),
-        retention=Retention(
+        retention=StreamRetention(
             type=_RETENTION_OF[retention.retentionType],
             minimum=retention.retentionParam,
             maximum=retention.retentionMax,

@@ -28,7 +28,7 @@ _STATES: Final = {
 _HALF: Final = 1 << 64
 
 
-class Transactions(Calls):
+class TransactionCalls(Calls):
     """Calls about transactions."""
 
     async def open_transaction(self, name: StreamName, lease: float) -> Transaction:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.core.values.groups import GroupName, GroupSettings
-    from sluice.stores.pravega.names import Owner
+    from sluice.stores.pravega.names import SegmentOwner
 
 _PREFIX: Final = "_RG"
 _BEGINNING: Final = 1
@@ -138,9 +138,9 @@ class _State:
         self._clear()
 
     def _clear(self) -> None:
-        self._reading: dict[str, dict[Owner, int]] = {}
-        self._free: dict[Owner, int] = {}
-        self._awaited: dict[Owner, set[int]] = {}
+        self._reading: dict[str, dict[SegmentOwner, int]] = {}
+        self._free: dict[SegmentOwner, int] = {}
+        self._awaited: dict[SegmentOwner, set[int]] = {}
         self._changing = False
 
     @property
@@ -262,8 +262,8 @@ class _State:
         self._changing = first.boolean()
 
 
-def _place(data: Input) -> Callable[[], Owner]:
-    def read() -> Owner:
+def _place(data: Input) -> Callable[[], SegmentOwner]:
+    def read() -> SegmentOwner:
         name = data.text()
         try:
             return names.owner_of(name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sluice.core.values.groups import GroupName
-    from sluice.stores.pravega.controller.controller import Controller
+    from sluice.stores.pravega.controller.controller import ControllerClient
 
 Cuts = dict[StreamName, dict[int, int]]
 
@@ -38,7 +38,7 @@ class Made(NamedTuple):
     endless: bool
 
 
-async def config(controller: Controller, group: GroupName) -> GroupConfig | None:
+async def config(controller: ControllerClient, group: GroupName) -> GroupConfig | None:
     """How a group is configured; None when there is none."""
     doing = f"read the configuration of the reader group {group}"
     request = pb.ReaderGroupInfo(scope=group.scope, readerGroup=group.name)
@@ -51,7 +51,7 @@ async def config(controller: Controller, group: GroupName) -> GroupConfig | None
 
 
 async def make(
-    controller: Controller,
+    controller: ControllerClient,
     group: GroupName,
     start: Mapping[StreamName, Mapping[int, int]],
     *,

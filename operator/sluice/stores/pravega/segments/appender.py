@@ -17,7 +17,7 @@ from sluice.errors import (
     StoreUnavailable,
     TokenExpired,
 )
-from sluice.stores.pravega.names import Access
+from sluice.stores.pravega.names import TokenAccess
 from sluice.stores.pravega.segments.transport import Ask
 from sluice.stores.pravega.segments.window import InFlightWindow
 from sluice.stores.pravega.wire.messages import (
@@ -198,12 +198,12 @@ def _explained(transport: Transport, name: str, error: BackendError) -> BackendE
     A store that does not want a block says so and hangs up, and sometimes only hangs up. So after
     a lost connection the segment itself is looked at.
     """
-    error = transport.recover(name, Access.READ_WRITE, error, first=True)
+    error = transport.recover(name, TokenAccess.READ_WRITE, error, first=True)
     if not isinstance(error, StoreUnavailable) or isinstance(error, StoreTimeout):
         return error
     try:
         info = transport.ask_one(
-            Ask(name, Access.READ, lambda request, token: GetSegmentInfo(request, name, token))
+            Ask(name, TokenAccess.READ, lambda request, token: GetSegmentInfo(request, name, token))
         ).reply
     except BackendError:
         return error
@@ -228,14 +228,14 @@ def _set_up(transport: Transport, name: str, writer: UUID) -> _Open:
         try:
             return _try_to_set_up(transport, name, writer)
         except BackendError as error:
-            again = transport.recover(name, Access.READ_WRITE, error, first=first)
+            again = transport.recover(name, TokenAccess.READ_WRITE, error, first=first)
             if not isinstance(again, TokenExpired):
                 raise again from None
             first = False
 
 
 def _try_to_set_up(transport: Transport, name: str, writer: UUID) -> _Open:
-    token, life = transport.token(name, Access.READ_WRITE)
+    token, life = transport.token(name, TokenAccess.READ_WRITE)
     until = monotonic() + life
     timeout = transport.timeouts.call
     connection = transport.connect(name)

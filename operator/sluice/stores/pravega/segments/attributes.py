@@ -27,7 +27,7 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from sluice.stores.pravega.names import CREATION_TIME, Access, is_core
+from sluice.stores.pravega.names import CREATION_TIME, TokenAccess, is_core
 from sluice.stores.pravega.segments.transport import Ask
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire.wire import NOT_SET, Message
@@ -86,7 +86,7 @@ class Attributes:
             m.Attribute,
             self._transport.ask(
                 [
-                    Ask(name, Access.READ, partial(_get, name, attribute))
+                    Ask(name, TokenAccess.READ, partial(_get, name, attribute))
                     for name, attribute in asked
                 ]
             ),
@@ -101,7 +101,7 @@ class Attributes:
         found: dict[tuple[str, UUID], int | None] = {}
         for pause in (*_PAUSES, None):
             setups = [
-                Ask(name, Access.READ_WRITE, partial(_set_up, name, attribute))
+                Ask(name, TokenAccess.READ_WRITE, partial(_set_up, name, attribute))
                 for name, attribute in asked
             ]
             try:
@@ -127,7 +127,10 @@ class Attributes:
         that it is done: the time at which a segment was made is replaced by itself.
         """
         touched = self._transport.ask(
-            [Ask(name, Access.READ, partial(_touch, name, attribute)) for name, attribute in asked]
+            [
+                Ask(name, TokenAccess.READ, partial(_touch, name, attribute))
+                for name, attribute in asked
+            ]
         )
         for (name, _), answer in zip(asked, touched, strict=True):
             if isinstance(answer.reply, SegmentSealed):
@@ -140,7 +143,7 @@ class Attributes:
         made = self._from_memory([(name, CREATION_TIME) for name in names])
         passed = self._transport.ask(
             [
-                Ask(name, Access.READ, partial(_keep, name, CREATION_TIME, value))
+                Ask(name, TokenAccess.READ, partial(_keep, name, CREATION_TIME, value))
                 for name, value in zip(names, made, strict=True)
                 if value is not None
             ]

@@ -19,7 +19,7 @@ from sluice.errors import (
     TokenExpired,
     WrongHost,
 )
-from sluice.stores.pravega.names import EVENT_COUNT, Access
+from sluice.stores.pravega.names import EVENT_COUNT, TokenAccess
 from sluice.stores.pravega.segments.appender import SegmentAppender, append_at
 from sluice.stores.pravega.segments.attributes import Attributes, expect, unless
 from sluice.stores.pravega.segments.reader import BLOCK, DEPTH, read_blocks
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from sluice.stores.base import Block, Condition, Flow
+    from sluice.stores.base import Block, CompareAndSet, Flow
     from sluice.stores.pravega.segments.transport import Answer, Transport
 
 _TRIES: Final = 5
@@ -72,7 +72,9 @@ class PravegaSegments:
 
         def ask(name: str) -> Ask:
             return Ask(
-                name, Access.READ, lambda request, token: m.GetSegmentInfo(request, name, token)
+                name,
+                TokenAccess.READ,
+                lambda request, token: m.GetSegmentInfo(request, name, token),
             )
 
         found = (
@@ -90,7 +92,7 @@ class PravegaSegments:
         """Stored values of attributes, None where the segment or the value does not exist."""
         return self._attributes.read(asked)
 
-    def set_attribute(self, name: str, condition: Condition) -> bool:
+    def set_attribute(self, name: str, condition: CompareAndSet) -> bool:
         """Compare-and-set an attribute; False when it had another value.
 
         Of a segment that was merged before the store was started again, the store (0.13.0) says
@@ -137,7 +139,7 @@ class PravegaSegments:
         sealed before is given something to be done: a truncation to where it begins.
         """
         answer = self._change(name, lambda request, token: m.SealSegment(request, name, token))
-        if unless(SegmentSealed, answer, m.SegmentSealed) is None:
+        if unless(SegmentSealed, answer, m.SegmentSealedReply) is None:
             self._have_it_looked_at(name)
 
     def _have_it_looked_at(self, name: str) -> None:
@@ -150,7 +152,7 @@ class PravegaSegments:
         answer = self._change(
             name, lambda request, token: m.TruncateSegment(request, name, start, token)
         )
-        unless(SegmentTruncated, answer, m.SegmentTruncated)
+        unless(SegmentTruncated, answer, m.SegmentTruncatedReply)
 
     def delete(self, name: str, *, length: int | None = None) -> bool:
         """Delete a segment; False when there is none, or when it has another `length`.
@@ -171,7 +173,7 @@ class PravegaSegments:
         self,
         target: str,
         source: str,
-        condition: Condition,
+        condition: CompareAndSet,
         *,
         events: int = 0,
         notes: Sequence[tuple[UUID, int]] = (),
@@ -237,7 +239,7 @@ class PravegaSegments:
                     position += size
                     tries, renewed = 0, False
             except (StoreUnavailable, WrongHost, TokenExpired) as error:
-                again = self._transport.recover(name, Access.READ, error, first=not renewed)
+                again = self._transport.recover(name, TokenAccess.READ, error, first=not renewed)
                 renewed = renewed or isinstance(error, TokenExpired)
                 lost_patience = isinstance(again, StoreTimeout) or tries == len(PAUSES)
                 if lost_patience or not again.retryable:
@@ -255,7 +257,7 @@ class PravegaSegments:
                 name,
                 start,
                 end,
-                token=lambda: self._transport.token(name, Access.READ)[0],
+                token=lambda: self._transport.token(name, TokenAccess.READ)[0],
                 timeout=self._transport.timeouts.stall,
                 block=self._block,
                 depth=depth,
@@ -285,7 +287,7 @@ class PravegaSegments:
         return append_at(self._transport, name, offset, data)
 
     def _conditionally(
-        self, name: str, condition: Condition, change: Callable[[], tuple[Answer, bool]]
+        self, name: str, condition: CompareAndSet, change: Callable[[], tuple[Answer, bool]]
     ) -> bool:
         """Compare and set; False when the attribute had another value.
 
@@ -313,4 +315,4 @@ class PravegaSegments:
         raise StoreBusy(f"{name} refuses what it should take: too many look at it at once")
 
     def _change(self, name: str, message: Callable[[int, str], Message]) -> Answer:
-        return self._transport.ask_one(Ask(name, Access.READ_WRITE, message))
+        return self._transport.ask_one(Ask(name, TokenAccess.READ_WRITE, message))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sluice.config import StoreTimeouts
     from sluice.stores.pravega.controller.directory import Directory
-    from sluice.stores.pravega.names import Access, Endpoint
+    from sluice.stores.pravega.names import Endpoint, TokenAccess
     from sluice.stores.pravega.wire.pool import ConnectionPool
     from sluice.stores.pravega.wire.wire import Message
 
@@ -43,7 +43,7 @@ class Ask(NamedTuple):
     """
 
     segment: str
-    access: Access
+    access: TokenAccess
     message: Callable[[int, str], Message]
 
 
@@ -116,7 +116,7 @@ class Transport:
         with self._pool.lease(owner) as connection:
             yield connection
 
-    def token(self, segment: str, access: Access) -> tuple[str, float]:
+    def token(self, segment: str, access: TokenAccess) -> tuple[str, float]:
         """A token, and how many seconds from now it may be used."""
         token = self._directory.token(segment, access)
         return token.text, token.until - time.time()
@@ -128,7 +128,7 @@ class Transport:
             return Connection.open(owner, self.timeouts.connect)
 
     def recover(
-        self, segment: str, access: Access, error: BackendError, *, first: bool
+        self, segment: str, access: TokenAccess, error: BackendError, *, first: bool
     ) -> BackendError:
         """Forget what an error shows to be out of date, so that another try can do better.
 

@@ -211,7 +211,7 @@ class SealSegment(_ForSegment):
     TYPE = FrameType.SEAL_SEGMENT
 
 
-class SegmentSealed(_Done):
+class SegmentSealedReply(_Done):
     """The segment is sealed."""
 
     __slots__ = ()
@@ -230,7 +230,7 @@ class TruncateSegment(Message):
     token: str = ""
 
 
-class SegmentTruncated(_Done):
+class SegmentTruncatedReply(_Done):
     """The segment begins there."""
 
     __slots__ = ()
@@ -354,8 +354,8 @@ ANSWERS: Final[dict[FrameType, type[Message]]] = {
         SegmentRead,
         StreamSegmentInfo,
         SegmentCreated,
-        SegmentSealed,
-        SegmentTruncated,
+        SegmentSealedReply,
+        SegmentTruncatedReply,
         SegmentDeleted,
         Attribute,
         AttributeUpdated,
