@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.copy.steps import Commit, Join, Open, Reshape, Return, Transfer, Verify
+from sluice.core.copy.steps import (
+    Commit,
+    MergeIntoTransaction,
+    Open,
+    Reshape,
+    RestoreLayout,
+    Transfer,
+    Verify,
+)
 from sluice.core.values.model import StreamName
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.report import Outcome
@@ -191,7 +199,9 @@ def test_each_step_may_be_another_drivers(
             else:
                 driver.perform(taken[-1])
     live = stop()
-    assert {Reshape, Open, Return, Join, Commit} <= {type(step) for step in taken}
+    assert {Reshape, Open, RestoreLayout, MergeIntoTransaction, Commit} <= {
+        type(step) for step in taken
+    }
     assert_nothing_failed(live, say)
     read = foreign.read(*copy.target)
     assert read.clean, read

@@ -16,7 +16,15 @@ import pytest
 
 from localstore import ForeignClientError
 from sluice.core.claims.claim import Claim, Claimant, Ownership
-from sluice.core.copy.steps import Configure, Drain, Forget, Leave, Publish, Seal, Verify
+from sluice.core.copy.steps import (
+    ConfigureTarget,
+    DeleteJournal,
+    DeleteSource,
+    DrainSource,
+    Publish,
+    Seal,
+    Verify,
+)
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
@@ -53,9 +61,9 @@ COPYING: dict[str, Stop] = {
     "stitched": (Verify, False),
     "verified": (Publish, False),
     "published": (Publish, True),
-    "configured": (Configure, True),
+    "configured": (ConfigureTarget, True),
     "sealed": (Seal, True),
-    "but for the journal": (Forget, False),
+    "but for the journal": (DeleteJournal, False),
 }
 """Before or after which step a copy is cut off."""
 
@@ -63,10 +71,10 @@ ASKED = ("requested", "sealed", "applied", "verified", "read")
 """What is asked of copies that are whole."""
 
 MOVING: dict[str, Stop] = {
-    "drained": (Drain, True),
+    "drained": (DrainSource, True),
     "published": (Publish, True),
-    "whole, source there": (Leave, False),
-    "but for the journal": (Forget, False),
+    "whole, source there": (DeleteSource, False),
+    "but for the journal": (DeleteJournal, False),
 }
 CUTS = {
     one.name: one

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localstore import ForeignClient, ForeignClientError, Standalone
-from sluice.core.copy.steps import Configure, Drain, Forget, Leave, Publish, Transfer
+from sluice.core.copy.steps import (
+    ConfigureTarget,
+    DeleteJournal,
+    DeleteSource,
+    DrainSource,
+    Publish,
+    Transfer,
+)
 from sluice.engine.copy.query import abandon, ask
 from sluice.engine.copy.report import Outcome
 from sluice.pipelines.programs.program import Stores
@@ -69,7 +76,7 @@ def test_what_comes_meanwhile_is_moved_too(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """Bytes behind the bounds, and segments of scale events since, are drained after the seal."""
-    drive(move, Drain, perform=False)
+    drive(move, DrainSource, perform=False)
     foreign.write(*move.source, events=200, keys=8, first=EVENTS)
     foreign.scale(*move.source, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
     foreign.write(*move.source, events=200, keys=8, first=EVENTS + 200)
@@ -85,12 +92,14 @@ def test_what_comes_meanwhile_is_moved_too(
     ("step", "perform"),
     [
         pytest.param(Transfer, True, id="before the seal", marks=pytest.mark.exhaustive),
-        pytest.param(Drain, True, id="sealed and written down"),
+        pytest.param(DrainSource, True, id="sealed and written down"),
         pytest.param(Publish, False, id="before publishing", marks=pytest.mark.exhaustive),
         pytest.param(Publish, True, id="published", marks=pytest.mark.exhaustive),
-        pytest.param(Configure, True, id="whole, source there", marks=pytest.mark.exhaustive),
-        pytest.param(Leave, True, id="source deleted"),
-        pytest.param(Forget, False, id="before the journal goes", marks=pytest.mark.exhaustive),
+        pytest.param(ConfigureTarget, True, id="whole, source there", marks=pytest.mark.exhaustive),
+        pytest.param(DeleteSource, True, id="source deleted"),
+        pytest.param(
+            DeleteJournal, False, id="before the journal goes", marks=pytest.mark.exhaustive
+        ),
     ],
 )
 def test_a_move_cut_off_anywhere_is_finished(
@@ -108,7 +117,7 @@ def test_a_seal_without_its_record_is_found(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """A driver that dies between sealing and writing that down leaves the same work to do."""
-    drive(move, Drain, perform=False)
+    drive(move, DrainSource, perform=False)
     original = read(foreign, move.source)
     foreign.seal(*move.source)
     assert run_inline(move).outcome is Outcome.COPIED
@@ -117,7 +126,7 @@ def test_a_seal_without_its_record_is_found(
 
 def test_a_source_made_again_is_left_alone(move: Copy, foreign: ForeignClient) -> None:
     """Another stream of the source's name is neither sealed nor deleted."""
-    drive(move, Drain, perform=False)
+    drive(move, DrainSource, perform=False)
     foreign.delete(*move.source)
     foreign.create(*move.source, segments=2)
     foreign.write(*move.source, events=10)
@@ -132,7 +141,7 @@ def test_a_stream_made_in_the_sources_place_is_left_alone(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """Once the target is whole, a new stream of the source's name is nobody's to delete."""
-    drive(move, Leave, perform=True)
+    drive(move, DeleteSource, perform=True)
     foreign.create(*move.source, segments=1)
     foreign.write(*move.source, events=10)
     report = run_inline(move)
@@ -145,7 +154,7 @@ def test_what_the_target_lost_keeps_the_source(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """A target that is no longer the whole copy when the source would go: the source stays."""
-    drive(move, Leave, perform=False)
+    drive(move, DeleteSource, perform=False)
     foreign.delete(*move.target)
     report = run_inline(move)
     assert report.outcome is Outcome.FAILED

@@ -12,7 +12,7 @@ import structlog
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from sluice.console.page import duration, err
-from sluice.core.copy.steps import Publish, Record, Stitch, Transfer, Verify
+from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
 from sluice.engine.access.connect import archives, connect
@@ -139,7 +139,7 @@ class LiveProgress:
                 self._phase = "verifying"
             case Publish():
                 self._phase = "publishing"
-            case Record():
+            case RecordRun():
                 self._phase = "recording"
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:

@@ -156,7 +156,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
     driver.limit(None)
     code, log = driver.run()
     assert code == 0
-    assert "Claim" not in [line.get("step") for line in log]
+    assert "MakeTarget" not in [line.get("step") for line in log]
     witness.assert_equal(standalone.segment_store, foreign, driver.source, driver.target)
 
 

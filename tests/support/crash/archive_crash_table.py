@@ -39,7 +39,7 @@ _RETURNED = Requests("POST", "leases")
 
 POINTS = (
     ArchivePoint("Hold", "the lease of who writes is taken", _LEASE),
-    ArchivePoint("Note", "the plan is noted", _NOTED),
+    ArchivePoint("RecordCommitted", "the plan is noted", _NOTED),
     ArchivePoint("Transfer", "the first object is put", _PUT, in_task=True),
     ArchivePoint("Transfer", "the third object is put", _PUT, 3, in_task=True),
     ArchivePoint("Transfer", "it is noted what was put", Requests("PUT", "work", b'"put":[{')),
@@ -52,11 +52,11 @@ POINTS = (
     ArchivePoint(
         "Verify", "it is noted what was read back", Requests("PUT", "work", b'"checked":[{')
     ),
-    ArchivePoint("Record", "the lease is written again", _LEASE, 2),
-    ArchivePoint("Record", "the manifest is put", Requests("PUT", "runs")),
-    ArchivePoint("Record", "the head is made", Requests("PUT", "heads"), telling=("driver",)),
-    ArchivePoint("Forget", "the notes are deleted", Requests("POST", "work")),
-    ArchivePoint("Forget", "the lease is given back", _RETURNED),
+    ArchivePoint("RecordRun", "the lease is written again", _LEASE, 2),
+    ArchivePoint("RecordRun", "the manifest is put", Requests("PUT", "runs")),
+    ArchivePoint("RecordRun", "the head is made", Requests("PUT", "heads"), telling=("driver",)),
+    ArchivePoint("DeleteJournal", "the notes are deleted", Requests("POST", "work")),
+    ArchivePoint("DeleteJournal", "the lease is given back", _RETURNED),
     ArchivePoint(
         "Retain",
         "runs are let go",
@@ -86,7 +86,7 @@ POINTS = (
     ),
     ArchivePoint("Sweep", "earlier heads are deleted", Requests("POST", "heads"), deed="sweep"),
     ArchivePoint("Hold", "the lease on the run is taken", _LEASE, deed="restore"),
-    ArchivePoint("Claim", "the target is made", Calls("createStream"), deed="restore"),
+    ArchivePoint("MakeTarget", "the target is made", Calls("createStream"), deed="restore"),
     ArchivePoint(
         "Transfer",
         "the first object is read",
@@ -104,9 +104,9 @@ POINTS = (
         deed="restore",
     ),
     ArchivePoint(
-        "Configure", "the target is said to be whole", Calls("updateStream"), deed="restore"
+        "ConfigureTarget", "the target is said to be whole", Calls("updateStream"), deed="restore"
     ),
-    ArchivePoint("Forget", "the lease on the run is given back", _RETURNED, deed="restore"),
+    ArchivePoint("DeleteJournal", "the lease on the run is given back", _RETURNED, deed="restore"),
     ArchivePoint("Delete", "the heads are deleted", Requests("POST", "heads"), deed="delete"),
     ArchivePoint("Delete", "the objects are deleted", Requests("POST", "data"), deed="delete"),
 )

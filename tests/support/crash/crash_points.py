@@ -149,7 +149,7 @@ MIDWAY = Point(
 )
 POINTS = (
     Point("plan", "the plan is recorded", RECORD),
-    Point("Claim", "the target is made", Calls("createStream"), telling=("controller",)),
+    Point("MakeTarget", "the target is made", Calls("createStream"), telling=("controller",)),
     Point(
         "Shape", "the first generation gets its segments", Frames(CREATE_SEGMENT, "target", FIRST)
     ),
@@ -199,19 +199,19 @@ POINTS = (
         telling=("operator",),
     ),
     Point(
-        "Settle",
+        "FixSegmentCount",
         "the number of segments is fixed again",
         Calls("updateStream"),
         2,
     ),
     Point("Publish", "the last segment is merged", Frames(MERGE_SEGMENTS, "target", MERGED)),
-    Point("Configure", "the target is said to be whole", Calls("updateStream"), 3),
-    Point("Forget", "the journal is deleted", Frames(DELETE_SEGMENT, "journal")),
+    Point("ConfigureTarget", "the target is said to be whole", Calls("updateStream"), 3),
+    Point("DeleteJournal", "the journal is deleted", Frames(DELETE_SEGMENT, "journal")),
     Point("Reshape", "an append scales the target", Calls("scale"), appends=True),
     Point("Open", "the second transaction is opened", Calls("createTransaction"), 2, appends=True),
-    Point("Return", "the target gets its key ranges back", Calls("scale"), 4, appends=True),
+    Point("RestoreLayout", "the target gets its key ranges back", Calls("scale"), 4, appends=True),
     Point(
-        "Join",
+        "MergeIntoTransaction",
         "the first segment is merged into its transaction",
         Frames(MERGE_SEGMENTS, "transaction"),
         appends=True,
@@ -224,5 +224,7 @@ POINTS = (
         appends=True,
         telling=("driver",),
     ),
-    Point("Certify", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True),
+    Point(
+        "WriteReceipt", "the receipt is made", Frames(CREATE_SEGMENT, "journal"), 3, appends=True
+    ),
 )

@@ -10,26 +10,26 @@ from sluice.core.copy.next_append_step import next_step
 from sluice.core.copy.observed import Observed, SeenRoll, SeenSource, SeenStaging, SeenTarget
 from sluice.core.copy.plan import SourceStream, StreamPlan
 from sluice.core.copy.steps import (
-    Certify,
+    AcquireScaling,
     Commit,
-    Decide,
+    DeleteJournal,
     Done,
-    Foresee,
-    Forget,
-    Give,
-    Join,
-    Loosen,
-    Note,
+    MergeIntoTransaction,
     Open,
-    Remember,
+    PlanPlacement,
+    RecordCommitted,
+    RecordDecision,
+    RecordLayout,
+    RelaxPolicy,
+    ReleaseScaling,
     Reshape,
     Restart,
-    Return,
+    RestoreLayout,
+    RestorePolicy,
     Stage,
     Step,
-    Take,
-    Tighten,
     Verify,
+    WriteReceipt,
 )
 from sluice.core.values.identity import TAG_APPENDING
 from sluice.core.values.model import KeyRange, Segment, SegmentInfo, TransactionState
@@ -127,12 +127,12 @@ OPENS = {0: OPEN, 1: OPEN}
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        (observed(bound=None), Foresee()),
+        (observed(bound=None), PlanPlacement()),
         (observed(segment(None), VERIFIED), Stage(((0, PLAN.segments[0].parts[0]),))),
         (observed(STAGED, VERIFIED), Verify((0,))),
-        (observed(turn=None), Take()),
-        (observed(), Remember()),
-        (observed(roll=REMEMBERED), Loosen()),
+        (observed(turn=None), AcquireScaling()),
+        (observed(), RecordLayout()),
+        (observed(roll=REMEMBERED), RelaxPolicy()),
         (observed(roll=REMEMBERED, seen=target(THIRDS)), Reshape(0, (10, 11, 12))),
         (observed(roll=REMEMBERED, seen=target(HALVES, tags=LOOSE)), Open(0)),
         (
@@ -140,28 +140,37 @@ OPENS = {0: OPEN, 1: OPEN}
             Reshape(1, (10, 11)),
         ),
         (observed(roll=FIRST, states={0: OPEN}, seen=target(WHOLE, tags=LOOSE)), Open(1)),
-        (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, tags=LOOSE)), Return((10,))),
-        (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, least=4)), Loosen()),
-        (observed(roll=OPENED, states=OPENS, seen=target(THIRDS, tags=LOOSE)), Tighten()),
-        (observed(roll=OPENED, states=OPENS), Give()),
-        (observed(roll=OPENED, states=OPENS, turn=None), Join((0, 2))),
+        (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, tags=LOOSE)), RestoreLayout((10,))),
+        (observed(roll=OPENED, states=OPENS, seen=target(WHOLE, least=4)), RelaxPolicy()),
+        (observed(roll=OPENED, states=OPENS, seen=target(THIRDS, tags=LOOSE)), RestorePolicy()),
+        (observed(roll=OPENED, states=OPENS), ReleaseScaling()),
+        (observed(roll=OPENED, states=OPENS, turn=None), MergeIntoTransaction((0, 2))),
         (observed(turn=None, roll=OPENED, states=OPENS, misplaced=True), Restart(keep=True)),
-        (observed(JOINED, VERIFIED, turn=None, roll=OPENED, states=OPENS), Join((2,))),
-        (observed(JOINED, JOINED, turn=None, roll=OPENED, states=OPENS), Decide()),
+        (
+            observed(JOINED, VERIFIED, turn=None, roll=OPENED, states=OPENS),
+            MergeIntoTransaction((2,)),
+        ),
+        (observed(JOINED, JOINED, turn=None, roll=OPENED, states=OPENS), RecordDecision()),
         (observed(turn=None, roll=OPENED, states={0: OPEN, 1: ABORTED}), Restart(keep=False)),
         (observed(turn=None, roll=OPENED, states={0: UNKNOWN, 1: OPEN}), Restart(keep=False)),
         (observed(turn=None, roll=DECIDED, states=OPENS), Commit((0, 1))),
         (observed(turn=None, roll=DECIDED, states={0: COMMITTING, 1: OPEN}), Commit((0, 1))),
-        (observed(turn=None, roll=DECIDED, states={0: COMMITTED, 1: OPEN}), Note((0,))),
-        (observed(turn=None, roll=DECIDED, states={0: COMMITTED, 1: COMMITTED}), Note((0, 1))),
+        (observed(turn=None, roll=DECIDED, states={0: COMMITTED, 1: OPEN}), RecordCommitted((0,))),
+        (
+            observed(turn=None, roll=DECIDED, states={0: COMMITTED, 1: COMMITTED}),
+            RecordCommitted((0, 1)),
+        ),
         (observed(turn=None, roll=DECIDED, states={0: ABORTED, 1: OPEN}), Restart(keep=False)),
         (observed(turn=None, roll=HALF, states={1: OPEN}), Commit((1,))),
         (observed(turn=None, roll=HALF, states={1: ABORTED}), Restart(keep=False)),
-        (observed(roll=HALF, states={1: OPEN}, seen=target(WHOLE)), Return((10,))),
-        (observed(turn=None, roll=ALL), Certify()),
-        (observed(turn=None, roll=ALL, digest="12"), Forget()),
+        (observed(roll=HALF, states={1: OPEN}, seen=target(WHOLE)), RestoreLayout((10,))),
+        (observed(turn=None, roll=ALL), WriteReceipt()),
+        (observed(turn=None, roll=ALL, digest="12"), DeleteJournal()),
         (replace(observed(turn=None, digest="12"), journal=None), Done("12")),
-        (replace(observed(digest="12", seen=target(THIRDS, tags=LOOSE)), journal=None), Tighten()),
+        (
+            replace(observed(digest="12", seen=target(THIRDS, tags=LOOSE)), journal=None),
+            RestorePolicy(),
+        ),
     ],
 )
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
@@ -190,12 +199,12 @@ def test_what_cannot_go_on_is_an_error(seen: Observed, error: type[SluiceError])
 def test_an_aborted_copy_gives_back_what_it_took(roll: Roll) -> None:
     """Before anything is said, whoever looks gives the target its key ranges and its policy."""
     reshaped = observed(roll=roll, seen=target(WHOLE, tags=LOOSE))
-    assert next_step(PLAN, reshaped) == Return((10,))
-    assert next_step(PLAN, observed(roll=roll, seen=target(THIRDS, tags=LOOSE))) == Tighten()
+    assert next_step(PLAN, reshaped) == RestoreLayout((10,))
+    assert next_step(PLAN, observed(roll=roll, seen=target(THIRDS, tags=LOOSE))) == RestorePolicy()
 
 
 def test_segments_that_somebody_else_made_are_left_alone() -> None:
     """Neither the copy's nor what was before: somebody scaled the target meanwhile."""
     fifths = tuple(KeyRange(low=i / 5, high=(i + 1) / 5) for i in range(5))
     seen = observed(roll=OPENED, states=OPENS, seen=target(fifths))
-    assert next_step(PLAN, seen) == Give()
+    assert next_step(PLAN, seen) == ReleaseScaling()

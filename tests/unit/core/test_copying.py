@@ -8,10 +8,10 @@ from sluice.core.copy.next_step import next_step, staged
 from sluice.core.copy.observed import Observed, SeenSource, SeenStaging, SeenTarget
 from sluice.core.copy.steps import (
     Bind,
-    Claim,
-    Configure,
+    ConfigureTarget,
+    DeleteJournal,
     Done,
-    Forget,
+    MakeTarget,
     Publish,
     Seal,
     Shape,
@@ -82,7 +82,7 @@ def observed(first: SeenStaging, second: SeenStaging = EMPTY, **other: Any) -> O
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        pytest.param(Observed(JOURNAL, None), Claim(), id="no target: claim it"),
+        pytest.param(Observed(JOURNAL, None), MakeTarget(), id="no target: claim it"),
         pytest.param(Observed(JOURNAL, OURS), Bind((10, 11)), id="claimed: bind it"),
         pytest.param(
             Observed(JOURNAL, replace(OURS, head=(HEAD[0], *UNEVEN))),
@@ -119,14 +119,22 @@ def observed(first: SeenStaging, second: SeenStaging = EMPTY, **other: Any) -> O
         pytest.param(
             observed(PUBLISHED), Publish((1,)), id="only the empty segment left: publish it"
         ),
-        pytest.param(observed(PUBLISHED, EMPTY_PUBLISHED), Configure(), id="published: configure"),
+        pytest.param(
+            observed(PUBLISHED, EMPTY_PUBLISHED), ConfigureTarget(), id="published: configure"
+        ),
         pytest.param(
             observed(segment(4, None), target=WHOLE), Sweep(((0, 0),)), id="leftovers: sweep"
         ),
-        pytest.param(observed(PUBLISHED, target=WHOLE), Forget(), id="whole: forget the journal"),
-        pytest.param(observed(PUBLISHED, target=SEALED), Forget(), id="sealed by others: forget"),
+        pytest.param(
+            observed(PUBLISHED, target=WHOLE), DeleteJournal(), id="whole: forget the journal"
+        ),
+        pytest.param(
+            observed(PUBLISHED, target=SEALED), DeleteJournal(), id="sealed by others: forget"
+        ),
         pytest.param(Observed(None, WHOLE), Done("12"), id="whole, no journal: done"),
-        pytest.param(Observed(JOURNAL, WHOLE), Forget(), id="whole, late driver's journal: forget"),
+        pytest.param(
+            Observed(JOURNAL, WHOLE), DeleteJournal(), id="whole, late driver's journal: forget"
+        ),
     ],
 )
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
@@ -137,10 +145,14 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        pytest.param(observed(PUBLISHED, EMPTY_PUBLISHED), Configure(), id="published: configure"),
+        pytest.param(
+            observed(PUBLISHED, EMPTY_PUBLISHED), ConfigureTarget(), id="published: configure"
+        ),
         pytest.param(observed(segment(4, None), target=WHOLE), Seal(), id="whole: seal it first"),
         pytest.param(observed(segment(4, None), target=SEALED), Sweep(((0, 0),)), id="sealed"),
-        pytest.param(observed(PUBLISHED, target=SEALED), Forget(), id="sealed, swept: forget"),
+        pytest.param(
+            observed(PUBLISHED, target=SEALED), DeleteJournal(), id="sealed, swept: forget"
+        ),
         pytest.param(Observed(None, SEALED), Done("12"), id="sealed, no journal: done"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from sluice.core.copy.journal import Journal
 from sluice.core.copy.next_step import is_behind, next_step
 from sluice.core.copy.observed import Observed, SeenStaging, SeenTarget
-from sluice.core.copy.steps import Configure, Publish, Scale, Settle, Shape, Step
+from sluice.core.copy.steps import ConfigureTarget, FixSegmentCount, Publish, Scale, Shape, Step
 from sluice.core.values.identity import owner_tags
 from sluice.core.values.model import KeyRange, Segment, SegmentInfo
 from sluice.errors import TargetReplaced
@@ -62,10 +62,10 @@ def _seen(at: int, *segments: SeenStaging, restless: bool = False) -> Observed:
         (_seen(1, THERE, THERE, READY, READY, LATER), Publish((2, 3))),
         (_seen(1, THERE, THERE, THERE, THERE, LATER), Scale(2)),
         (_seen(1, THERE, THERE, THERE, THERE, READY), Scale(2)),
-        (_seen(2, THERE, THERE, THERE, THERE, READY, restless=True), Settle()),
+        (_seen(2, THERE, THERE, THERE, THERE, READY, restless=True), FixSegmentCount()),
         (_seen(2, THERE, THERE, THERE, THERE, READY), Publish((4,))),
-        (_seen(2, *[THERE] * 5), Configure()),
-        (_seen(2, *[THERE] * 5, restless=True), Configure()),
+        (_seen(2, *[THERE] * 5), ConfigureTarget()),
+        (_seen(2, *[THERE] * 5, restless=True), ConfigureTarget()),
     ],
 )
 def test_generations_are_published_one_after_the_other(seen: Observed, step: Step) -> None:

@@ -2,7 +2,7 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core.copy.steps import Configure, Publish
+from sluice.core.copy.steps import ConfigureTarget, Publish
 from sluice.core.values import identity
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import abort, finish_abort, sweep
@@ -46,7 +46,7 @@ def test_after_an_abort_the_copy_can_begin_anew(world: World, steps: int) -> Non
 def test_the_driver_comes_to_the_step_of_publishing(world: World) -> None:
     """The steps that these tests count end right before publishing."""
     assert drive(world, BEFORE_PUBLISHING).look() == Publish((0, 1))
-    assert drive(world, 1).look() == Configure()
+    assert drive(world, 1).look() == ConfigureTarget()
 
 
 def test_an_abort_is_refused_once_the_first_segment_is_published(world: World) -> None:

@@ -6,12 +6,12 @@ from sluice.core.copy.journal import Journal
 from sluice.core.copy.next_append_step import next_step
 from sluice.core.copy.planner import SourceRequest
 from sluice.core.copy.steps import (
-    Certify,
-    Decide,
-    Join,
-    Note,
+    MergeIntoTransaction,
+    RecordCommitted,
+    RecordDecision,
     Seal,
     Verify,
+    WriteReceipt,
 )
 from sluice.core.scope.progress import Progress
 from sluice.core.values.model import ScaleType, Scaling, StreamName, TransactionState
@@ -118,7 +118,7 @@ def test_a_target_of_the_same_layout_is_not_scaled() -> None:
     heard = Heard()
     copy_all(store, planned(store, APPEND), listener=heard)
     assert world.streams[TARGET].epoch == epoch
-    assert "Loosen" not in heard.steps
+    assert "RelaxPolicy" not in heard.steps
 
 
 def test_a_policy_is_touched_only_if_it_wants_more_segments_than_the_source_had() -> None:
@@ -129,7 +129,7 @@ def test_a_policy_is_touched_only_if_it_wants_more_segments_than_the_source_had(
     store = ModelStore(world)
     heard = Heard()
     copy_all(store, planned(store, APPEND), listener=heard)
-    assert "Loosen" not in heard.steps
+    assert "RelaxPolicy" not in heard.steps
     assert len(world.streams[TARGET].segments) == 3
 
 
@@ -142,7 +142,7 @@ def test_a_policy_that_is_touched_is_given_back() -> None:
     store = ModelStore(world)
     heard = Heard()
     copy_all(store, planned(store, APPEND), listener=heard)
-    assert "Loosen" in heard.steps
+    assert "RelaxPolicy" in heard.steps
     assert world.streams[TARGET].config.scaling == policy
     assert world.streams[TARGET].config.tags == ("team=b",)
 
@@ -234,7 +234,7 @@ def test_a_driver_that_stops_midway_leaves_the_target_as_it_was(
         assert not report.cleaned
     except KeyboardInterrupt:
         assert stopped
-    assert {"Loosen", "Reshape"} <= set(heard.steps)
+    assert {"RelaxPolicy", "Reshape"} <= set(heard.steps)
     assert target.config == before
     assert [segment.keys for segment in target.segments] == layout
     assert set(world.staging()) - kept()
@@ -250,7 +250,7 @@ def test_transactions_that_are_not_needed_any_more_are_ended() -> None:
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)
-    driven(world, Decide)
+    driven(world, RecordDecision)
     known = world.streams[TARGET].transactions
     first, last = known.values()
     world.drop(TARGET, last)
@@ -267,21 +267,21 @@ def test_a_driver_that_is_overtaken_while_it_looks_does_not_take_what_is_done_fo
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [])
     put_target(world, 1)
-    slow = driven(world, Join)
+    slow = driven(world, MergeIntoTransaction)
     store = ModelStore(world)
 
     class Overtaken(Ledger):
         def load(self) -> Journal | None:
             before = super().load()
             if TransactionState.COMMITTED not in _states(world):
-                driven(world, Note)
+                driven(world, RecordCommitted)
                 store.seal_stream(SOURCE)
                 store.delete_stream(SOURCE)
             return before
 
     ledger = Overtaken(store, APPEND.copy_id, TARGET)
     seen = appends.observe(slow.plan, ledger, [store], store)
-    assert isinstance(next_step(slow.plan, seen), Note)
+    assert isinstance(next_step(slow.plan, seen), RecordCommitted)
     assert appended(world, contents) == [1 for content in contents if content]
 
 
@@ -308,7 +308,7 @@ def test_what_the_operator_is_told_of_an_append() -> None:
     answer = ask(APPEND, known=None, **stores)
     assert isinstance(answer, Planned)
     assert answer.recorded
-    driven(world, Certify)
+    driven(world, WriteReceipt)
     assert watch.measure() == Progress(size, size, published=True)
     (report,) = copy_all(store, planned(store, APPEND))
     assert ask(APPEND, known=None, **stores) == Complete(
@@ -375,7 +375,7 @@ def test_a_plan_that_appends_is_refused_by_a_sealed_target() -> None:
     put_scaled_source(world, [[9]], [])
     put_target(world, 1)
     store = ModelStore(world)
-    driven(world, Join)
+    driven(world, MergeIntoTransaction)
     store.seal_stream(TARGET)
     (report,) = copy_all(store, planned(store, APPEND))
     assert report.error is not None

@@ -8,17 +8,17 @@ import pytest
 
 from sluice.core.copy import append_progress, journal
 from sluice.core.copy.steps import (
-    Certify,
     Commit,
-    Decide,
-    Forget,
-    Join,
-    Note,
+    DeleteJournal,
+    MergeIntoTransaction,
     Open,
-    Return,
+    RecordCommitted,
+    RecordDecision,
+    RestoreLayout,
+    RestorePolicy,
     Step,
-    Tighten,
     Transfer,
+    WriteReceipt,
 )
 from sluice.core.values.model import TransactionState
 from sluice.engine.copy.abort import abort
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.mark.parametrize("until", [Transfer, Open, Return, Tighten, Join, Decide])
+@pytest.mark.parametrize(
+    "until", [Transfer, Open, RestoreLayout, RestorePolicy, MergeIntoTransaction, RecordDecision]
+)
 def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
     """As when the resource is deleted: the target is as it was, and nothing lies beside it."""
     world = World()
@@ -56,7 +58,7 @@ def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> No
     assert report.outcome is Outcome.COPIED
 
 
-@pytest.mark.parametrize("until", [Commit, Note, Certify, Forget])
+@pytest.mark.parametrize("until", [Commit, RecordCommitted, WriteReceipt, DeleteJournal])
 def test_what_is_decided_is_finished(until: type[Step]) -> None:
     """A deletion that comes then completes it, and finds it complete from then on."""
     world = World()
@@ -133,7 +135,7 @@ def test_an_abort_that_was_held_up_leaves_the_next_run_alone() -> None:
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 1)
     store = ModelStore(world)
-    driven(world, Join)
+    driven(world, MergeIntoTransaction)
 
     def meanwhile() -> None:
         abort(APPEND.copy_id, TARGET, store)

@@ -54,15 +54,15 @@ def test_a_copy_goes_through_its_steps(world: World) -> None:
     contents = world.bytes_of(SOURCE)
     (report,) = copy_all(store, split(planned(store)), listener=heard)
     assert [step for i, step in enumerate(heard.steps) if heard.steps[i - 1 : i] != [step]] == [
-        "Claim",
+        "MakeTarget",
         "Bind",
         "Stage",
         "Transfer",
         "Stitch",
         "Verify",
         "Publish",
-        "Configure",
-        "Forget",
+        "ConfigureTarget",
+        "DeleteJournal",
         "Done",
     ]
     assert world.bytes_of(TARGET) == contents
@@ -77,7 +77,7 @@ def test_a_target_is_sealed_once_it_is_whole(world: World) -> None:
     plan = planned(store).model_copy(update={"seal": True})
     (report,) = copy_all(store, plan, listener=heard)
     assert report.outcome is Outcome.COPIED
-    assert heard.steps[-4:] == ["Configure", "Seal", "Forget", "Done"]
+    assert heard.steps[-4:] == ["ConfigureTarget", "Seal", "DeleteJournal", "Done"]
     assert world.streams[TARGET].sealed
     assert not world.streams[SOURCE].sealed
     assert world.bytes_of(TARGET) == contents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.core.copy.steps import Scale, Settle, Step
+from sluice.core.copy.steps import FixSegmentCount, Scale, Step
 from sluice.core.values import identity
 from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.report import Outcome
@@ -15,7 +15,7 @@ MERGED = [("split", 0), ("truncate", 0), ("merge", 0), ("merge", 0)]
 CONFIG = StreamConfig(scaling=Scaling(min_segments=1), tags=("team=a",))
 
 
-@pytest.mark.parametrize("kind", [Scale, Settle])
+@pytest.mark.parametrize("kind", [Scale, FixSegmentCount])
 def test_what_a_late_change_takes_from_a_whole_target_is_given_back(kind: type[Step]) -> None:
     """Nobody can tell a store to change only what is as it was; so who was late mends it."""
     world = World()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.copy.steps import Certify, Open
+from sluice.core.copy.steps import Open, WriteReceipt
 from sluice.engine.copy.abort import abort
 from sluice.engine.copy.planning import resolve
 from sluice.engine.journal.ledger import Ledger
@@ -35,7 +35,7 @@ def test_a_journal_that_is_made_late_hides_none(what: str, place: str) -> None:
     if place == "before":  # the name of the run that is aborted is not given back to the next one
         driven(world, Open)
         assert abort(COPY, TARGET, store)
-    run = driven(world, Certify)
+    run = driven(world, WriteReceipt)
     assert appended(world, contents) == [1]
     world.kept.clear()
     late.name = late._names[0 if place == "before" else 5]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.copy.steps import (
-    Configure,
-    Drain,
-    Forget,
-    Leave,
+    ConfigureTarget,
+    DeleteJournal,
+    DeleteSource,
+    DrainSource,
     Publish,
     Stitch,
     Transfer,
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from sluice.engine.copy.stream_copy import StreamCopyWork
 
 MOVE = REQUEST.model_copy(update={"move": True})
-STEPS: list[type[Step]] = [Transfer, Drain, Stitch, Verify, Publish, Configure, Leave, Forget]
+STEPS: list[type[Step]] = [
+    Transfer,
+    DrainSource,
+    Stitch,
+    Verify,
+    Publish,
+    ConfigureTarget,
+    DeleteSource,
+    DeleteJournal,
+]
 
 
 @pytest.fixture
@@ -58,7 +67,7 @@ def write(world: World, segment: int, sizes: list[int]) -> None:
 
 def test_all_is_staged_before_the_source_is_sealed(world: World) -> None:
     """Writers are cut off late: after the bytes that were there, before anything is merged."""
-    go(driver(world), world, Drain)
+    go(driver(world), world, DrainSource)
     assert not world.streams[SOURCE].sealed
     staged = sum(len(world.segments[name].data) for name in world.staging())
     assert staged > sum(map(len, world.bytes_of(SOURCE)))  # and the journal
@@ -93,7 +102,7 @@ def test_a_move_that_dies_at_any_step_is_finished(
 def test_segments_that_came_meanwhile_are_moved(world: World) -> None:
     """A scale event before the seal is a further generation of the target."""
     one = driver(world)
-    go(one, world, Drain)
+    go(one, world, DrainSource)
     halves = [KeyRange(low=0, high=0.25), KeyRange(low=0.25, high=0.5)]
     world.replace(SOURCE, {0}, halves)
     made = world.streams[SOURCE].made[-1]
@@ -107,22 +116,22 @@ def test_segments_that_came_meanwhile_are_moved(world: World) -> None:
 def test_another_stream_in_its_place_is_not_sealed(world: World) -> None:
     """The source is looked at before it is sealed."""
     one = driver(world)
-    go(one, world, Drain)
+    go(one, world, DrainSource)
     del world.streams[SOURCE]
     put_source(world, [3], [4])
     with pytest.raises(SourceReplaced, match="left as it is"):
-        one.perform(Drain())
+        one.perform(DrainSource())
     assert not world.streams[SOURCE].sealed
 
 
 def test_a_source_that_is_gone_is_said(world: World) -> None:
     """Before it is sealed there has to be one."""
     one = driver(world)
-    go(one, world, Drain)
+    go(one, world, DrainSource)
     ModelStore(world).seal_stream(SOURCE)
     ModelStore(world).delete_stream(SOURCE)
     with pytest.raises(SourceNotFound):
-        one.perform(Drain())
+        one.perform(DrainSource())
 
 
 def leave(copy: StreamCopyWork, world: World) -> None:
@@ -138,7 +147,7 @@ def leave(copy: StreamCopyWork, world: World) -> None:
 def test_a_source_is_kept_where_anything_disagrees(world: World, how: str) -> None:
     """Before it is deleted both stores are looked at: lengths, seals, segments, the mark."""
     one = driver(world)
-    go(one, world, Leave)
+    go(one, world, DeleteSource)
     source, target = world.streams[SOURCE], world.streams[TARGET]
     first = world.segments[segment_name(SOURCE, 0)]
     if how == "lacking":

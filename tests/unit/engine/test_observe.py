@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.next_step import next_step
-from sluice.core.copy.steps import Bind, Claim
+from sluice.core.copy.steps import Bind, MakeTarget
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.staging.observe import observe
 from support.engine.plans import COPY, TARGET
@@ -36,7 +36,7 @@ class Overtaken(ModelStore):
         found = super().describe(name)
         if name == TARGET and not self._overtaken:
             self._overtaken = True
-            for expected in (Claim, Bind):
+            for expected in (MakeTarget, Bind):
                 step = self._other.look()
                 assert isinstance(step, expected)
                 self._other.perform(step)

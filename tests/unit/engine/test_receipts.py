@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from sluice.core.copy import journal
-from sluice.core.copy.steps import Certify
+from sluice.core.copy.steps import WriteReceipt
 from sluice.core.values import identity
 from sluice.engine.append import receipts
 from sluice.engine.copy.report import Outcome
@@ -63,7 +63,7 @@ def test_a_deletion_that_comes_late_meets_no_later_receipt() -> None:
             with pytest.raises(TimeoutError):
                 run_append(APPEND, held, ManualClock())
             with suppress(TypeError):  # nothing is left to do where it had come so far
-                driven(world, Certify)
+                driven(world, WriteReceipt)
             world.kept.clear()  # it takes minutes
         assert run_append(APPEND, store, ManualClock()) in {Outcome.COPIED, "complete before"}
         if night:

@@ -79,7 +79,7 @@ def test_progress_is_read_from_the_target() -> None:
     looking = Looking()
     copy_all(store, plan, listener=looking)
     before = dict(reversed(readings))
-    assert before["Claim"] == Progress(0, 113, published=False)
+    assert before["MakeTarget"] == Progress(0, 113, published=False)
     assert before["Stitch"] == Progress(113, 113, published=False)
     assert before["Publish"] == Progress(113, 113, published=False)
     assert before["Done"] == Progress(113, 113, published=True)

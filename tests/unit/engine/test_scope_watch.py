@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.copy.steps import Configure, Verify
+from sluice.core.copy.steps import ConfigureTarget, Verify
 from sluice.core.scope.progress import Progress
 from sluice.core.scope.scope import Counts, StreamState
 from sluice.core.workloads.scope_log import planned_results
@@ -84,7 +84,7 @@ def test_what_is_done_and_not_written_down_yet_still_counts(world: World, plan: 
     log_of(world).begin(plan)
     watch = ScopeWatch(plan, SharedStore(world))
     driver = begin(world, plan, 0)
-    go(driver, world, Configure)
+    go(driver, world, ConfigureTarget)
     assert watch.measure().bytes == EACH
     go(driver, world)
     found = watch.measure()

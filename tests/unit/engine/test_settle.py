@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.copy.planner import SourceRequest
-from sluice.core.copy.steps import Configure, Done, Seal
+from sluice.core.copy.steps import ConfigureTarget, Done, Seal
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.workloads.answers import Complete, Planned
@@ -136,7 +136,7 @@ def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World)
     """Its step is refused by the store, and another driver has done it."""
     request = REQUEST.model_copy(update={"seal": True})
     late = drive(world, BEFORE_PUBLISHING, request)
-    while not isinstance(step := late.look(), Configure):
+    while not isinstance(step := late.look(), ConfigureTarget):
         late.perform(step)
     copy_all(ModelStore(world), late.plan)
     assert world.streams[TARGET].sealed
@@ -147,7 +147,7 @@ def test_a_driver_that_comes_late_to_a_sealed_target_finds_it_done(world: World)
 def test_a_target_that_somebody_else_sealed_is_no_success(world: World) -> None:
     """It has no mark that it is whole, and takes none."""
     driver = drive(world, BEFORE_PUBLISHING)
-    while not isinstance(step := driver.look(), Configure):
+    while not isinstance(step := driver.look(), ConfigureTarget):
         driver.perform(step)
     world.streams[TARGET].sealed = True
     with pytest.raises(StoreRejected):

@@ -209,7 +209,7 @@ def test_an_abort_that_was_cut_off_is_finished_first(
     store = ModelStore(world)
     copy = StreamCopyWork(planned(store), 0, [store], store)
     copy.plan = copy.ledger.begin(copy.plan)
-    for _ in range(3):  # Claim, Bind, Stage
+    for _ in range(3):  # MakeTarget, Bind, Stage
         copy.perform(copy.look())
     (target,) = world.streams[TARGET].segments
     name = store.segment_name(TARGET, target.id)
@@ -329,7 +329,7 @@ def test_steps_are_told_once_each(options: DriverOptions, started: list[str], wo
     with capture_logs() as logs:
         drive(options, Settings())
     steps = [log["step"] for log in logs if log["event"] == "step" and log["log_level"] == "info"]
-    assert steps[:2] == ["Claim", "Bind"]
+    assert steps[:2] == ["MakeTarget", "Bind"]
     assert steps[-1] == "Done"
     assert len(steps) == len(set(steps))
 

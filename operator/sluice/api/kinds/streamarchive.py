@@ -76,7 +76,7 @@ class Schedule(ApiModel):
     )
 
 
-class RetentionSpec(ApiModel):
+class RunRetentionSpec(ApiModel):
     """Which runs are kept: those that any of the rules keeps."""
 
     model_config = ConfigDict(
@@ -143,7 +143,7 @@ class StreamArchiveSpec(ApiModel):
         description="When runs begin. When left out there is one run, and another for each new "
         "sluice.dev/requestedAt.",
     )
-    retention: RetentionSpec | None = Field(
+    retention: RunRetentionSpec | None = Field(
         default=None,
         description="Which runs are kept, once another one is recorded; all when left out. The "
         "newest run that was verified is kept in any case, and one that is being restored.",

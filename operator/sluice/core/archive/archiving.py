@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.core.copy.plan import Part
-from sluice.core.copy.steps import Amend, Done, Forget, Record, Replan, Transfer, Verify
+from sluice.core.copy.steps import Amend, DeleteJournal, Done, RecordRun, Replan, Transfer, Verify
 from sluice.errors import (
     CopyAborted,
     SourceNotFound,
@@ -69,7 +69,7 @@ def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
     """
     entry = recorded(plan, seen.head)
     if entry is not None:
-        return Forget() if seen.noted else Done(entry.sha256)
+        return DeleteJournal() if seen.noted else Done(entry.sha256)
     if not seen.noted:
         raise CopyAborted(f"the run of {plan.path} was aborted while it was at work")
     if seen.standing is None:
@@ -90,7 +90,7 @@ def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
     if unfinished:
         return Transfer(unfinished)
     unchecked = tuple(i for i, one in segments if plan.verify and one.unchecked())
-    return Verify(unchecked) if unchecked else Record()
+    return Verify(unchecked) if unchecked else RecordRun()
 
 
 def check_events(plan: ArchivePlan, standing: Standing) -> None:

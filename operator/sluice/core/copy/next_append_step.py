@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING
 from sluice.core.copy.append_progress import Roll
 from sluice.core.copy.next_step import stage
 from sluice.core.copy.steps import (
-    Certify,
+    AcquireScaling,
     Commit,
-    Decide,
+    DeleteJournal,
     Done,
-    Foresee,
-    Forget,
-    Give,
-    Join,
-    Loosen,
-    Note,
+    MergeIntoTransaction,
     Open,
-    Remember,
+    PlanPlacement,
+    RecordCommitted,
+    RecordDecision,
+    RecordLayout,
+    RelaxPolicy,
+    ReleaseScaling,
     Reshape,
     Restart,
-    Return,
+    RestoreLayout,
+    RestorePolicy,
     Seal,
-    Take,
-    Tighten,
+    WriteReceipt,
 )
 from sluice.core.values import identity
 from sluice.core.values.model import TransactionState
@@ -124,7 +124,7 @@ def _tidy(plan: StreamPlan, seen: Observed, digest: str) -> Step:
         return Done(digest)
     if plan.seal and seen.target is not None and not seen.target.sealed:
         return Seal()
-    return Forget()
+    return DeleteJournal()
 
 
 def _due(plan: StreamPlan, roll: Roll) -> list[int]:
@@ -151,10 +151,10 @@ def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
     if is_reshaped(plan, roll, target):
         # The policy may have wanted more segments than there were.
         few = len(roll.layout or ()) < target.least
-        return Loosen() if few else Return(target.segments)
+        return RelaxPolicy() if few else RestoreLayout(target.segments)
     if is_loosened(target, plan.copy_id):
-        return Tighten()
-    return Give() if seen.roll.turn == plan.copy_id else None
+        return RestorePolicy()
+    return ReleaseScaling() if seen.roll.turn == plan.copy_id else None
 
 
 def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, TransactionState]) -> Step:
@@ -168,7 +168,7 @@ def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, Transacti
             break
         committed.append(number)
     if committed:
-        return Note(tuple(committed))
+        return RecordCommitted(tuple(committed))
     if first is TransactionState.UNKNOWN:
         raise OutcomeUnknown(
             f"{plan.target} may have been appended to: the store does not know any more what "
@@ -182,9 +182,9 @@ def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, Transacti
 def _fill(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
     """The next step until the commit is decided."""
     if seen.journal is None or seen.journal.target is None:
-        return Foresee()
+        return PlanPlacement()
     if not due:
-        return Certify()
+        return WriteReceipt()
     if _is_lost(seen, roll) or seen.roll.misplaced:
         return Restart(keep=not _is_lost(seen, roll))
     return _put(plan, seen, roll, due)
@@ -205,22 +205,22 @@ def _put(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> St
     if missing:
         return _open(plan, seen, roll, missing[0])
     if todo:
-        return Join(tuple(i for i, _, _ in todo))
-    return Decide()
+        return MergeIntoTransaction(tuple(i for i, _, _ in todo))
+    return RecordDecision()
 
 
 def _open(plan: StreamPlan, seen: Observed, roll: Roll, generation: int) -> Step:
     """The next step on the way to a transaction that has a generation's key ranges."""
     target = seen.target
     if seen.roll.turn is None:
-        return Take()
+        return AcquireScaling()
     if seen.roll.turn != plan.copy_id:
         raise StoreBusy(f"another copy is being appended to {plan.target} at this moment")
     if roll.layout is None or target is None:
-        return Remember()
+        return RecordLayout()
     wanted = layout_of(plan, generation)
     if has_layout(target.tail, wanted):
         return Open(generation)
     if len(wanted) < target.least:
-        return Loosen()
+        return RelaxPolicy()
     return Reshape(generation, target.segments)

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 from sluice.core.copy.steps import (
     Amend,
     Bind,
-    Claim,
-    Configure,
+    ConfigureTarget,
+    DeleteJournal,
+    DeleteSource,
     Done,
-    Drain,
-    Forget,
-    Leave,
+    DrainSource,
+    FixSegmentCount,
+    MakeTarget,
     Publish,
     Scale,
     Seal,
-    Settle,
     Shape,
     Stage,
     Stitch,
@@ -126,7 +126,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
 def _make(plan: StreamPlan, target: SeenTarget | None) -> Step:
     """The next step until the target has the segments of the first generation."""
     if target is None:
-        return Claim()
+        return MakeTarget()
     if not has_shape(plan, target.head):
         return Shape(target.segments)
     return Bind(tuple(segment.id for segment in target.head))
@@ -183,7 +183,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     unpublished = [(i, segment, state) for i, (segment, state) in pairs if state.published is None]
     if not unpublished:
         _check_published(plan, seen)
-        return Configure()
+        return ConfigureTarget()
     # A scale event that is not over, since who made it died, has made segments already.
     making = at if any(segment.generation <= at for _, segment, _ in unpublished) else at + 1
     for _, segment, state in unpublished:
@@ -202,7 +202,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     step = stage(plan, seen, unverified) if unverified else None
     undrained = plan.move and seen.journal is not None and seen.journal.drained is None
     if undrained and (step is None or isinstance(step, Stitch | Verify)):
-        return Drain()
+        return DrainSource()
     if step is not None:
         return step
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
@@ -211,7 +211,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         # could do so after another driver has scaled it.
         return Scale(at + 1)
     if seen.target is not None and seen.target.restless:
-        return Settle()
+        return FixSegmentCount()
     return Publish(ready)
 
 
@@ -360,7 +360,7 @@ def _tidy(seen: Observed, digest: str, *, unsealed: bool) -> Step:
         if info is not None
     )
     if seen.journal is not None and seen.left:
-        return Leave()
+        return DeleteSource()
     if left:
         return Sweep(left)
-    return Done(digest) if seen.journal is None else Forget()
+    return Done(digest) if seen.journal is None else DeleteJournal()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class MakeTarget:
     """Make the target stream, tagged as ours."""
 
 
@@ -60,12 +60,12 @@ class Amend:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class DrainSource:
     """Seal the source, and write down where it ends: what came since the bounds is copied, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class DeleteSource:
     """Delete the source, once its target is whole."""
 
 
@@ -98,12 +98,12 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class FixSegmentCount:
     """Take from the store the right to scale the target, which it was given for a scale event."""
 
 
 @dataclass(frozen=True, slots=True)
-class Configure:
+class ConfigureTarget:
     """Give the target its final configuration, and the tag that says that it is whole."""
 
 
@@ -120,7 +120,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class DeleteJournal:
     """Delete the journal: the target says by itself that it is whole."""
 
 
@@ -132,27 +132,27 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Foresee:
+class PlanPlacement:
     """Write down beside which segments is staged, before these are there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class AcquireScaling:
     """Take the turn at scaling the target, which other copies may append to as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class Give:
+class ReleaseScaling:
     """Let other copies have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Remember:
+class RecordLayout:
     """Write down the key ranges of the target that is appended to, to give them back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loosen:
+class RelaxPolicy:
     """Let the target have few segments for a moment; its policy is noted on it in the same step."""
 
 
@@ -177,14 +177,14 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class RestoreLayout:
     """Scale the target to the key ranges that it had; `segments` take events, and are replaced."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tighten:
+class RestorePolicy:
     """Give the target back the policy that is noted on it."""
 
 
@@ -196,14 +196,14 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class MergeIntoTransaction:
     """Merge staged segments into those of the transactions: segments of the plan, in order."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Decide:
+class RecordDecision:
     """Write down that the transactions are to be committed, after which no abort is possible."""
 
 
@@ -215,14 +215,14 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RecordCommitted:
     """Write down that these generations are committed."""
 
     generations: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Certify:
+class WriteReceipt:
     """Leave a receipt: all is appended, so that it is not done again."""
 
 
@@ -232,52 +232,52 @@ class Replan:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordRun:
     """Record a run, all of which is in the archive: it can be restored from then on."""
 
 
 CopyStep = (
-    Claim
+    MakeTarget
     | Shape
     | Bind
     | Stage
     | Amend
-    | Drain
-    | Leave
+    | DrainSource
+    | DeleteSource
     | Stitch
     | Publish
     | Scale
-    | Settle
-    | Configure
+    | FixSegmentCount
+    | ConfigureTarget
     | Seal
     | Sweep
-    | Forget
+    | DeleteJournal
 )
 """The steps of a copy into a target of its own that move no bytes."""
 
 AppendStep = (
-    Foresee
+    PlanPlacement
     | Stage
-    | Take
-    | Give
-    | Remember
-    | Loosen
+    | AcquireScaling
+    | ReleaseScaling
+    | RecordLayout
+    | RelaxPolicy
     | Reshape
     | Open
-    | Return
-    | Tighten
+    | RestoreLayout
+    | RestorePolicy
     | Restart
-    | Join
-    | Decide
+    | MergeIntoTransaction
+    | RecordDecision
     | Commit
-    | Note
+    | RecordCommitted
     | Seal
-    | Certify
-    | Forget
+    | WriteReceipt
+    | DeleteJournal
 )
 """Those of an append, but for Stitch."""
 
-ArchiveStep = Amend | Replan | Record | Forget
+ArchiveStep = Amend | Replan | RecordRun | DeleteJournal
 """Those of a run of an archive."""
 
 Step = CopyStep | AppendStep | ArchiveStep | Transfer | Verify | Done

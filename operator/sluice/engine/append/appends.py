@@ -12,25 +12,25 @@ from sluice.core.copy.next_append_step import is_reshaped
 from sluice.core.copy.next_step import staged
 from sluice.core.copy.observed import Observed, SeenRoll, SeenStaging, SeenTarget
 from sluice.core.copy.steps import (
+    AcquireScaling,
     AppendStep,
-    Certify,
     Commit,
-    Decide,
-    Foresee,
-    Forget,
-    Give,
-    Join,
-    Loosen,
-    Note,
+    DeleteJournal,
+    MergeIntoTransaction,
     Open,
-    Remember,
+    PlanPlacement,
+    RecordCommitted,
+    RecordDecision,
+    RecordLayout,
+    RelaxPolicy,
+    ReleaseScaling,
     Reshape,
     Restart,
-    Return,
+    RestoreLayout,
+    RestorePolicy,
     Seal,
     Stage,
-    Take,
-    Tighten,
+    WriteReceipt,
 )
 from sluice.core.values import identity
 from sluice.core.values.model import TransactionState
@@ -217,43 +217,43 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
     if not isinstance(step, AppendStep):
         raise TypeError(f"{step} is no step of an append")
     match step:
-        case Foresee():
+        case PlanPlacement():
             foresee(plan, ledger, store)
         case Stage(parts):
             stage(plan, ledger, store, parts)
-        case Take():
+        case AcquireScaling():
             scaling_lock.take(plan.copy_id, plan.target, store)
-        case Give():
+        case ReleaseScaling():
             scaling_lock.give(plan.copy_id, plan.target, store)
-        case Remember():
+        case RecordLayout():
             remember(plan, ledger, store)
-        case Loosen():
+        case RelaxPolicy():
             loosen(plan, ledger, store)
         case Reshape(generation, segments):
             reshape(plan, ledger, store, generation, segments)
         case Open(generation):
             open_(plan, ledger, store, generation)
-        case Return(segments):
+        case RestoreLayout(segments):
             give_back(plan, ledger, store, segments)
-        case Tighten():
+        case RestorePolicy():
             tighten(plan.copy_id, plan.target, store, settled=True)
         case Restart(keep):
             restart(plan, ledger, store, keep=keep)
-        case Join(segments):
+        case MergeIntoTransaction(segments):
             for index in segments:
                 join(plan, ledger, store, index, events(index))
-        case Decide():
+        case RecordDecision():
             decide(ledger)
         case Commit(generations):
             commit(plan, ledger, store, generations)
-        case Note(generations):
+        case RecordCommitted(generations):
             note(ledger, generations)
         case Seal():
             store.seal_stream(plan.target)
-        case Certify():
+        case WriteReceipt():
             total = sum(events(index) for index, one in enumerate(plan.segments) if one.length)
             certify(plan, store, digest=digest, events=total)
-        case Forget():
+        case DeleteJournal():
             forget(plan, ledger, store)
         case _:
             assert_never(step)

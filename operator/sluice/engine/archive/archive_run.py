@@ -19,7 +19,15 @@ from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
 from sluice.core.archive.standing import Standing
 from sluice.core.copy.observed import SeenSource
-from sluice.core.copy.steps import Amend, ArchiveStep, Forget, Record, Replan, Transfer, Verify
+from sluice.core.copy.steps import (
+    Amend,
+    ArchiveStep,
+    DeleteJournal,
+    RecordRun,
+    Replan,
+    Transfer,
+    Verify,
+)
 from sluice.core.events.digest import ChunkDigester, chunks
 from sluice.engine.archive.parts import parts, share
 from sluice.engine.archive.planning import noted_plan, replanned
@@ -122,9 +130,9 @@ class ArchiveCopy:
             case Replan():
                 plan = replanned(self.plan, self._source, self.archive)
                 self._notes.add(Note(of=plan.hash, plan=plan))
-            case Record():
+            case RecordRun():
                 self._record()
-            case Forget():
+            case DeleteJournal():
                 self._notes.forget()
             case _:
                 assert_never(step)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.request import run_id
-from sluice.core.copy.steps import Done, Drain, Leave
+from sluice.core.copy.steps import DeleteSource, Done, DrainSource
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.planning import begun, make_archive_plan, request_of
 from sluice.engine.archive.report import ArchiveReport
@@ -113,17 +113,17 @@ class ArchiveMove:
             else:
                 self._first = report
         if self._last is None:
-            return Drain()
+            return DrainSource()
         if self._source.configuration(self.plan.source) is not None:
-            return Leave()
+            return DeleteSource()
         return Done(self._last.digest or "")
 
     def perform(self, step: Step) -> None:
         """Carry out a step that moves no bytes."""
         match step:
-            case Drain():
+            case DrainSource():
                 self._drain()
-            case Leave():
+            case DeleteSource():
                 self._leave()
             case _:
                 self._run.perform(step)

@@ -14,23 +14,23 @@ from sluice.core.copy.next_step import next_step
 from sluice.core.copy.steps import (
     Amend,
     Bind,
-    Certify,
-    Claim,
-    Configure,
+    ConfigureTarget,
     CopyStep,
-    Drain,
-    Forget,
-    Leave,
+    DeleteJournal,
+    DeleteSource,
+    DrainSource,
+    FixSegmentCount,
+    MakeTarget,
     Publish,
     Scale,
     Seal,
-    Settle,
     Shape,
     Stage,
     Stitch,
     Sweep,
     Transfer,
     Verify,
+    WriteReceipt,
 )
 from sluice.core.events.digest import chunks, combine
 from sluice.core.values import identity
@@ -145,21 +145,21 @@ class StreamCopyWork:
     def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
         """Carry out a step that moves no bytes."""
         if self.plan.append and not isinstance(step, Stitch):
-            if isinstance(step, Forget) and self._journal().target is not None:
+            if isinstance(step, DeleteJournal) and self._journal().target is not None:
                 self._segments = self._report_segments()
             appends.perform(
                 self.plan,
                 self.ledger,
                 self._target,
                 step,
-                digest=self.digest() if isinstance(step, Certify) else UNVERIFIED,
+                digest=self.digest() if isinstance(step, WriteReceipt) else UNVERIFIED,
                 events=self._counted,
             )
             return
         if not isinstance(step, CopyStep):
             raise TypeError(f"{step} moves bytes or is no step to perform")
         match step:
-            case Claim():
+            case MakeTarget():
                 self._made = targets.claim(self.plan, self._target)
             case Shape(segments):
                 targets.shape(self.plan, segments, self._target)
@@ -171,9 +171,9 @@ class StreamCopyWork:
             case Amend(starts):
                 for index, to in starts:
                     self._staged.amend(index, to)
-            case Drain():
+            case DrainSource():
                 moving.drain(self.plan, self._bound(), self.ledger, self._source, self._target)
-            case Leave():
+            case DeleteSource():
                 moving.leave(self.plan, self._bound(), self._source, self._target)
             case Stitch(parts):
                 self._staged.stitch(parts)
@@ -183,17 +183,17 @@ class StreamCopyWork:
             case Scale(generation):
                 targets.scale(self.plan, self._bound(), generation, self._target)
                 targets.mend(self.plan, self.ledger, self.digest(), self._target)
-            case Settle():
+            case FixSegmentCount():
                 targets.settle(self.plan, self._target)
                 targets.mend(self.plan, self.ledger, self.digest(), self._target)
-            case Configure():
+            case ConfigureTarget():
                 targets.configure(self.plan, self.digest(), self._target)
             case Seal():
                 self._target.seal_stream(self.plan.target)
             case Sweep(left):
                 for index, number in left:
                     self._target.delete(self._staged.name(index, number))
-            case Forget():
+            case DeleteJournal():
                 if self._journal().target is not None:  # else a late driver's, begun for nothing
                     self._segments = self._report_segments()
                     clear_attempts(self.plan, self._bound(), self._target)

@@ -10,7 +10,7 @@ from sluice.archive.runs.sweep import sweep
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.retention import Retention
-from sluice.core.copy.steps import Forget, Record, Step, Transfer, Verify
+from sluice.core.copy.steps import DeleteJournal, RecordRun, Step, Transfer, Verify
 from sluice.core.values.archive_layout import LEASES, WORK
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.erase import Erased, erase_archive
@@ -107,7 +107,7 @@ def test_a_run_whose_objects_were_swept_is_not_recorded(
     place: Place, driver: Driver, *, anew: bool
 ) -> None:
     """A driver that is held up just before it records finds that its first note is gone."""
-    step = driver.reach(Record)
+    step = driver.reach(RecordRun)
     place.time += 2 * DAY
     assert sweep(place.archive).objects
     if anew:
@@ -120,19 +120,19 @@ def test_a_run_whose_objects_were_swept_is_not_recorded(
         driver.copy.let_go()
         driver = Driver(place)
         driver.begin()
-    driver.copy.perform(driver.reach(Record))
+    driver.copy.perform(driver.reach(RecordRun))
     assert place.runs() == (1, 2)
 
 
 def test_nothing_is_recorded_while_somebody_sweeps(place: Place, driver: Driver) -> None:
     """A driver that was taken for given up gives way before it records."""
-    step = driver.reach(Record)
+    step = driver.reach(RecordRun)
     place.objects.delete(place.leases())
     with Lease(place.objects, "cd" * 16, LeaseWork.SWEEP) as lease:
         with pytest.raises(StoreBusy, match="Sweep by name"):
             driver.copy.perform(step)
         assert place.leases() == [lease.name]
-    driver.copy.perform(driver.reach(Record))
+    driver.copy.perform(driver.reach(RecordRun))
     assert place.runs() == (1, 2)
 
 
@@ -140,7 +140,7 @@ def test_the_end_of_a_driver_keeps_the_others_lease(place: Place, driver: Driver
     """One that fails, or is refused, leaves those alone that go on with its run."""
     other = Driver(place)
     other.begin()
-    step = driver.reach(Record)
+    step = driver.reach(RecordRun)
     other.copy.let_go()
     with pytest.raises(StoreBusy, match="Write by name"):
         sweep(place.archive)
@@ -192,7 +192,7 @@ class _KilledError(BaseException):
 
 def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, driver: Driver) -> None:
     """It takes its lease again, and finds that what it was about to record is gone."""
-    step = driver.reach(Record)
+    step = driver.reach(RecordRun)
     assert erase_archive(REQUEST, shelf_of(place.objects)) == Erased()
     driver.copy.perform(step)
     with pytest.raises(CopyAborted):
@@ -206,7 +206,7 @@ def test_a_late_driver_leaves_the_notes_of_the_next_run(
     place: Place, driver: Driver, *, done: bool
 ) -> None:
     """Where its run is forgotten by somebody else, and another one has begun meanwhile."""
-    step = driver.reach(Forget if done else Verify)
+    step = driver.reach(DeleteJournal if done else Verify)
     place.take()
     place.write(6)
     other = Driver(place)
@@ -218,5 +218,5 @@ def test_a_late_driver_leaves_the_notes_of_the_next_run(
     else:
         driver.copy.give_up()
     assert [one for one in place.objects.held if one.startswith(WORK)] == notes
-    other.copy.perform(other.reach(Record))
+    other.copy.perform(other.reach(RecordRun))
     assert place.runs() == (1, 2, 3)

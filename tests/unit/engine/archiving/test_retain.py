@@ -12,7 +12,7 @@ from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.names import Format
 from sluice.core.archive.retention import Retention
-from sluice.core.copy.steps import Done, Forget, Record, Replan, Step, Transfer, Verify
+from sluice.core.copy.steps import DeleteJournal, Done, RecordRun, Replan, Step, Transfer, Verify
 from sluice.core.values.archive_layout import HEADS, LEASES, RUNS
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.erase import erase_archive
@@ -113,7 +113,7 @@ def test_letting_runs_go_keeps_what_a_run_has_got(place: Place) -> None:
         if len(head.runs) > 1 and len(steps) in {1, 3}:
             place.archive.forget([head.runs[0].run], head)
     assert copy.finished(step.digest).run == 7
-    assert (steps[0], steps[-2:]) == (Transfer, [Record, Forget])
+    assert (steps[0], steps[-2:]) == (Transfer, [RecordRun, DeleteJournal])
     assert Replan not in steps
     assert place.runs() == (3, 4, 7)
     assert [held_by(place.objects, last_run(place.objects))[0]] == place.world.bytes_of(SOURCE)

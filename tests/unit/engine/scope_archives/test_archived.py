@@ -4,7 +4,7 @@ import pytest
 
 from sluice.archive.runs.verify import verify_archive
 from sluice.core.archive.names import Format
-from sluice.core.copy.steps import Record, Step, Transfer
+from sluice.core.copy.steps import RecordRun, Step, Transfer
 from sluice.core.scope.request import ArchiveTo, Rename, ScopeRequest, Selector
 from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.model import StreamName
@@ -153,7 +153,7 @@ def test_an_archive_that_somebody_makes_after_the_plan_gets_no_run(
     assert not [name for name in env.objects.held if name.startswith("shop/s000/work/")]
 
 
-@pytest.mark.parametrize("step", [Transfer, Record])
+@pytest.mark.parametrize("step", [Transfer, RecordRun])
 def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(env: Env, step: type[Step]) -> None:
     """Whenever that is, until ours is recorded; and not one more when it is tried again."""
     expected = dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.archive.runs.verify import verify_archive
-from sluice.core.copy.steps import Drain, Leave, Record, Step
+from sluice.core.copy.steps import DeleteSource, DrainSource, RecordRun, Step
 from sluice.core.scope.request import Selector
 from sluice.core.scope.scope import StreamState
 from sluice.core.workloads.answers import ScopeEnded
@@ -45,7 +45,7 @@ def test_a_scope_that_is_moved_is_archived_to_its_end_and_deleted() -> None:
     def write() -> None:
         env.world.segments[segment_name(source_name(0), 0)].data += events_of([20, 3])
 
-    listener = At(Drain, write)
+    listener = At(DrainSource, write)
     before = env.content("in")
     report = env.run(MOVE, listener=listener)
     assert states_of(report) == COPIED
@@ -94,7 +94,7 @@ def test_a_sealed_stream_that_has_more_than_its_archive_is_not_deleted() -> None
     def write() -> None:
         env.world.segments[segment_name(source_name(0), 0)].data += events_of([20, 3])
 
-    report = env.run(MOVE, listener=At(Leave, write))
+    report = env.run(MOVE, listener=At(DeleteSource, write))
     assert states_of(report) == COPIED | {"s000": "SourceKept"}
     assert [*env.content("in")] == ["s000"]
 
@@ -154,7 +154,7 @@ class AtTheRest(At):
             super().step(copy, step)
 
 
-@pytest.mark.parametrize("when", [partial(At, Drain), partial(AtTheRest, Record)])
+@pytest.mark.parametrize("when", [partial(At, DrainSource), partial(AtTheRest, RecordRun)])
 def test_a_run_that_somebody_adds_to_the_archive_of_a_move_is_no_trouble(
     when: Callable[[Callable[[], object]], At],
 ) -> None:
@@ -177,7 +177,7 @@ def test_a_stream_that_is_made_again_is_not_sealed() -> None:
             there = env.world.segments[segment_name(source_name(0), number)]
             there.attributes[CREATION_TIME] = 5000 + number
 
-    report = env.run(MOVE, listener=At(Drain, replace))
+    report = env.run(MOVE, listener=At(DrainSource, replace))
     assert states_of(report) == COPIED | {"s000": "SourceReplaced"}
     assert not env.world.streams[source_name(0)].sealed
     assert "in" in env.world.scopes
@@ -190,7 +190,7 @@ def test_a_stream_that_is_not_as_it_was_archived_is_not_deleted() -> None:
     def write() -> None:
         env.world.segments[segment_name(source_name(0), 0)].data += events_of([20, 3])
 
-    report = env.run(MOVE, listener=At(Leave, write))
+    report = env.run(MOVE, listener=At(DeleteSource, write))
     assert states_of(report) == COPIED | {"s000": "SourceKept"}
     assert [*env.content("in")] == ["s000"]
     assert len(env.manifests("s000")) == 2
@@ -203,7 +203,7 @@ def test_a_stream_that_was_deleted_before_it_was_sealed_is_named() -> None:
     def delete() -> None:
         del env.world.streams[source_name(0)]
 
-    report = env.run(MOVE, listener=At(Drain, delete))
+    report = env.run(MOVE, listener=At(DrainSource, delete))
     assert states_of(report) == COPIED | {"s000": "SourceNotFound"}
 
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from sluice.core.copy.steps import Leave
+from sluice.core.copy.steps import DeleteSource
 from sluice.core.scope.scope import StreamResult, StreamState
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.limits import Limits
@@ -237,7 +237,7 @@ def test_a_source_is_deleted_though_its_target_became_whole_while_somebody_looke
             looks += 1
             other = StreamCopyWork(plan.streams[0], 0, [store], store)
             other.plan = other.ledger.begin(other.plan)
-            go(other, world, Leave)
+            go(other, world, DeleteSource)
         return Fate.DONE
 
     report = copy_scope(plan, store, target=SharedStore(world, gate))
