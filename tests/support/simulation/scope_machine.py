@@ -132,6 +132,8 @@ class ScopeMachine(CopyMachine):
     def what_failed_can_be_tried_again(self) -> None:
         """What was staged of it is not dropped meanwhile, and who asks for a run gets one."""
         store = self.cluster.store
+        if self.wish is not None and store.log is None:
+            self.wish = 0  # a failure of the whole has dropped the log, and runs count anew
         if not self.is_partial() or self.cluster.deleted:
             self.epoch = None
             return
