@@ -104,7 +104,7 @@ class StaleStreams:
         """What has this cluster's tags in the store that a StreamStore names."""
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         address = store_address(parse(body, StreamStore))
-        if address.backend != "pravega":
+        if address.holds_archives:
             return []
         store = await self._connections.get(namespace, address)
         found = await asyncio.to_thread(engine.tagged, store, self._cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sluice.api.fields.backends import Holds
 from sluice.errors import InvalidSpec
 from sluice.stores.credentials import Credentials
 
@@ -33,7 +34,7 @@ def connect(
         InvalidSpec: the URI is not one of this kind of store, or of one that holds archives.
         AuthenticationFailed: the address names a Secret and its files are not there.
     """
-    if address.backend != "pravega":
+    if address.kind.holds is not Holds.LIVE:
         raise InvalidSpec(
             f"{address.uri} holds archives, and is no store of live streams",
             remedy="Name an archive in it, or another StreamStore.",

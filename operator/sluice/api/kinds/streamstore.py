@@ -6,12 +6,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds, named
 from sluice.api.fields.common import ApiModel, Folder, ObjectName, Resource, SecretRef
 from sluice.api.fields.rules import Rule, exactly_one, one_of, rules
 
 _MOST_PORT = 65535
 _SELECTOR = "namespaces: Selector and selector go together: give both or none"
 _NO_SCOPES = "archives are in no scope: remove scopes, or give a store of live streams"
+_LIVE = " || ".join(f"has(self.{name})" for name in named(Holds.LIVE))
 _PORT = f"the address ends in a port from 1 to {_MOST_PORT}: tcp://host:9090"
 
 
@@ -181,9 +183,9 @@ class StreamStoreSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            exactly_one("backend", "pravega", "s3", "volume"),
+            exactly_one("backend", *BACKENDS),
             Rule(
-                "has(self.pravega) || !has(self.access) || !has(self.access.scopes)",
+                f"{_LIVE} || !has(self.access) || !has(self.access.scopes)",
                 _NO_SCOPES,
                 path=".access.scopes",
                 reason="FieldValueForbidden",
@@ -205,11 +207,15 @@ class StreamStoreSpec(ApiModel):
 
     @model_validator(mode="after")
     def _one_backend(self) -> Self:
-        if sum(one is not None for one in (self.pravega, self.s3, self.volume)) != 1:
-            raise ValueError("exactly one backend is needed: pravega, s3, volume")
-        if self.pravega is None and self.access is not None and self.access.scopes is not None:
+        if len(self._given()) != 1:
+            raise ValueError(f"exactly one backend is needed: {', '.join(BACKENDS)}")
+        if self.holds_archives and self.access is not None and self.access.scopes is not None:
             raise ValueError(_NO_SCOPES)
         return self
+
+    def _given(self) -> list[BackendName]:
+        """Name the backends that are given."""
+        return [name for name in BACKENDS if getattr(self, name) is not None]
 
     @property
     def backend(self) -> PravegaSpec | S3Spec | VolumeSpec:
@@ -217,9 +223,15 @@ class StreamStoreSpec(ApiModel):
         return next(one for one in (self.pravega, self.s3, self.volume) if one is not None)
 
     @property
+    def kind(self) -> Backend:
+        """The kind of store."""
+        (name,) = self._given()
+        return BACKENDS[name]
+
+    @property
     def holds_archives(self) -> bool:
         """Whether it is a store of archives, and not of live streams."""
-        return self.pravega is None
+        return self.kind.holds is Holds.ARCHIVES
 
     @property
     def secret(self) -> str | None:

@@ -7,11 +7,12 @@ They are immutable and serialisable. Offsets and lengths are bytes, times are mi
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds
 from sluice.api.fields.common import ObjectName
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class StoreAddress(Frozen):
         archive: the run that is read.
     """
 
-    backend: Literal["pravega", "s3", "volume"] = "pravega"
+    backend: BackendName = "pravega"
     uri: str
     secret: ObjectName | None = None
     endpoint: str | None = Field(default=None, exclude_if=is_none)
@@ -225,13 +226,18 @@ class StoreAddress(Frozen):
     archive: ArchivedRun | None = Field(default=None, exclude_if=is_none)
 
     @property
+    def kind(self) -> Backend:
+        """The kind of store that is there."""
+        return BACKENDS[self.backend]
+
+    @property
     def holds_archives(self) -> bool:
         """Whether it is a place for archives, and not a store or what is read as one."""
-        return self.backend != "pravega" and self.archive is None
+        return self.kind.holds is Holds.ARCHIVES and self.archive is None
 
     @property
     def claim(self) -> str | None:
         """The claim of the volume, where it is one that pods mount."""
-        if self.backend != "volume" or not self.uri.startswith(VOLUME):
+        if not self.kind.mounted or not self.uri.startswith(VOLUME):
             return None
         return self.uri.removeprefix(VOLUME).partition("/")[0]

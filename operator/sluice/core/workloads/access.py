@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.fields.backends import Holds, named
 from sluice.errors import AccessDenied, InvalidSpec
 
 if TYPE_CHECKING:
@@ -75,11 +76,11 @@ def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str)
     """
     if spec.holds_archives == archives:
         return
-    what, kinds = ("archives", "s3 or volume") if archives else ("live streams", "pravega")
+    wanted = Holds.ARCHIVES if archives else Holds.LIVE
     raise InvalidSpec(
-        f"StreamStore {store!r} is no store of {what}",
+        f"StreamStore {store!r} is no store of {wanted}",
         field=field,
-        remedy=f"Name a StreamStore of kind {kinds}.",
+        remedy=f"Name a StreamStore of kind {' or '.join(named(wanted))}.",
     )
 
 

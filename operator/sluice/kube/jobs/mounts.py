@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.workloads.request import CONFIG_MAPS
-from sluice.kube.stores.keys import SECRET_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +55,7 @@ def _files(addresses: Iterable[StoreAddress]) -> dict[str, list[str]]:
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for address in addresses:
         if address.secret is not None:
-            found[address.secret] |= dict.fromkeys(SECRET_KEYS[address.backend])
+            found[address.secret] |= dict.fromkeys(address.kind.keys or ())
         if address.ca is not None:
             folder, _, key = address.ca.rpartition("/")
             found[folder] |= {key: None}

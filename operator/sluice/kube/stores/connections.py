@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import structlog
 
+from sluice.api.fields.backends import Holds, named
 from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.documents import MOST_SHORT
 from sluice.engine.access.connect import archives, connect
@@ -85,7 +86,7 @@ class Connections:
         if isinstance(found, Shelf):
             raise InvalidSpec(
                 f"{address.uri} is a store of archives, and holds no live streams",
-                remedy="Name a StreamStore of kind pravega.",
+                remedy=f"Name a StreamStore of kind {' or '.join(named(Holds.LIVE))}.",
             )
         return found
 
@@ -148,9 +149,9 @@ class Connections:
             )
 
     def _connect(self, address: StoreAddress, keys: Keys) -> Place:
-        if address.backend == "pravega":
+        if address.kind.holds is Holds.LIVE:
             return connect(address, self._settings, credentials=keys.credentials, told=self._told)
-        if address.backend == "volume":
+        if address.kind.mounted:
             return Shelf(address.uri, unseen)
         if keys.s3 is None and not self._ambient:
             raise InvalidSpec(

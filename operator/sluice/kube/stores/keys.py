@@ -15,22 +15,10 @@ from sluice.kube.api.kinds import CONFIG_MAP, SECRET
 from sluice.stores.credentials import Credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sluice.core.values.model import StoreAddress
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
 
-SECRET_KEYS: Final[Mapping[str, tuple[str, str]]] = {
-    "pravega": ("username", "password"),
-    "s3": ("accessKeyId", "secretAccessKey"),
-}
-"""The keys that the Secret of a store has, by the kind of store."""
-
-_FIELDS: Final = {
-    "pravega": "spec.pravega.auth.basic.secretRef.name",
-    "s3": "spec.s3.credentialsSecretRef.name",
-}
 _CA_FIELD: Final = "spec.s3.caBundleRef"
 
 
@@ -91,8 +79,7 @@ def login_of(address: StoreAddress, body: Object | None) -> tuple[str, str]:
     Raises:
         SecretNotFound: there is no such Secret, or it lacks a key.
     """
-    name, where = address.secret, _FIELDS[address.backend]
-    keys = SECRET_KEYS[address.backend]
+    name, where, keys = address.secret, address.kind.secret_field, address.kind.keys or ()
     remedy = f"Create the Secret with the keys {' and '.join(keys)}."
     if body is None:
         raise SecretNotFound(f"there is no Secret {name!r}", field=where, remedy=remedy)

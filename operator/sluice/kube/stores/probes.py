@@ -88,7 +88,7 @@ class Probes:
             address = store_address(parse(body, StreamStore))
             namespace = body["metadata"]["namespace"]
             # A driver could not be given a Secret that is gone, so such a store is not ready.
-            if address.backend == "volume":
+            if address.kind.mounted:
                 await self._connections.check_claim(namespace, address)
                 return StoreHealth()
             place = await self._connections.place(namespace, address, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from sluice.api.fields.backends import Holds
 from sluice.core.copy.plan import pinned
 from sluice.core.workloads import access
 from sluice.core.workloads.plan import Plan
@@ -78,7 +79,7 @@ class Stores:
 
     def place(self, address: StoreAddress) -> Place:
         """What is at the address of a StreamStore."""
-        return self[address] if address.backend == "pravega" else self.shelf(address)
+        return self.shelf(address) if address.kind.holds is Holds.ARCHIVES else self[address]
 
 
 def jobs(

@@ -1,0 +1,66 @@
+"""The registry of store kinds: what each of them holds, and how its credentials are called.
+
+Code asks what a store holds, never which one it is. A new kind of store is a record here, its spec
+in `api.kinds.streamstore`, and its way of being opened (`stores.connect`, `engine.access.connect`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+BackendName = Literal["pravega", "s3", "volume"]
+"""The field of a StreamStore's spec that says where it is."""
+
+
+class Holds(StrEnum):
+    """What is in a store."""
+
+    LIVE = "live streams"
+    ARCHIVES = "archives"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One kind of store.
+
+    Attributes:
+        name: the field of the spec.
+        holds: what is in it.
+        keys: the keys of the Secret that it may name; None where it names none.
+        secret_field: the field of the spec that names the Secret.
+        mounted: whether only pods that mount it can look into it.
+    """
+
+    name: BackendName
+    holds: Holds
+    keys: tuple[str, str] | None = None
+    secret_field: str | None = None
+    mounted: bool = False
+
+
+BACKENDS: Final[dict[BackendName, Backend]] = {
+    one.name: one
+    for one in (
+        Backend(
+            "pravega",
+            Holds.LIVE,
+            keys=("username", "password"),
+            secret_field="spec.pravega.auth.basic.secretRef.name",  # noqa: S106 - where, not what
+        ),
+        Backend(
+            "s3",
+            Holds.ARCHIVES,
+            keys=("accessKeyId", "secretAccessKey"),
+            secret_field="spec.s3.credentialsSecretRef.name",  # noqa: S106 - where, not what
+        ),
+        Backend("volume", Holds.ARCHIVES, mounted=True),
+    )
+}
+"""All kinds of stores, in the order of the spec's fields."""
+
+
+def named(holds: Holds) -> list[str]:
+    """Name the kinds of stores that hold this."""
+    return [one.name for one in BACKENDS.values() if one.holds is holds]
