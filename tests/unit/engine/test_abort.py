@@ -52,7 +52,7 @@ def test_the_driver_comes_to_the_step_of_publishing(world: World) -> None:
 def test_an_abort_is_refused_once_the_first_segment_is_published(world: World) -> None:
     """From the first published segment on the copy can only be finished, and nothing is lost."""
     copy = drive(world, BEFORE_PUBLISHING)
-    copy._publish(0)
+    copy.perform(Publish((0,)))
     with pytest.raises(AbortRefused):
         abort(COPY, TARGET, ModelStore(world))
     (report,) = copy_all(ModelStore(world), copy.plan)

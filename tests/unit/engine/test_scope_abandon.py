@@ -68,7 +68,7 @@ def test_what_is_unpublished_goes_and_what_is_being_published_is_finished(
     log.load()
     log.ended({0: planned_results(plan)[0].model_copy(update={"state": StreamState.COPIED})})
     begin(world, plan, "b", Verify)
-    begin(world, plan, "c", Publish)._publish(0)
+    begin(world, plan, "c", Publish).perform(Publish((0,)))
     told = abandoned(world, source=source)
     assert told == (
         "1 of 4 streams are copied and stay; of 1, nothing was left; of 1, what was staged was "
@@ -109,7 +109,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
     monkeypatch.setattr(parallel, "AT_ONCE", 1)
     plan = plan_of(world)
     begin(world, plan, "a", Verify)
-    begin(world, plan, "c", Publish)._publish(0)
+    begin(world, plan, "c", Publish).perform(Publish((0,)))
     calls = [0]
 
     def gate(what: str) -> Fate:
@@ -131,7 +131,7 @@ def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     plan = plan_of(world)
     two = begin(world, plan, "a", Publish)
-    two._publish(0)
+    two.perform(Publish((0,)))
     begin(world, plan, "c", Verify)
     damaged = begin(world, plan, "b", Publish)
     world.segments[damaged.ledger.name].data[9:12] = b"xxx"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sluice.core.copy.planner import SourceRequest
-from sluice.core.copy.steps import ConfigureTarget, Done, Seal
+from sluice.core.copy.steps import ConfigureTarget, Done, Publish, Seal
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange, Segment, StreamConfig, StreamName
 from sluice.core.workloads.answers import Complete, Planned
@@ -107,7 +107,7 @@ def test_a_copy_that_was_begun_has_the_plan_of_its_driver(world: World, steps: i
 def test_a_copy_that_is_being_published_is_not_complete(world: World) -> None:
     """Some segments are there and some are not: there is something to do."""
     driver = drive(world, BEFORE_PUBLISHING)
-    driver._publish(0)
+    driver.perform(Publish((0,)))
     answer = asked(world, driver.plan)
     assert isinstance(answer, Planned)
     assert answer.recorded
@@ -329,7 +329,7 @@ def test_what_is_being_published_is_finished(world: World, published: int, *, so
     """Half a target is what nobody wants, and the rest moves no bytes."""
     driver = drive(world, BEFORE_PUBLISHING)
     for index in range(published):
-        driver._publish(index)
+        driver.perform(Publish((index,)))
     if not source:
         for segment in world.streams.pop(SOURCE).segments:
             del world.segments[segment_name(SOURCE, segment.id)]
@@ -369,7 +369,7 @@ def test_what_was_cut_off_anywhere_can_be_repeated(
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     driver = drive(world, BEFORE_PUBLISHING)
     for index in range(published):
-        driver._publish(index)
+        driver.perform(Publish((index,)))
     calls: list[str] = []
 
     def gate(what: str) -> Fate:
@@ -392,7 +392,7 @@ def test_publishing_that_would_have_to_move_bytes_is_no_matter_of_the_operator(
     """Where somebody deleted what was staged, a driver has to copy it again."""
     monkeypatch.setattr(query, "PUBLISH_PATIENCE", -1.0)
     driver = drive(world, BEFORE_PUBLISHING)
-    driver._publish(0)
+    driver.perform(Publish((0,)))
     for name in world.staging():
         if name != driver.ledger.name:
             del world.segments[name]

@@ -6,61 +6,41 @@ Steps that move bytes become slices for tasks; all others are short calls, made 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
-from sluice.core.copy import journal, next_append_step
-from sluice.core.copy.next_step import next_step
+from sluice.core.copy import journal
 from sluice.core.copy.steps import (
-    Amend,
-    Bind,
-    ConfigureTarget,
-    CopyStep,
-    DeleteJournal,
-    DeleteSource,
-    DrainSource,
-    FixSegmentCount,
-    MakeTarget,
-    Publish,
-    Scale,
-    Seal,
-    Shape,
-    Stage,
     Stitch,
-    Sweep,
     Transfer,
     Verify,
-    WriteReceipt,
 )
 from sluice.core.events.digest import chunks, combine
 from sluice.core.values import identity
 from sluice.core.values.rounds import slice_end
 from sluice.core.workloads.answers import UNVERIFIED
 from sluice.engine.access.source_runs import run_stores
-from sluice.engine.append import appends
-from sluice.engine.copy import moving, targets
-from sluice.engine.copy.abort import abort, clear_attempts
+from sluice.engine.append.existing_target import ExistingTarget
+from sluice.engine.copy.abort import abort
+from sluice.engine.copy.new_target import NewTarget
 from sluice.engine.copy.planning import check_plan
 from sluice.engine.copy.read_leases import Readings
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.copy.resume import arrive
-from sluice.engine.copy.segment_mapping import bind
 from sluice.engine.copy.slices import CopySlice, VerifySlice
-from sluice.engine.copy.staged import Staged
 from sluice.engine.copy.verify_progress import Checking
 from sluice.engine.journal.ledger import Ledger
-from sluice.engine.staging.observe import observe
+from sluice.engine.staging.staged import Staged
 from sluice.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sluice.core.copy.observed import Observed
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
+    from sluice.engine.staging.ending import Ending
     from sluice.errors import SluiceError
     from sluice.stores.base import Store
 
@@ -85,22 +65,25 @@ class StreamCopyWork:
         *,
         keep: bool = False,
     ) -> None:
-        self._keep = keep
         self.number = number
-        self.seen: Observed | None = None
         self.ledger = Ledger(target, plan.copy_id, plan.target)
         self._places = sources
-        self._target = target
+        self.target = target
+        # Another driver may have planned otherwise: the plan says which of them it is.
+        self._new, self._existing = NewTarget(self, keep=keep), ExistingTarget(self)
         # By segment and edition: what was checked of one that begins anew counts for nothing.
         self._checked: defaultdict[tuple[int, int], Checking] = defaultdict(Checking)
         self._reading(plan)
         self._segments: tuple[SegmentReport, ...] | None = None
-        self._made = False
+
+    @property
+    def _ending(self) -> Ending:
+        return self._existing if self.plan.append else self._new
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> StreamReport | None:
         """Take up the copy: refuse a target that is not ours, and make sure of the plan."""
-        arrival = arrive(self.plan, self._target) if late else None
-        digest = arrival.digest if arrival else check_plan(self.plan, self._target)
+        arrival = arrive(self.plan, self.target) if late else None
+        digest = arrival.digest if arrival else check_plan(self.plan, self.target)
         if digest is not None:
             return self.finished(digest) if arrival and arrival.settled else None
         if permit is not None:
@@ -116,21 +99,14 @@ class StreamCopyWork:
 
     def look(self) -> Step:
         """Observe, and decide the next step. Raises what `next_step` and `Readings.renew` do."""
-        look = appends.observe if self.plan.append else observe
-        self.seen = look(self.plan, self.ledger, self.sources, self._target)
-        if self.seen.sources is not None:
+        seen = self._ending.observe()
+        if seen.sources is not None:
             self._readings.renew()
-        if self.plan.append:
-            return next_append_step.next_step(self.plan, self.seen)
-        self.plan = self.seen.plan or self.plan
-        if self.plan.move and not self._keep:
-            left = moving.is_left(self.plan, self.seen.target, self._source)
-            self.seen = replace(self.seen, left=left)
-        return next_step(self.plan, self.seen)
+        return self._ending.decide(seen)
 
     def give_up(self) -> None:
         """Delete staging, the target if this copy made it, and the journal."""
-        abort(self.plan.copy_id, self.plan.target, self._target)
+        abort(self.plan.copy_id, self.plan.target, self.target)
         self._readings.give_back()
 
     def failed(self, error: SluiceError, *, cleaned: bool) -> StreamReport:
@@ -139,67 +115,14 @@ class StreamCopyWork:
 
     def let_go(self) -> None:
         """Leave the target as it is to be while nobody goes on with the copy."""
-        if self.plan.append and self.ledger.load() is not None:
-            appends.let_go(self.plan, self.ledger, self._target)
+        self._ending.let_go()
 
-    def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
+    def perform(self, step: Step) -> None:
         """Carry out a step that moves no bytes."""
-        if self.plan.append and not isinstance(step, Stitch):
-            if isinstance(step, DeleteJournal) and self._journal().target is not None:
-                self._segments = self._report_segments()
-            appends.perform(
-                self.plan,
-                self.ledger,
-                self._target,
-                step,
-                digest=self.digest() if isinstance(step, WriteReceipt) else UNVERIFIED,
-                events=self._counted,
-            )
-            return
-        if not isinstance(step, CopyStep):
-            raise TypeError(f"{step} moves bytes or is no step to perform")
-        match step:
-            case MakeTarget():
-                self._made = targets.claim(self.plan, self._target)
-            case Shape(segments):
-                targets.shape(self.plan, segments, self._target)
-            case Bind(segments):
-                bind(self.plan, segments, self.ledger, self._target, made=self._made)
-            case Stage(parts):
-                for index, part in parts:
-                    self._target.create(self._staged.name(index, part.number))
-            case Amend(starts):
-                for index, to in starts:
-                    self._staged.amend(index, to)
-            case DrainSource():
-                moving.drain(self.plan, self._bound(), self.ledger, self._source, self._target)
-            case DeleteSource():
-                moving.leave(self.plan, self._bound(), self._source, self._target)
-            case Stitch(parts):
-                self._staged.stitch(parts)
-            case Publish(segments):
-                for index in segments:
-                    self._publish(index)
-            case Scale(generation):
-                targets.scale(self.plan, self._bound(), generation, self._target)
-                targets.mend(self.plan, self.ledger, self.digest(), self._target)
-            case FixSegmentCount():
-                targets.settle(self.plan, self._target)
-                targets.mend(self.plan, self.ledger, self.digest(), self._target)
-            case ConfigureTarget():
-                targets.configure(self.plan, self.digest(), self._target)
-            case Seal():
-                self._target.seal_stream(self.plan.target)
-            case Sweep(left):
-                for index, number in left:
-                    self._target.delete(self._staged.name(index, number))
-            case DeleteJournal():
-                if self._journal().target is not None:  # else a late driver's, begun for nothing
-                    self._segments = self._report_segments()
-                    clear_attempts(self.plan, self._bound(), self._target)
-                self.ledger.delete()
-            case _:
-                assert_never(step)
+        if isinstance(step, Stitch):
+            self.staged.stitch(step.parts)
+        else:
+            self._ending.perform(step)
 
     def slices(self, step: Transfer | Verify, limits: Limits, slots: int) -> list[Slice]:
         """The slices of a step that moves bytes, for one round."""
@@ -237,7 +160,7 @@ class StreamCopyWork:
         if records:
             self.ledger.write(records)
         for index in ready:
-            self._staged.mark_verified(index)
+            self.staged.mark_verified(index)
             del self._checked[self._version(index)]
 
     def _is_checked(self, index: int) -> bool:
@@ -279,6 +202,10 @@ class StreamCopyWork:
             segments=self._segments or (),
         )
 
+    def remember(self) -> None:
+        """Keep what the report says of segments: the journal is about to be deleted."""
+        self._segments = self._report_segments()
+
     def _report_segments(self) -> tuple[SegmentReport, ...]:
         reports = []
         for index, segment in enumerate(self.plan.segments):
@@ -303,19 +230,14 @@ class StreamCopyWork:
     def _version(self, index: int) -> tuple[int, int]:
         return index, self._edition(index)
 
-    @property
-    def _source(self) -> Store:
-        """The store of the only source of a move."""
-        return self.sources[self.plan.sources[0].store]
-
     def _copy_slice(self, index: int, part: Part, at: int, limits: Limits, slots: int) -> CopySlice:
         plan = self.plan
-        key = self._staged.key(index, part.number)
+        key = self.staged.key(index, part.number)
         return CopySlice(
             **self._reads(index),
             stream=self.number,
             segment=index,
-            staging=self._staged.name(index, part.number),
+            staging=self.staged.name(index, part.number),
             writer=identity.writer_id(plan.copy_id, key),
             origin=part.start,
             at=at,
@@ -336,7 +258,7 @@ class StreamCopyWork:
             **self._reads(index),
             stream=self.number,
             segment=index,
-            staging=self._staged.name(index, 0),
+            staging=self.staged.name(index, 0),
             origin=segment.start,
             start=segment.start,
             end=segment.end,
@@ -358,7 +280,7 @@ class StreamCopyWork:
         name = self.sources[source.store].segment_name(source.stream, segment.id)
         return {"store": source.store, "archive": source.archive, "source": name}
 
-    def _counted(self, index: int) -> int:
+    def counted(self, index: int) -> int:
         """The number of events of a segment that is verified."""
         if self.plan.verify and index not in self._journal().events:
             # Another driver may have written it down, and then set the mark, since this one read
@@ -370,15 +292,12 @@ class StreamCopyWork:
         return events
 
     def _journal(self) -> journal.Journal:
-        return self._staged.journal
+        return self.staged.journal
 
     def _bound(self) -> tuple[int, ...]:
-        return self._staged.bound
+        return self.staged.bound
 
     @property
-    def _staged(self) -> Staged:
-        return Staged(self.plan, self.ledger, self._target)
-
-    def _publish(self, index: int) -> None:
-        counted = self.plan.segments[index].length > 0
-        self._staged.publish(index, self._counted(index) if counted else 0)
+    def staged(self) -> Staged:
+        """Its staging segments."""
+        return Staged(self.plan, self.ledger, self.target, self._ending.salt)

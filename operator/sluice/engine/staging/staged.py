@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from sluice.core.copy import journal
 from sluice.core.copy.next_step import seams
 from sluice.core.values import identity
-from sluice.engine.append import placement
 from sluice.errors import NoSuchSegment, StoreUnavailable
 from sluice.stores.base import CompareAndSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.engine.journal.ledger import Ledger
@@ -26,12 +25,16 @@ class Staged:
         plan: what is copied.
         ledger: its journal, loaded.
         target: the target store.
+        salt: gives what tells staging of this attempt at a segment from that of another one.
     """
 
-    def __init__(self, plan: StreamPlan, ledger: Ledger, target: Store) -> None:
+    def __init__(
+        self, plan: StreamPlan, ledger: Ledger, target: Store, salt: Callable[[int], str]
+    ) -> None:
         self._plan = plan
         self._ledger = ledger
         self._target = target
+        self._salt = salt
 
     @property
     def journal(self) -> journal.Journal:
@@ -56,10 +59,7 @@ class Staged:
 
     def key(self, index: int, part: int) -> str:
         """The key of a part's staging segment."""
-        salt = identity.attempt_salt(self._plan.segments[index].attempt)
-        if self._plan.append:
-            salt = placement.salt(self._plan, self._ledger)
-        return identity.staging_key(self._plan.copy_id, index, part, salt)
+        return identity.staging_key(self._plan.copy_id, index, part, self._salt(index))
 
     def stitch(self, parts: Sequence[tuple[int, Part]]) -> None:
         """Merge parts in order, each on the condition that the one before it is in."""

@@ -1,0 +1,148 @@
+"""A target that the copy makes: it is published segment by segment, and configured at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from sluice.core.copy.next_step import next_step
+from sluice.core.copy.steps import (
+    Amend,
+    Bind,
+    ConfigureTarget,
+    CopyStep,
+    DeleteJournal,
+    DeleteSource,
+    DrainSource,
+    FixSegmentCount,
+    MakeTarget,
+    Publish,
+    Scale,
+    Seal,
+    Shape,
+    Stage,
+    Stitch,
+    Sweep,
+)
+from sluice.core.values import identity
+from sluice.engine.copy import moving, targets
+from sluice.engine.copy.abort import clear_attempts
+from sluice.engine.copy.segment_mapping import bind
+from sluice.engine.staging.observe import observe
+
+if TYPE_CHECKING:
+    from sluice.core.copy.observed import Observed
+    from sluice.core.copy.steps import Step
+    from sluice.engine.staging.ending import StagedStream
+    from sluice.stores.base import Store
+
+
+class NewTarget:
+    """See Ending.
+
+    Args:
+        stream: the stream.
+        keep: whether the source of a move is kept all the same.
+    """
+
+    def __init__(self, stream: StagedStream, *, keep: bool) -> None:
+        self._stream = stream
+        self._keep = keep
+        self._made = False
+
+    def salt(self, index: int) -> str:
+        """See Ending."""
+        return identity.attempt_salt(self._stream.plan.segments[index].attempt)
+
+    def observe(self) -> Observed:
+        """See Ending."""
+        stream = self._stream
+        return observe(stream.plan, stream.ledger, stream.sources, stream.target)
+
+    def decide(self, seen: Observed) -> Step:
+        """See Ending. The plan becomes the one that the journal has made of it."""
+        plan = self._stream.plan = seen.plan or self._stream.plan
+        if plan.move and not self._keep:
+            seen = replace(seen, left=moving.is_left(plan, seen.target, self._source))
+        return next_step(plan, seen)
+
+    def let_go(self) -> None:
+        """See Ending: nothing of a target that is ours has to be given back."""
+
+    def perform(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case for each step
+        """See Ending."""
+        if not isinstance(step, CopyStep) or isinstance(step, Stitch):
+            raise TypeError(f"{step} moves bytes or is no step to perform")
+        stream = self._stream
+        plan, ledger, staged, target = stream.plan, stream.ledger, stream.staged, stream.target
+        match step:
+            case MakeTarget():
+                self._made = targets.claim(plan, target)
+            case Shape(segments):
+                targets.shape(plan, segments, target)
+            case Bind(segments):
+                bind(
+                    plan,
+                    segments,
+                    ledger,
+                    target,
+                    made=self._made,
+                )
+            case Stage(parts):
+                for index, part in parts:
+                    target.create(staged.name(index, part.number))
+            case Amend(starts):
+                for index, to in starts:
+                    staged.amend(index, to)
+            case DrainSource():
+                moving.drain(
+                    plan,
+                    staged.bound,
+                    ledger,
+                    self._source,
+                    target,
+                )
+            case DeleteSource():
+                moving.leave(plan, staged.bound, self._source, target)
+            case Publish(segments):
+                for index in segments:
+                    self._publish(index)
+            case Scale(generation):
+                targets.scale(plan, staged.bound, generation, target)
+                targets.mend(
+                    plan,
+                    ledger,
+                    stream.digest(),
+                    target,
+                )
+            case FixSegmentCount():
+                targets.settle(plan, target)
+                targets.mend(
+                    plan,
+                    ledger,
+                    stream.digest(),
+                    target,
+                )
+            case ConfigureTarget():
+                targets.configure(plan, stream.digest(), target)
+            case Seal():
+                target.seal_stream(plan.target)
+            case Sweep(left):
+                for index, number in left:
+                    target.delete(staged.name(index, number))
+            case DeleteJournal():
+                if staged.journal.target is not None:  # else begun for nothing, late
+                    stream.remember()
+                    clear_attempts(plan, staged.bound, target)
+                ledger.delete()
+            case _:
+                assert_never(step)
+
+    @property
+    def _source(self) -> Store:
+        """The store of the only source of a move."""
+        return self._stream.sources[self._stream.plan.sources[0].store]
+
+    def _publish(self, index: int) -> None:
+        counted = self._stream.plan.segments[index].length > 0
+        self._stream.staged.publish(index, self._stream.counted(index) if counted else 0)
