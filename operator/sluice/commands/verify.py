@@ -213,7 +213,7 @@ def _of_copy(job: Job, stores: Stores) -> Matched:
         request.copy_id,
         job.name,
         [
-            Subject(stores[address], address.uri, source.stream)
+            Subject(stores.source(address), address.uri, source.stream)
             for source, address in zip(request.sources, addresses, strict=True)
         ],
         Subject(stores[job.target], job.target.uri, request.target),
@@ -225,7 +225,7 @@ def _subject(field: str, text: str, range_: Range, resources: Resources, stores:
     """The stream of a name like `main:shop/orders`, or `namespace/main:shop/orders`."""
     store, stream = stream_of(text, field=field)
     address = address_of(store, resources, field=field)
-    return Subject(stores[address], address.uri, stream, range_)
+    return Subject(stores.source(address), address.uri, stream, range_)
 
 
 def _write(report: Path, text: str) -> None:

@@ -15,11 +15,12 @@ from sluice.console.page import duration, err
 from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
-from sluice.engine.access.connect import archives, connect
+from sluice.engine.access.connect import archives
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.engine.copy.progress import Watch
 from sluice.engine.scope.progress import ScopeWatch
 from sluice.errors import SluiceError
+from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

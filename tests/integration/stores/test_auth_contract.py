@@ -16,11 +16,11 @@ from localstore import Standalone
 from sluice.config import Settings, StoreTimeouts
 from sluice.core.values.model import SegmentInfo, StoreAddress, StreamConfig, StreamName
 from sluice.errors import AuthenticationFailed, PermissionDenied, StoreUnavailable
-from sluice.stores.base import CompareAndSet
 from sluice.stores.connect import connect
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.names import TokenAccess
 from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.writing import CompareAndSet
 
 MIB = 1 << 20
 Client = Callable[[Credentials | None], PravegaStore]

@@ -16,9 +16,9 @@ import pytest
 from sluice.config import StoreTimeouts
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.errors import ConditionFailed, PermissionDenied
-from sluice.stores.base import CompareAndSet
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.writing import CompareAndSet
 from support.command.scope_command import until
 from support.store.idle import all_of, in_memory, wait_until_evicted
 

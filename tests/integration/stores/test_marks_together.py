@@ -12,7 +12,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

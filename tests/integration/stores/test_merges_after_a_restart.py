@@ -12,8 +12,8 @@ from sluice.config import Settings
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.engine.staging.clearing import clear_names
 from sluice.errors import NoSuchSegment
-from sluice.stores.base import CompareAndSet
 from sluice.stores.connect import connect
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

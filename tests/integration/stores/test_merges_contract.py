@@ -9,8 +9,8 @@ import pytest
 
 from sluice.core.values.model import SegmentInfo, StreamName
 from sluice.errors import ConditionFailed, NoSuchSegment, SegmentSealed
-from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.writing import CompareAndSet
 from support.store.blocks import content, write
 
 

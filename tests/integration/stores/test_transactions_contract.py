@@ -13,9 +13,9 @@ from sluice.core.values.model import (
     TransactionState,
 )
 from sluice.errors import NoSuchSegment, StoreRejected, StreamNotFound
-from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.transactions import Transaction
+from sluice.stores.writing import CompareAndSet
 from support.store.blocks import content, write
 
 WHOLE = [KeyRange(low=0, high=1)]

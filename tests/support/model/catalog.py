@@ -20,7 +20,7 @@ from sluice.errors import (
     StreamNotFound,
     StreamNotSealed,
 )
-from sluice.stores.base import Stream
+from sluice.stores.reading import Stream
 from support.model.world import Fate, ModelStream, World, segment_name, uniform
 
 if TYPE_CHECKING:

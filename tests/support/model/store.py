@@ -18,7 +18,7 @@ from sluice.errors import (
     SegmentTruncated,
     StoreUnavailable,
 )
-from sluice.stores.base import Block, CompareAndSet
+from sluice.stores.reading import Block
 from support.model.transactions import ModelTransactions
 from support.model.world import (
     CREATION_TIME,
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
     from sluice.core.values.groups import GroupName, GroupSettings
     from sluice.core.values.model import KeyRange
-    from sluice.stores.base import Buffer, Flow
+    from sluice.stores.reading import Buffer, Flow
+    from sluice.stores.writing import CompareAndSet
 
 
 class ModelStore(ModelTransactions):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from localstore.standalone_config import CHECKPOINT_COMMITS
-from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.wire.wire import NOT_SET
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,6 @@ is given.
 from __future__ import annotations
 
 import threading
-import time
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -16,17 +15,15 @@ from uuid import UUID
 
 from sluice.archive.formats.reading import read_segment
 from sluice.archive.runs.pieces import pieces_of
-from sluice.archive.runs.readonly import ReadOnly
-from sluice.core.archive.documents import MAJOR
-from sluice.core.values.model import Segment, SegmentInfo, StoreHealth
+from sluice.core.values.model import Segment, SegmentInfo
 from sluice.errors import (
+    InvalidSpec,
     NoSuchSegment,
-    ReaderGroupNotFound,
     ScopeNotFound,
     SegmentTruncated,
     StreamNotFound,
 )
-from sluice.stores.base import Block, Stream
+from sluice.stores.reading import Block, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +32,8 @@ if TYPE_CHECKING:
     from sluice.archive.runs.pieces import RestoredSegment
     from sluice.core.archive.head import RunEntry
     from sluice.core.archive.manifest import Manifest
-    from sluice.core.values.groups import GroupConfig, GroupName, GroupState
     from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName
-    from sluice.stores.base import Flow
+    from sluice.stores.reading import Flow
 
 BLOCK: Final = 1 << 20
 """The most bytes that are given at once. Whoever appends longer ones waits until each is confirmed,
@@ -50,8 +46,8 @@ CREATION_TIME: Final = UUID(int=2)
 """The attribute that holds a segment's creation time in the source."""
 
 
-class ArchivedStore(ReadOnly):
-    """`sluice.stores.base.Store` for a run of an archive; safe to use from several threads.
+class ArchivedStore:
+    """`sluice.stores.base.Source` for a run of an archive; safe to use from several threads.
 
     Args:
         archive: where it is.
@@ -140,7 +136,7 @@ class ArchivedStore(ReadOnly):
     ) -> tuple[tuple[Segment, ...], ...]:
         """The segments as scale events made them, see `archive.runs.pieces`: always all of them."""
         if since:
-            self._refuse()
+            raise InvalidSpec(f"{self.pinned} begins with its own first segments, and no others")
         if name != self.manifest.source.stream:
             raise StreamNotFound(f"{self.pinned} is none of {name}")
         return tuple(tuple(map(_segment_of, made)) for made in self._generations)
@@ -264,24 +260,13 @@ class ArchivedStore(ReadOnly):
         """Whether the archive begins with this segment."""
         return any(one.id == segment and one.epoch == 0 for one in self.manifest.segments)
 
-    # -- a store
+    def read_cut(self, text: str) -> tuple[StreamName, dict[int, int]]:
+        """Refuse: an archive is read by its runs. InvalidSpec."""
+        raise InvalidSpec(f"{text!r} is a cut of a live stream, and {self.pinned} is an archive's")
 
-    def probe(self) -> StoreHealth:
-        """Look whether the run is there; of protocols there is none."""
-        began = time.monotonic()
-        self.archive.pinned(self.pinned)
-        return StoreHealth(latency=time.monotonic() - began, protocol=MAJOR)
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-    def reader_group(self, group: GroupName) -> GroupConfig | None:  # noqa: ARG002 - see ReaderGroups
-        """None: nobody reads an archive as a group."""
-        return None
-
-    def group_state(self, group: GroupName) -> GroupState:
-        """There is none."""
-        raise ReaderGroupNotFound(f"{self.pinned} has no reader group {group}")
+    def write_cut(self, stream: StreamName, cut: Mapping[int, int]) -> str:
+        """Refuse: no client reads an archive from a position on. InvalidSpec."""
+        raise InvalidSpec(f"{self.pinned} has no cuts, and none of {stream} at {dict(cut)}")
 
 
 def _segment_of(piece: RestoredSegment) -> Segment:

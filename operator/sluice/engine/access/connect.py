@@ -11,7 +11,7 @@ from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.documents import MOST_BYTES
 from sluice.errors import InvalidSpec
-from sluice.stores import connect as live
+from sluice.stores.connect import connect
 from sluice.stores.credentials import read_file
 
 if TYPE_CHECKING:
@@ -21,37 +21,27 @@ if TYPE_CHECKING:
     from sluice.archive.objects.s3 import S3Keys
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
-    from sluice.stores.base import Store, Told
-    from sluice.stores.credentials import Credentials
+    from sluice.stores.base import Source
 
 _REGION: Final = "us-east-1"
 """Of a bucket whose address names none; stores that are not Amazon's do not care."""
 
 
-def connect(
-    address: StoreAddress,
-    settings: Settings,
-    *,
-    credentials: Credentials | None = None,
-    told: Told | None = None,
-) -> Store:
-    """Make the store at an address. No connection is opened before the first call needs one.
+def open_source(address: StoreAddress, settings: Settings) -> Source:
+    """Open a store that is only read: a live one, or a run of an archive as one.
 
     Args:
         address: of a live store, or of a run of an archive.
         settings: deadlines, and the folders of credentials and volumes.
-        credentials: as whom, of a live store; None to read the folder for the Secret that the
-            address names.
-        told: of each call to what serves a live store's catalog, in a thread of its own.
 
     Raises:
         InvalidSpec: the URI is not one of this kind of store, or the store holds archives and the
-            address names none.
+            address names no run.
         AuthenticationFailed: the address names a Secret and its files are not there.
     """
     if address.archive is not None:
         return archives(address, settings).run(address.archive)
-    return live.connect(address, settings, credentials=credentials, told=told)
+    return connect(address, settings)
 
 
 def archives(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.shelf import Shelf
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Gap, Lost
     from sluice.core.copy.plan import OnTruncation, StreamPlan
     from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SeenSegment, SourceRequest
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
     Place = Store | Shelf
     """What is at a StreamStore's address: a store of live streams, or a place for archives."""
 
+    Origin = Source | Shelf
+    """What a copy is given to read from: a place for archives stands for the run of its plan."""
 
-def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, list[Store]]:
+
+def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, list[Source]]:
     """A request with the run of each archive chosen, and the stores to read from.
 
     Args:
@@ -42,7 +45,7 @@ def choose(request: CopyRequest, places: Sequence[Place]) -> tuple[CopyRequest, 
         InvalidSpec: a live stream is sought in a place for archives, or the other way round, or an
             archive is to be moved.
     """
-    stores: dict[int, Store] = {}
+    stores: dict[int, Source] = {}
     sources = []
     for source in request.sources:
         place, wanted = places[source.store], source.archive
@@ -84,6 +87,13 @@ def live(place: Place) -> Store:
     return place
 
 
+def writable(source: Source) -> Store:
+    """Give a source that is a live store. InvalidSpec where it is a run of an archive."""
+    if isinstance(source, ArchivedStore):
+        raise InvalidSpec(f"{source!r} is a run of an archive, which is only read")
+    return cast("Store", source)  # whatever is read and is no run of an archive is a live store
+
+
 def shelf(place: Place) -> Shelf:
     """A place for archives, as which it is named. InvalidSpec where it is none."""
     if not isinstance(place, Shelf):
@@ -91,7 +101,7 @@ def shelf(place: Place) -> Shelf:
     return place
 
 
-def run_stores(plan: StreamPlan, places: Sequence[Place]) -> list[Store]:
+def run_stores(plan: StreamPlan, places: Sequence[Origin]) -> list[Source]:
     """The stores that a plan reads from: in a place for archives the run that it names.
 
     Args:
@@ -103,7 +113,7 @@ def run_stores(plan: StreamPlan, places: Sequence[Place]) -> list[Store]:
     return [_run_store(place, runs.get(number)) for number, place in enumerate(places)]
 
 
-def _run_store(place: Place, run: ArchivedRun | None) -> Store:
+def _run_store(place: Origin, run: ArchivedRun | None) -> Source:
     if isinstance(place, Shelf):
         if run is None:
             raise InvalidSpec("the plan reads a live stream in a place for archives")
@@ -124,7 +134,7 @@ def named(request: CopyRequest, plan: StreamPlan | None) -> CopyRequest:
     return request.model_copy(update={"sources": tuple(sources)})
 
 
-def with_what_is_lost(seen: Sequence[SeenSegment], stores: Sequence[Store]) -> list[SeenSegment]:
+def with_what_is_lost(seen: Sequence[SeenSegment], stores: Sequence[Source]) -> list[SeenSegment]:
     """The segments from where their archives were to begin, though the first bytes were lost then.
 
     A copy finds that they are gone, and records it as of any source. What may have been behind

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Source
+    from sluice.stores.reading import Stream
 
 
-def made_at(name: StreamName, stream: Stream, store: Store) -> int | None:
+def made_at(name: StreamName, stream: Stream, store: Source) -> int | None:
     """Tell when a stream was made, in the store's milliseconds.
 
     Only the segments it was made with tell. Once it was scaled and they were truncated away,

@@ -60,7 +60,7 @@ from sluice.engine.append.transactions import (
 )
 from sluice.engine.staging.observe import missing_sources, observe_sources, observe_staged
 from sluice.errors import AbortRefused, StoreUnavailable, StreamNotFound
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.steps import Step
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Stream
 
 TRIES: Final = 10
 """Looks at an append that another driver goes on with meanwhile."""
@@ -79,7 +80,7 @@ _DECIDED: Final = frozenset({TransactionState.COMMITTING, TransactionState.COMMI
 
 
 def observe(
-    plan: StreamPlan, ledger: Ledger, stores: Sequence[Store], target: Store, *, tries: int = TRIES
+    plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
 ) -> Observed:
     """One observation.
 

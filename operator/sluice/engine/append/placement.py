@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.core.values.model import KeyRange
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Stream
 
 
 def salt(plan: StreamPlan, ledger: Ledger, attempt: int | None = None) -> str:

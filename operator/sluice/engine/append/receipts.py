@@ -16,7 +16,7 @@ from sluice.core.values import identity
 from sluice.core.values.text import size
 from sluice.engine.access.stream_age import made_at
 from sluice.errors import JournalDamaged, NoSuchSegment, StoreBusy
-from sluice.stores.base import joined
+from sluice.stores.reading import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,7 +20,7 @@ from sluice.errors import (
     StreamNotFound,
     TargetSealed,
 )
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import KeyRange, StreamName
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Stream
 
 LEASE: Final = 300.0
 """Seconds for which a transaction stays open while nobody looks. Stores allow 600."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.errors import SluiceError
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 
 class ArchiveCopy:
@@ -65,7 +65,7 @@ class ArchiveCopy:
     """
 
     def __init__(
-        self, plan: ArchivePlan, sources: Sequence[Store], archive: Archive, number: int = 0
+        self, plan: ArchivePlan, sources: Sequence[Source], archive: Archive, number: int = 0
     ) -> None:
         self.plan = plan
         self.number = number

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
     from sluice.core.values.model import SegmentInfo, StreamConfig, StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 TRIES: Final = 5
 """How often the bounds of a first run are taken anew because the source was truncated meanwhile."""
@@ -40,7 +40,7 @@ class _Seen(NamedTuple):
 
 
 def take_bounds(
-    name: StreamName, store: Store, parent: Manifest | None, *, now: int, field: str
+    name: StreamName, store: Source, parent: Manifest | None, *, now: int, field: str
 ) -> Bounds:
     """The bounds of the run that follows on one, or of the first one.
 
@@ -63,7 +63,7 @@ def take_bounds(
 
 
 def _look(
-    name: StreamName, store: Store, parent: Manifest | None, *, now: int, field: str
+    name: StreamName, store: Source, parent: Manifest | None, *, now: int, field: str
 ) -> Bounds | None:
     """One look; None where the stream was truncated meanwhile, and nothing of it is archived."""
     stream = store.describe(name)
@@ -136,7 +136,7 @@ def _look(
     )
 
 
-def _check_same(name: StreamName, store: Store, since: Sequence[Segment]) -> None:
+def _check_same(name: StreamName, store: Source, since: Sequence[Segment]) -> None:
     """Refuse a stream that never had the segments that are archived. SourceReplaced."""
     if not all(store.had(name, segment.id) for segment in since):
         raise SourceReplaced(
@@ -145,7 +145,7 @@ def _check_same(name: StreamName, store: Store, since: Sequence[Segment]) -> Non
         )
 
 
-def _check_sealed(name: StreamName, store: Store, archived: Sequence[ArchivedSegment]) -> None:
+def _check_sealed(name: StreamName, store: Source, archived: Sequence[ArchivedSegment]) -> None:
     """Refuse a stream whose segments are not these, which are archived to their end.
 
     Nothing else is asked of them. In a scope that was made again their numbers begin anew.
@@ -182,7 +182,7 @@ def _replaced(name: StreamName, segment: int) -> SourceReplaced:
     )
 
 
-def _measure(name: StreamName, segments: Sequence[Segment], store: Store) -> dict[int, _Seen]:
+def _measure(name: StreamName, segments: Sequence[Segment], store: Source) -> dict[int, _Seen]:
     """Segments as they are now, by id.
 
     A count of events belongs to a length only if that is the same before and after; it is only for
@@ -255,7 +255,7 @@ def _begin(
     name: StreamName,
     head: Sequence[Segment],
     runs: Sequence[SegmentRun],
-    store: Store,
+    store: Source,
     now: int,
 ) -> RecordedCut:
     """Where the archive begins: with what the stream's head has now."""

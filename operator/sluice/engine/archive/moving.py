@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.core.archive.request import run_id
 from sluice.core.copy.steps import DeleteSource, Done, DrainSource
+from sluice.engine.access.source_runs import writable
 from sluice.engine.archive.archive_run import ArchiveCopy
 from sluice.engine.archive.planning import begun, make_archive_plan, request_of
 from sluice.engine.archive.report import ArchiveReport
@@ -79,7 +80,7 @@ class ArchiveMove:
         self.plan = first.plan
         self.number = first.number
         self.sources = first.sources
-        self._source = first.sources[first.plan.store]
+        self._source = writable(first.sources[first.plan.store])
         self._archive = first.archive
         self._request = request_of(first.plan).model_copy(update={"run_key": _REST})
         self._run = first

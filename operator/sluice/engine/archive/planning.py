@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Manifest
     from sluice.core.archive.notes import Note
     from sluice.engine.archive.bounds import Bounds
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 
 PATH_FIELD: Final = "spec.destination.path"
@@ -49,7 +49,7 @@ class ResolvedArchive(NamedTuple):
 
 def resolve_archive(
     request: ArchiveRequest,
-    source: Store,
+    source: Source,
     archive: Archive,
     *,
     now: Callable[[], float] = time.time,
@@ -90,7 +90,7 @@ def noted_plan(notes: Iterable[Note]) -> ArchivePlan | None:
 
 def make_archive_plan(
     request: ArchiveRequest,
-    source: Store,
+    source: Source,
     archive: Archive,
     *,
     store: int = 0,
@@ -152,7 +152,7 @@ def request_of(plan: ArchivePlan) -> ArchiveRequest:
     )
 
 
-def replanned(plan: ArchivePlan, source: Store, archive: Archive) -> ArchivePlan:
+def replanned(plan: ArchivePlan, source: Source, archive: Archive) -> ArchivePlan:
     """The plan of the same run on top of what was recorded meanwhile. Raises as the first one."""
     made = make_archive_plan(request_of(plan), source, archive, store=plan.store)
     return made.model_copy(update={"copy_id": plan.copy_id})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.archive.runs.shelf import Shelf
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.work import Clock, Listener
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 
 class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
@@ -35,7 +35,7 @@ class ArchiveRunner(Runner[ArchivePlan, ArchiveReport]):
         self,
         plan: ArchivePlan,
         *,
-        sources: Sequence[Store],
+        sources: Sequence[Source],
         shelf: Shelf,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,

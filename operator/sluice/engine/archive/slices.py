@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import ArchivedSegment, StoredObject
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Task
-    from sluice.stores.base import Block, Store
+    from sluice.stores.base import Source
+    from sluice.stores.reading import Block
 
 _SEARCHED: Final = 2 * CHUNK
 """Bytes in which the first event is looked for."""
@@ -80,7 +81,7 @@ class ArchiveSlice(Slice):
         """Where what has to be read ends: an object that is of whole events may end anywhere."""
         return self.until if self.form is Format.SEGMENTS else self.end
 
-    def run(self, source: Store, target: Place, task: Task) -> ArchiveResult:
+    def run(self, source: Source, target: Place, task: Task) -> ArchiveResult:
         """Put the bytes of the slice, and hash the chunks that end in them."""
         result = ArchiveResult(slice=self, archived=Archived(objects=[], following=self.following))
         with result.caught():
@@ -115,7 +116,7 @@ class CheckSlice(Slice):
         """Bytes to read, for sharing out."""
         return self.objects[-1].end - self.objects[0].start
 
-    def run(self, source: Store, target: Place, task: Task) -> ArchiveResult:  # noqa: ARG002 - it reads the archive alone
+    def run(self, source: Source, target: Place, task: Task) -> ArchiveResult:  # noqa: ARG002 - it reads the archive alone
         """Read the objects back and compare them.
 
         An object that is not as it was put is ArchiveDamaged; one that is, and holds other bytes
@@ -159,7 +160,7 @@ class ArchiveResult(SliceResult):
 
 
 def _put(
-    work: ArchiveSlice, source: Store, objects: Objects, result: ArchiveResult, task: Task
+    work: ArchiveSlice, source: Source, objects: Objects, result: ArchiveResult, task: Task
 ) -> None:
     done = result.archived
     digester = ChunkDigester(work.begin, work.end)
@@ -278,7 +279,7 @@ def _read(
     return read_objects(objects, entries, work.form, work.whose, start=work.begin, end=end)
 
 
-def _beginning(work: ArchiveSlice, source: Store, objects: Objects, task: Task) -> list[bytes]:
+def _beginning(work: ArchiveSlice, source: Source, objects: Objects, task: Task) -> list[bytes]:
     """The bytes of the chunk before those to put: from the archive, if the source has them not."""
     try:
         read = source.read(work.source, work.begin, work.at, flow=task.pace)

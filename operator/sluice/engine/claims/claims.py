@@ -36,13 +36,14 @@ from sluice.errors import (
     StreamNotFound,
     StreamNotSealed,
 )
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.claims.claim import Claim
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Stream
 
 RELEASE_SECONDS: Final = 60.0
 """For which streams are deleted in one call; thousands take longer, and the next call goes on."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sluice.core.claims.claim import Claim
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Source
+    from sluice.stores.reading import Stream
 
 AT_ONCE: Final = 8
 """Streams under a prefix that are looked at, or let go, at a time."""
@@ -103,7 +104,7 @@ def each(call: Callable[[_A], _T], these: Sequence[_A]) -> list[_T]:
         return list(pool.map(carried(apart(call)), these))
 
 
-def one(claim: Claim, store: Store) -> One:
+def one(claim: Claim, store: Source) -> One:
     """The one stream of a claim, and whose it is."""
     name = name_of(claim)
     stream = store.describe(name)
@@ -123,7 +124,7 @@ def _ownership(claim: Claim, tags: tuple[str, ...], created: int | None) -> Owne
     return Ownership.OTHERS if is_owned(tags) else Ownership.UNOWNED
 
 
-def marker(claim: Claim, store: Store) -> Marker | None:
+def marker(claim: Claim, store: Source) -> Marker | None:
     """What remembers a claim to a prefix; None where nothing of ours does."""
     stream = store.describe(claim.marker)
     if stream is None or not claim.claimant.owns(stream.config.tags):
@@ -139,7 +140,7 @@ def marker(claim: Claim, store: Store) -> Marker | None:
     )
 
 
-def older_than(claim: Claim, store: Store, found: Marker) -> Iterator[tuple[str, int]]:
+def older_than(claim: Claim, store: Source, found: Marker) -> Iterator[tuple[str, int]]:
     """The streams under a prefix that may be older than the resource, and when they were made.
 
     To be asked before the claim counts: what comes afterwards is certainly younger, whatever the
@@ -152,7 +153,7 @@ def older_than(claim: Claim, store: Store, found: Marker) -> Iterator[tuple[str,
                 yield name, seen.created or 0
 
 
-def under(claim: Claim, store: Store) -> Under:
+def under(claim: Claim, store: Source) -> Under:
     """What is under the prefix of a claim. Without a marker, nothing is ours.
 
     A stream with a tag of any Sluice has an owner of its own, whatever its name is.
@@ -166,7 +167,7 @@ def under(claim: Claim, store: Store) -> Under:
     )
 
 
-def parts_of(claim: Claim, store: Store, *, ages: bool = False) -> Iterator[Under]:
+def parts_of(claim: Claim, store: Source, *, ages: bool = False) -> Iterator[Under]:
     """The same in parts, each looked at when it is asked for; the first one has the marker only.
 
     Args:
@@ -185,7 +186,7 @@ def parts_of(claim: Claim, store: Store, *, ages: bool = False) -> Iterator[Unde
             yield _part(claim, store, found, part, ages=ages)
 
 
-def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str], *, ages: bool) -> Under:
+def _part(claim: Claim, store: Source, found: Marker, names: Sequence[str], *, ages: bool) -> Under:
     """What some of the streams under a prefix are."""
     marks = store.attributes([(found.segment, claim.mark(name)) for name in names])
     known = {name for name, mark in zip(names, marks, strict=True) if mark is not None}
@@ -216,7 +217,7 @@ def _part(claim: Claim, store: Store, found: Marker, names: Sequence[str], *, ag
     return Under(found, tuple(claimed), tuple(news), left_alone, tuple(created))
 
 
-def markers(store: Store, scope: str) -> list[str]:
+def markers(store: Source, scope: str) -> list[str]:
     """Names of the streams in a scope that may remember claims to prefixes. ScopeNotFound.
 
     Internal streams are in no index of tags, so what they say is yet to be looked at.
@@ -228,7 +229,7 @@ def markers(store: Store, scope: str) -> list[str]:
     ]
 
 
-def claimed_prefixes(store: Store, scope: str) -> tuple[str, ...]:
+def claimed_prefixes(store: Source, scope: str) -> tuple[str, ...]:
     """How the names of streams begin that EphemeralStreams claim, of whatever cluster; sorted.
 
     Raises:
@@ -238,7 +239,7 @@ def claimed_prefixes(store: Store, scope: str) -> tuple[str, ...]:
     return tuple(sorted({prefix for prefix in found if prefix is not None}))
 
 
-def _claimed_by(store: Store, scope: str, marker: str) -> str | None:
+def _claimed_by(store: Source, scope: str, marker: str) -> str | None:
     """The prefix that a marker remembers. A copy of its tags under another name claims nothing."""
     config = store.configuration(StreamName(scope=scope, stream=marker))
     tags = () if config is None else config.tags
@@ -263,7 +264,7 @@ class _Seen(NamedTuple):
     created: int | None
 
 
-def _look(claim: Claim, store: Store, known: set[str], stream: str) -> _Seen | None:
+def _look(claim: Claim, store: Source, known: set[str], stream: str) -> _Seen | None:
     """A stream under a prefix, and when it was made, if it is not among those that are known."""
     name = StreamName(scope=claim.scope, stream=stream)
     found = store.describe(name)

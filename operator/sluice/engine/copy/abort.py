@@ -22,7 +22,7 @@ from sluice.errors import (
     StreamNotFound,
     StreamNotSealed,
 )
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Stream
 
 
 def abort(copy_id: str, target: StreamName, store: Store) -> bool:

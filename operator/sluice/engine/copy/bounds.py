@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest, Position, SourceRequest
     from sluice.core.values.model import Segment, SegmentInfo, StreamName
     from sluice.core.values.ranges import SegmentRange
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Source
+    from sluice.stores.reading import Stream
 
 HEAD_TRIES: Final = 5
 """How often the bounds are taken anew because the source was truncated meanwhile."""
@@ -40,7 +41,7 @@ class _Measured(NamedTuple):
 
 
 def take_bounds(
-    request: CopyRequest, stores: Sequence[Store], streams: Sequence[Stream]
+    request: CopyRequest, stores: Sequence[Source], streams: Sequence[Stream]
 ) -> list[SeenSegment]:
     """The segments that a request is of, with bounds, by sources, ranges and generations.
 
@@ -64,7 +65,7 @@ def take_bounds(
 
 
 def bounds_of(
-    source: SourceRequest, store: Store, stream: Stream | None = None
+    source: SourceRequest, store: Source, stream: Stream | None = None
 ) -> list[SeenSegment]:
     """The segments of one source, with bounds, by ranges and generations.
 
@@ -89,7 +90,7 @@ def bounds_of(
 
 
 def bounds_together(
-    streams: Sequence[tuple[StreamName, Stream]], store: Store
+    streams: Sequence[tuple[StreamName, Stream]], store: Source
 ) -> list[list[SeenSegment] | None]:
     """The segments of whole streams, with bounds that are taken in one go.
 
@@ -115,7 +116,7 @@ def bounds_together(
     return found
 
 
-def _whole(name: StreamName, stream: Stream, store: Store) -> tuple[list[str], list[SegmentRange]]:
+def _whole(name: StreamName, stream: Stream, store: Source) -> tuple[list[str], list[SegmentRange]]:
     """The full names of a stream's segments, and their stretches; none where it is gone."""
     try:
         generations = _generations(name, stream, store)
@@ -125,7 +126,7 @@ def _whole(name: StreamName, stream: Stream, store: Store) -> tuple[list[str], l
     return [store.segment_name(name, stretch.segment.id) for stretch in stretches], stretches
 
 
-def _look(request: SourceRequest, store: Store, stream: Stream | None) -> list[SeenSegment]:
+def _look(request: SourceRequest, store: Source, stream: Stream | None) -> list[SeenSegment]:
     """One look at the segments: their bounds, and how many events the store says are in them."""
     wanted = _wanted(request, store, stream)
     names = [store.segment_name(request.stream, one.stretch.segment.id) for one in wanted]
@@ -137,7 +138,7 @@ def _look(request: SourceRequest, store: Store, stream: Stream | None) -> list[S
     ]
 
 
-def _measure(names: Sequence[str], store: Store) -> list[_Measured | None]:
+def _measure(names: Sequence[str], store: Source) -> list[_Measured | None]:
     """Segments as they are now, and how many events the store says are in them; None if gone.
 
     It cannot always tell, and may not count those that came by a transaction; a copy that is
@@ -176,7 +177,7 @@ def _measure(names: Sequence[str], store: Store) -> list[_Measured | None]:
     ]
 
 
-def _wanted(request: SourceRequest, store: Store, stream: Stream | None) -> list[_Wanted]:
+def _wanted(request: SourceRequest, store: Source, stream: Stream | None) -> list[_Wanted]:
     """The stretches of all ranges, in order; generations count through."""
     generations = _generations(request.stream, stream, store)
     found: list[_Wanted] = []
@@ -193,7 +194,7 @@ def _wanted(request: SourceRequest, store: Store, stream: Stream | None) -> list
 
 
 def _generations(
-    name: StreamName, stream: Stream | None, store: Store
+    name: StreamName, stream: Stream | None, store: Source
 ) -> tuple[tuple[Segment, ...], ...]:
     """A stream's segments from head to tail; not asked for where the head is the tail.
 
@@ -208,7 +209,7 @@ def _generations(
         raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
 
 
-def _cut(name: StreamName, position: Position, store: Store, field: str) -> dict[int, int] | None:
+def _cut(name: StreamName, position: Position, store: Source, field: str) -> dict[int, int] | None:
     """A cut's offsets; None for an edge of the stream."""
     if position.is_edge:
         return None

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import Segment, StreamName
     from sluice.engine.append.receipts import Receipt
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Stream
 
 
 def whole(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import KeyRange, SegmentInfo
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 def drain(
@@ -133,14 +133,14 @@ def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) 
     source.delete_stream(name)
 
 
-def is_left(plan: StreamPlan, target: SeenTarget | None, source: Store) -> bool:
+def is_left(plan: StreamPlan, target: SeenTarget | None, source: Source) -> bool:
     """Whether the target is whole, and the source is there still and to be deleted."""
     if target is None or identity.completed(target.tags, plan.copy_id) is None:
         return False
     return source.describe(plan.sources[0].stream) is not None and is_planned(plan, source)
 
 
-def is_planned(plan: StreamPlan, source: Store) -> bool:
+def is_planned(plan: StreamPlan, source: Source) -> bool:
     """Whether the stream that is there is the one that was planned."""
     name = plan.sources[0].stream
     names = [source.segment_name(name, segment.id) for segment in plan.segments]
@@ -160,12 +160,12 @@ def _kept(plan: StreamPlan, why: str) -> SourceKept:
     )
 
 
-def _infos(plan: StreamPlan, source: Store) -> list[SegmentInfo | None]:
+def _infos(plan: StreamPlan, source: Source) -> list[SegmentInfo | None]:
     name = plan.sources[0].stream
     return source.infos([source.segment_name(name, segment.id) for segment in plan.segments])
 
 
-def _counts(plan: StreamPlan, source: Store) -> list[int | None]:
+def _counts(plan: StreamPlan, source: Source) -> list[int | None]:
     """The events of each planned segment that is copied from its very beginning."""
     name = plan.sources[0].stream
     asked = [
@@ -178,7 +178,7 @@ def _counts(plan: StreamPlan, source: Store) -> list[int | None]:
 
 
 def _later(
-    plan: StreamPlan, segment: int, keys: KeyRange, generation: int, source: Store
+    plan: StreamPlan, segment: int, keys: KeyRange, generation: int, source: Source
 ) -> SegmentPlan:
     """A segment that came after the plan was made."""
     name = source.segment_name(plan.sources[0].stream, segment)

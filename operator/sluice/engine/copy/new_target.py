@@ -25,6 +25,7 @@ from sluice.core.copy.steps import (
     Sweep,
 )
 from sluice.core.values import identity
+from sluice.engine.access.source_runs import writable
 from sluice.engine.copy import moving, targets
 from sluice.engine.copy.abort import clear_attempts
 from sluice.engine.copy.segment_mapping import bind
@@ -141,7 +142,7 @@ class NewTarget:
     @property
     def _source(self) -> Store:
         """The store of the only source of a move."""
-        return self._stream.sources[self._stream.plan.sources[0].store]
+        return writable(self._stream.sources[self._stream.plan.sources[0].store])
 
     def _publish(self, index: int) -> None:
         counted = self._stream.plan.segments[index].length > 0

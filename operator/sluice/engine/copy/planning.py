@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.engine.access.source_runs import Place
     from sluice.engine.append.receipts import Receipt
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 class Resolved(NamedTuple):
@@ -192,7 +192,9 @@ def refuse_itself(plan: StreamPlan, target: Store) -> None:
             )
 
 
-def make_plan(request: CopyRequest, stores: Sequence[Store], *, append: bool = False) -> StreamPlan:
+def make_plan(
+    request: CopyRequest, stores: Sequence[Source], *, append: bool = False
+) -> StreamPlan:
     """The plan for what the sources hold now. Nothing is changed.
 
     A target that is made is configured as the first source is.

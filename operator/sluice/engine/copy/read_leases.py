@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.slices import SliceResult
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 
 class Readings:
@@ -34,7 +34,7 @@ class Readings:
         stores: that it reads from.
     """
 
-    def __init__(self, copy_id: str, stores: Sequence[Store]) -> None:
+    def __init__(self, copy_id: str, stores: Sequence[Source]) -> None:
         self._copy = copy_id
         self._stores = stores
         self._leases: dict[str, Lease | None] = {}
@@ -117,7 +117,7 @@ def _hold(store: ArchivedStore, owner: str) -> Lease | None:
         return None
 
 
-def _compare(name: str, found: Mapping[int, bytes], source: Store) -> None:
+def _compare(name: str, found: Mapping[int, bytes], source: Source) -> None:
     """Hold digests of a segment's chunks, by number, against those that its store has."""
     known = source.digests(name) if found else {}
     for chunk, digest in found.items():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.work import Clock, Listener
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 class CopyRunner(Runner[StreamPlan, StreamReport]):
@@ -35,7 +35,7 @@ class CopyRunner(Runner[StreamPlan, StreamReport]):
         self,
         plan: Plan,
         *,
-        sources: Sequence[Store],
+        sources: Sequence[Source],
         target: Store,
         executor: Executor,
         limits: Callable[[], Limits] = Limits,

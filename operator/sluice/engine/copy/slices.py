@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import Task
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class CopySlice(Slice):
         """Bytes to move, for sharing out."""
         return self.end - self.at
 
-    def run(self, source: Store, target: Place, task: Task) -> SliceResult:
+    def run(self, source: Source, target: Place, task: Task) -> SliceResult:
         """Append the bytes of the slice that the staging segment lacks, and hash whole chunks.
 
         Reading begins at the chunk where the store stands, so the chunk's digest is whole even when
@@ -127,7 +127,7 @@ class VerifySlice(Slice):
         """Bytes to read, for sharing out."""
         return self.end - self.start
 
-    def run(self, source: Store, target: Place, task: Task) -> VerifyResult:
+    def run(self, source: Source, target: Place, task: Task) -> VerifyResult:
         """Hash the staged bytes, and compare them chunk by chunk with the source's digests."""
         result = VerifyResult(slice=self)
         with result.caught():
@@ -147,7 +147,7 @@ class VerifyResult(SliceResult):
 
 
 def _verify(
-    work: VerifySlice, source: Store, target: Store, result: VerifyResult, task: Task
+    work: VerifySlice, source: Source, target: Store, result: VerifyResult, task: Task
 ) -> None:
     digester = ChunkDigester(work.start, work.limit)
     counting = _Counting(work) if work.count else None
@@ -230,7 +230,7 @@ def _inside(work: VerifySlice, what: str) -> SluiceError:
     return IntegrityError(what, remedy=remedy)
 
 
-def _source_digest(work: VerifySlice, source: Store, chunk: int, task: Task) -> bytes:
+def _source_digest(work: VerifySlice, source: Source, chunk: int, task: Task) -> bytes:
     """The digest of a source chunk that no attempt wrote down before it died."""
     start = chunk_start(chunk, work.origin)
     digester = ChunkDigester(start, work.limit)

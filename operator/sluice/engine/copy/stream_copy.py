@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.core.copy.steps import Step
-    from sluice.engine.access.source_runs import Place
+    from sluice.engine.access.source_runs import Origin
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.engine.staging.ending import Ending
     from sluice.errors import SluiceError
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 class StreamCopyWork:
@@ -60,7 +60,7 @@ class StreamCopyWork:
         self,
         plan: StreamPlan,
         number: int,
-        sources: Sequence[Place],
+        sources: Sequence[Origin],
         target: Store,
         *,
         keep: bool = False,
@@ -94,7 +94,7 @@ class StreamCopyWork:
     def _reading(self, plan: StreamPlan) -> None:
         """Take a plan, and read what it names."""
         self.plan = plan
-        self.sources: Sequence[Store] = run_stores(plan, self._places)
+        self.sources: Sequence[Source] = run_stores(plan, self._places)
         self._readings = Readings(plan.copy_id, self.sources)
 
     def look(self) -> Step:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.plan import StreamPlan
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Stream
 
 _NEVER: Final = 2_000_000_000
 """Events per second that no segment reaches: a store does not split one that is to take so many."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
     from sluice.engine.rounds.throttle import RateLimiter
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 INLINE_BYTES: Final = 1 << 20
 """Bytes that a step of one of many streams moves in the thread that does it."""
@@ -86,7 +86,7 @@ class InlineExecutor:
         pace: what is moved keeps to it, and not to the rates of slices; None for these.
     """
 
-    sources: Sequence[Store]
+    sources: Sequence[Source]
     target: Store | Shelf
     slots: int = 1
     pace: RateLimiter | None = None

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from sluice.core.values.model import ArchivedRun
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import RateLimiter
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
-    Ends = tuple[Store, Place]
+    Ends = tuple[Source, Place]
     """What a slice reads from, and writes to."""
 
 
@@ -52,7 +52,7 @@ class Slice(ABC):
         """Bytes to move, for sharing out."""
 
     @abstractmethod
-    def run(self, source: Store, target: Place, task: Task) -> SliceResult:
+    def run(self, source: Source, target: Place, task: Task) -> SliceResult:
         """Do the work.
 
         Args:
@@ -92,7 +92,7 @@ class SliceResult:
             self.error = error
 
 
-def run_slice(work: Slice, source: Store, target: Place, task: Task | None = None) -> SliceResult:
+def run_slice(work: Slice, source: Source, target: Place, task: Task | None = None) -> SliceResult:
     """Do a slice, in a task of its own where none is given."""
     return work.run(source, target, task or Task(work.rate, work.seconds))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.limits import Limits
     from sluice.engine.rounds.slices import Slice, SliceResult
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 MOVED_ON = (NoSuchSegment, SegmentSealed, SegmentTruncated, ConditionFailed)
 """Refusals that mean the world is not as it was observed: looking again says how it is."""
@@ -75,7 +75,7 @@ class Work(Protocol[P, R_co]):
 
     plan: P
     number: int
-    sources: Sequence[Store]
+    sources: Sequence[Source]
 
     def begin(self, *, late: bool, permit: Callable[[], None] | None) -> R_co | None:
         """Take it up, and make sure of the plan.

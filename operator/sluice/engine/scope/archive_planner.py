@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.selection import Chosen
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 FOLDER_FIELD: Final = "spec.target.archive.path"
 
@@ -38,7 +38,7 @@ class ArchivePlanner(LivePlanner):
         uri: the address of the source's store, for people.
     """
 
-    def __init__(self, request: ScopeRequest, source: Store, target: Shelf, uri: str) -> None:
+    def __init__(self, request: ScopeRequest, source: Source, target: Shelf, uri: str) -> None:
         super().__init__(request, source)
         self._shelf = target
         self._uri = uri
@@ -130,7 +130,7 @@ def entry_of(head: Head | None, work: str) -> RunEntry | None:
 
 
 def done(
-    request: ScopeRequest, one: Chosen, archive: Archive, head: Head | None, source: Store | None
+    request: ScopeRequest, one: Chosen, archive: Archive, head: Head | None, source: Source | None
 ) -> StreamResult | None:
     """The result of a stream whose run is recorded; None where it is not.
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from sluice.core.scope.selection import Chosen
     from sluice.core.values.model import StreamConfig
     from sluice.core.workloads.answers import Complete
-    from sluice.stores.base import Store, Stream
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Stream
 
 _TOGETHER: Final = 64
 """Streams whose bounds are asked for in one go."""
@@ -123,7 +124,7 @@ class CopyPlanner(ToScope, LivePlanner):
         target: the store to write to.
     """
 
-    def __init__(self, request: ScopeRequest, source: Store, target: Store) -> None:
+    def __init__(self, request: ScopeRequest, source: Source, target: Store) -> None:
         LivePlanner.__init__(self, request, source)
         self.target = target
 

@@ -27,14 +27,14 @@ from sluice.errors import (
     SourceNotFound,
     StoreBusy,
 )
-from sluice.stores.base import Stream
+from sluice.stores.reading import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.selection import Choice, Chosen
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 Item = StreamPlan | ArchivePlan
 """What is done for one stream."""
@@ -204,7 +204,7 @@ class LivePlanner(ScopePlanner):
         source: the store to read from.
     """
 
-    def __init__(self, request: ScopeRequest, source: Store) -> None:
+    def __init__(self, request: ScopeRequest, source: Source) -> None:
         super().__init__(request)
         self.source = source
         self._seen: dict[str, Stream | SluiceError] = {}

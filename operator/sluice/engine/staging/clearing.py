@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.core.values import identity
 from sluice.errors import NoSuchSegment, SegmentSealed
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

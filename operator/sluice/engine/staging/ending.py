@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.engine.journal.ledger import Ledger
     from sluice.engine.staging.staged import Staged
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 class StagedStream(Protocol):
@@ -26,7 +26,7 @@ class StagedStream(Protocol):
 
     plan: StreamPlan
     ledger: Ledger
-    sources: Sequence[Store]
+    sources: Sequence[Source]
 
     @property
     def target(self) -> Store:

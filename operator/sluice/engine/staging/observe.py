@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import StreamName
     from sluice.engine.journal.ledger import Ledger
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 TRIES = 10
@@ -63,7 +63,7 @@ def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[lis
 
 
 def observe(
-    plan: StreamPlan, ledger: Ledger, stores: Sequence[Store], target: Store, *, tries: int = TRIES
+    plan: StreamPlan, ledger: Ledger, stores: Sequence[Source], target: Store, *, tries: int = TRIES
 ) -> Observed:
     """One observation, in the order that the module's text explains.
 
@@ -183,7 +183,7 @@ def observe_staged(
     )
 
 
-def observe_sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSource | None, ...]:
+def observe_sources(plan: StreamPlan, stores: Sequence[Source]) -> tuple[SeenSource | None, ...]:
     """The sources' segments as they are now; each store is asked once for all of its own."""
     found: list[SeenSource | None] = [None] * len(plan.segments)
     for number, store in enumerate(stores):
@@ -202,7 +202,7 @@ def observe_sources(plan: StreamPlan, stores: Sequence[Store]) -> tuple[SeenSour
 
 
 def missing_sources(
-    plan: StreamPlan, sources: Sequence[SeenSource | None] | None, stores: Sequence[Store]
+    plan: StreamPlan, sources: Sequence[SeenSource | None] | None, stores: Sequence[Source]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """The sources that are there without the plan's segments; see Observed.renewed, .outrun."""
     if sources is None:
@@ -213,7 +213,7 @@ def missing_sources(
 
 
 def _strange(
-    plan: StreamPlan, sources: Sequence[SeenSource | None], stores: Sequence[Store]
+    plan: StreamPlan, sources: Sequence[SeenSource | None], stores: Sequence[Source]
 ) -> frozenset[int]:
     """The sources that are there, and have none of the plan's segments.
 
@@ -231,7 +231,7 @@ def _strange(
     )
 
 
-def _is_outrun(plan: StreamPlan, number: int, stores: Sequence[Store]) -> bool:
+def _is_outrun(plan: StreamPlan, number: int, stores: Sequence[Source]) -> bool:
     """Whether a source once had the plan's segments: then it was truncated past all of them."""
     source = plan.sources[number]
     planned = next(one.id for one in plan.segments if one.source == number)

@@ -8,7 +8,7 @@ from sluice.core.copy import journal
 from sluice.core.copy.next_step import seams
 from sluice.core.values import identity
 from sluice.errors import NoSuchSegment, StoreUnavailable
-from sluice.stores.base import CompareAndSet
+from sluice.stores.writing import CompareAndSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

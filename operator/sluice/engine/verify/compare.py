@@ -27,6 +27,7 @@ from sluice.core.verify.pairing import (
     pair_by_keys,
 )
 from sluice.core.verify.verification import StreamSide, conclude
+from sluice.engine.access.source_runs import writable
 from sluice.engine.copy.bounds import bounds_of
 from sluice.engine.positions.position_map import position_map
 from sluice.errors import InvalidSpec, NoSuchSegment, SegmentTruncated
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import Position
     from sluice.core.values.model import SegmentInfo, StreamName
     from sluice.core.verify.verification import Verification
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
 
 TRIES: Final = 5
 """How often a pair of segments is read because one of them was truncated meanwhile."""
@@ -56,7 +57,7 @@ class Subject(NamedTuple):
         range: what of it.
     """
 
-    store: Store
+    store: Source
     uri: str
     stream: StreamName
     range: Range = Range()
@@ -133,7 +134,7 @@ def match_copy(
         )
     links = [
         Link(one.stream, one.source, one.start, one.end, one.target)
-        for one in position_map(copy_id, target.stream, target.store)
+        for one in position_map(copy_id, target.stream, writable(target.store))
     ]
     wanted = [
         one

@@ -16,10 +16,11 @@ import structlog
 from sluice.api.fields.backends import Holds, named
 from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.documents import MOST_SHORT
-from sluice.engine.access.connect import archives, connect
+from sluice.engine.access.connect import archives
 from sluice.errors import ClaimNotFound, InvalidSpec, SecretNotFound
 from sluice.kube.api.kinds import CLAIM
 from sluice.kube.stores.keys import Keys, read_keys
+from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from sluice.config import Settings

@@ -10,7 +10,7 @@ from sluice.core.copy.plan import pinned
 from sluice.core.workloads import access
 from sluice.core.workloads.plan import Plan
 from sluice.core.workloads.request import copy_request, source_stores, store_address
-from sluice.engine.access.connect import archives, connect
+from sluice.engine.access.connect import archives, open_source
 from sluice.engine.access.source_runs import choose
 from sluice.engine.copy.abort import abort, finish_abort, sweep
 from sluice.engine.copy.planning import resolve
@@ -18,6 +18,7 @@ from sluice.engine.copy.read_leases import release
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.journal.ledger import Ledger
 from sluice.engine.rounds.limits import Limits
+from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from sluice.api.fields.archives import OrArchive
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import StoreAddress
     from sluice.engine.access.source_runs import Place
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Stores:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: dict[StoreAddress, Store] = {}
+        self._runs: dict[StoreAddress, Source] = {}
         self._shelves: dict[StoreAddress, Shelf] = {}
 
     def __enter__(self) -> Self:
@@ -66,10 +68,18 @@ class Stores:
             store.close()
 
     def __getitem__(self, address: StoreAddress) -> Store:
-        """The store at an address."""
+        """The live store at an address."""
         if address not in self._open:
             self._open[address] = connect(address, self._settings)
         return self._open[address]
+
+    def source(self, address: StoreAddress) -> Source:
+        """The store at an address, to be read: perhaps a run of an archive."""
+        if address.archive is None:
+            return self[address]
+        if address not in self._runs:
+            self._runs[address] = open_source(address, self._settings)
+        return self._runs[address]
 
     def shelf(self, address: StoreAddress) -> Shelf:
         """The place for archives at an address."""

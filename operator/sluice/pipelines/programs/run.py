@@ -104,7 +104,7 @@ def run_plan(
         SparkLost: the application is gone; the block that made it says what became of it.
         SluiceError: it did not start.
     """
-    sources, target = [stores[source] for source in plan.sources], stores[plan.target]
+    sources, target = [stores.source(one) for one in plan.sources], stores[plan.target]
     here = InlineExecutor(sources, target, pace=RateLimiter(lambda: limits().bytes_per_second))
     with tasks.of(plan) as executor:
         runner = CopyRunner(
@@ -185,7 +185,7 @@ def run_archive(
     archive = plan.archive
     if archive is None:
         raise InvalidSpec("this plan archives nothing", remedy="Delete the plan; it is made anew.")
-    shelf, sources = stores.shelf(plan.target), [stores[source] for source in plan.sources]
+    shelf, sources = stores.shelf(plan.target), [stores.source(one) for one in plan.sources]
     here = InlineExecutor(sources, shelf, pace=RateLimiter(lambda: limits().bytes_per_second))
     with tasks.of(plan) as executor:
         runner = ArchiveRunner(

@@ -12,11 +12,11 @@ from contextlib import nullcontext
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
-from sluice.engine.access.connect import archives, connect
-from sluice.engine.archive.slices import ArchiveSlice, CheckSlice
+from sluice.engine.access.connect import archives, open_source
 from sluice.engine.rounds.slices import run_share
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.spark.application import SparkLost, first_line
+from sluice.stores.connect import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.engine.rounds.slices import Ends, Slice, SliceResult
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 _MOST_RUNS: Final = 16
@@ -36,24 +36,23 @@ _MOST_RUNS: Final = 16
 
 
 @cache
-def _store(address: StoreAddress, settings: Settings) -> Store:
+def _store(address: StoreAddress, settings: Settings) -> Source:
     """A worker process's store; it lives as long as the process."""
-    return connect(address, settings)
+    return open_source(address, settings)
 
 
 @lru_cache(maxsize=_MOST_RUNS)
-def _run(address: StoreAddress, settings: Settings) -> Store:
+def _run(address: StoreAddress, settings: Settings) -> Source:
     """A run of an archive that a worker process reads, with its manifest; a scope has many."""
-    return connect(address, settings)
+    return open_source(address, settings)
 
 
-def _source(work: Slice, sources: Sequence[StoreAddress], settings: Settings) -> Store:
+def _source(work: Slice, sources: Sequence[StoreAddress], settings: Settings) -> Source:
     """The store that a slice is read from."""
     address = sources[work.store]
-    run = None if isinstance(work, ArchiveSlice | CheckSlice) else work.archive
-    if run is None:
+    if work.archive is None:
         return _store(address, settings)
-    return _run(address.model_copy(update={"archive": run}), settings)
+    return _run(address.model_copy(update={"archive": work.archive}), settings)
 
 
 @cache

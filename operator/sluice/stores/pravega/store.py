@@ -17,7 +17,6 @@ from sluice.errors import (
     StoreUnavailable,
     StreamNotFound,
 )
-from sluice.stores.base import joined
 from sluice.stores.pravega import names
 from sluice.stores.pravega.bounds import MOST_STATE
 from sluice.stores.pravega.controller import epochs
@@ -26,6 +25,7 @@ from sluice.stores.pravega.groups import cuts, group_state, groups
 from sluice.stores.pravega.segments.segments import PravegaSegments
 from sluice.stores.pravega.segments.transport import Transport
 from sluice.stores.pravega.wire.pool import ConnectionPool
+from sluice.stores.reading import joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from sluice.config import StoreTimeouts
     from sluice.core.values.groups import GroupConfig, GroupName, GroupSettings, GroupState
     from sluice.core.values.model import KeyRange, Segment, StreamConfig, TransactionState
-    from sluice.stores.base import Stream, Told
+    from sluice.stores.base import Told
     from sluice.stores.credentials import Credentials
     from sluice.stores.pravega.controller.controller import ControllerClient
+    from sluice.stores.reading import Stream
     from sluice.stores.transactions import Transaction
 
 _T = TypeVar("_T")

@@ -3,17 +3,18 @@ import pytest
 from sluice.archive.runs.shelf import Shelf
 from sluice.archive.runs.source import CREATION_TIME, EVENT_COUNT
 from sluice.core.archive.names import Format
-from sluice.core.values.groups import GroupName
 from sluice.core.values.model import ArchivedRun, StreamConfig, StreamName
+from sluice.engine.access.source_runs import writable
 from sluice.errors import (
     ArchiveNotFound,
     InvalidSpec,
     NoSuchSegment,
-    ReaderGroupNotFound,
     ScopeNotFound,
-    StoreRejected,
     StreamNotFound,
 )
+from sluice.stores.groups import ReaderGroups
+from sluice.stores.transactions import Transactions
+from sluice.stores.writing import Admin, SegmentSink
 from support.engine.archives import START, STREAM, Source, take
 from support.model.memory_objects import MemoryObjects
 
@@ -100,42 +101,40 @@ def test_a_run_is_read_as_a_store_with_one_stream() -> None:
     assert store.list_streams(STREAM.scope) == [STREAM.stream]
     assert store.list_streams(STREAM.scope, "it=2") == []
     assert store.list_key_value_tables(STREAM.scope) == []
-    assert store.probe().latency >= 0
 
 
 def test_what_a_run_has_not_is_told_apart() -> None:
-    """Other streams, scopes, segments and reader groups are not there."""
+    """Other streams, scopes and segments are not there."""
     shelf, pinned = run_of(Source())
     store = shelf.run(pinned)
     other = StreamName(scope="x", stream="y")
     assert store.describe(other) is None
     assert store.configuration(other) is None
     assert not store.had(other, 0)
-    group = GroupName("x", "g")
-    assert store.reader_group(group) is None
     for error, call in (
         (StreamNotFound, lambda: store.generations(other)),
         (ScopeNotFound, lambda: store.list_streams("x")),
         (ScopeNotFound, lambda: store.list_key_value_tables("x")),
         (NoSuchSegment, lambda: list(store.read("other", 0, 1))),
-        (ReaderGroupNotFound, lambda: store.group_state(group)),
     ):
         with pytest.raises(error):
             call()
 
 
 def test_a_run_is_only_read() -> None:
-    """Whoever would change a stream in an archive is told that none is."""
+    """It has nothing that could change a stream; nor has it cuts, or another beginning."""
     shelf, pinned = run_of(Source())
     store = shelf.run(pinned)
+    for protocol in (SegmentSink, Admin, Transactions, ReaderGroups):
+        assert not [name for name in vars(protocol) if name[0] != "_" and hasattr(store, name)]
+    with pytest.raises(InvalidSpec, match="only read"):
+        writable(store)
     for call in (
-        lambda: store.create_stream(STREAM, StreamConfig()),
-        lambda: store.delete_stream(STREAM),
-        lambda: store.create("x"),
-        lambda: store.append_at("x", 0, b""),
-        lambda: store.following([0], []),
+        lambda: store.read_cut("x"),
+        lambda: store.write_cut(STREAM, {}),
+        lambda: store.generations(STREAM, store.describe(STREAM).head),
     ):
-        with pytest.raises(StoreRejected, match="only read"):
+        with pytest.raises(InvalidSpec):
             call()
 
 

@@ -8,7 +8,7 @@ from sluice.archive.runs.source import ArchivedStore
 from sluice.config import Settings
 from sluice.core.values.model import ArchivedRun, StoreAddress
 from sluice.core.workloads.plan import Plan
-from sluice.engine.access.connect import archives, connect
+from sluice.engine.access.connect import archives, open_source
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 
@@ -80,11 +80,11 @@ def test_a_run_is_a_store(tmp_path: Path) -> None:
     """An address with a run is connected to as any; one without is no store, and says so."""
     (tmp_path / "backups").mkdir()
     settings = Settings(volumes_dir=tmp_path)
-    store = connect(VOLUME.model_copy(update={"archive": RUN}), settings)
+    store = open_source(VOLUME.model_copy(update={"archive": RUN}), settings)
     assert isinstance(store, ArchivedStore)
     assert store.pinned == RUN
     with pytest.raises(InvalidSpec, match="holds archives"):
-        connect(VOLUME, settings)
+        open_source(VOLUME, settings)
     with pytest.raises(InvalidSpec, match="holds no archives"):
         archives(StoreAddress(uri="tcp://it:9090"), settings)
 

@@ -20,7 +20,8 @@ from support.model import ModelStore, World
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sluice.stores.base import Block, Store
+    from sluice.stores.base import Store
+    from sluice.stores.reading import Block
 
 _TEN_GIGABYTES = 10_000_000_000
 

@@ -21,7 +21,7 @@ from support.model import ModelStore, World
 if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.core.workloads.answers import Answer
-    from sluice.stores.base import Stream
+    from sluice.stores.reading import Stream
 
 _STREAMS = [f"s{number:02}" for number in range(40)]
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.scope import ScopePlan
     from sluice.errors import SluiceError
-    from sluice.stores.base import Stream
+    from sluice.stores.reading import Stream
 
 UID = "1f0e9c1a-0000-4000-8000-000000000001"
 OWNER = Claimant(cluster="c", namespace="n", name="e", uid=UID, created=0)

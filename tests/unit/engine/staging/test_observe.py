@@ -15,7 +15,7 @@ from support.model import ModelStore, World
 if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.engine.copy.stream_copy import StreamCopyWork
-    from sluice.stores.base import Stream
+    from sluice.stores.reading import Stream
 
 
 class Overtaken(ModelStore):

@@ -12,9 +12,9 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StreamNotFound
-from sluice.stores.base import Stream
 from sluice.stores.pravega import names
 from sluice.stores.pravega.bounds import MOST_EPOCHS, MOST_MADE
+from sluice.stores.reading import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

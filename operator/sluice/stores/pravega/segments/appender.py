@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from sluice.stores.base import Buffer
     from sluice.stores.pravega.segments.transport import Transport
     from sluice.stores.pravega.wire.connection import Connection
     from sluice.stores.pravega.wire.wire import Message
+    from sluice.stores.reading import Buffer
 
 
 class _Open(NamedTuple):
@@ -52,7 +52,7 @@ class _Open(NamedTuple):
 
 
 class SegmentAppender:
-    """An open, fenced append; see `sluice.stores.base.Appender`.
+    """An open, fenced append; see `sluice.stores.writing.Appender`.
 
     It has a connection of its own, which nobody uses afterwards: the store closes it when the
     segment is deleted or the token with which the append was set up expires. Before that happens
@@ -91,7 +91,7 @@ class SegmentAppender:
         return self._acknowledged
 
     def append(self, data: Buffer, *, event_number: int) -> None:
-        """Send a block; see `sluice.stores.base.Appender`. The data may be changed afterwards.
+        """Send a block; see `sluice.stores.writing.Appender`. The data may be changed afterwards.
 
         Raises:
             ValueError: the block is empty or larger than a frame holds, which is some 16 MiB; or

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.errors import ProtocolError, StoreRejected
-from sluice.stores.base import Block
 from sluice.stores.pravega.wire.messages import ReadSegment, SegmentRead
 from sluice.stores.pravega.wire.refusals import Refusal, error_of
+from sluice.stores.reading import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sluice.stores.base import Flow
     from sluice.stores.pravega.wire.connection import Connection
+    from sluice.stores.reading import Flow
 
 BLOCK: Final = 1 << 20
 """Bytes asked for at a time."""

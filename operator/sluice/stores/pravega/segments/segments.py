@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from sluice.stores.base import Block, CompareAndSet, Flow
     from sluice.stores.pravega.segments.transport import Answer, Transport
+    from sluice.stores.reading import Block, Flow
+    from sluice.stores.writing import CompareAndSet
 
 _TRIES: Final = 5
 """How often a compare-and-set is tried that the store refuses though the value is as expected."""

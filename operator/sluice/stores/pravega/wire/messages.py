@@ -22,7 +22,7 @@ from sluice.stores.pravega.wire.wire import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from sluice.stores.base import Buffer
+    from sluice.stores.reading import Buffer
 
 
 @dataclass(frozen=True, slots=True)

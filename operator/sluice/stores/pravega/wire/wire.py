@@ -21,7 +21,7 @@ from sluice.stores.allowance import Held
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.stores.base import Buffer
+    from sluice.stores.reading import Buffer
 
 VERSION: Final = 16
 """The protocol version we speak."""

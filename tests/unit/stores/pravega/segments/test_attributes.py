@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from sluice.config import StoreTimeouts
 from sluice.errors import NoSuchSegment, PermissionDenied, StoreBusy
-from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega import store as store_module
 from sluice.stores.pravega.controller.directory import Token
 from sluice.stores.pravega.names import CREATION_TIME, EVENT_COUNT, TokenAccess
 from sluice.stores.pravega.segments import attributes, transport
 from sluice.stores.pravega.store import PravegaStore
+from sluice.stores.writing import CompareAndSet
 from support.store.forgetful import WRITERS_TOKEN, Forgetful
 
 if TYPE_CHECKING:

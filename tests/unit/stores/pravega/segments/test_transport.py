@@ -15,13 +15,13 @@ from sluice.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from sluice.stores.base import CompareAndSet
 from sluice.stores.pravega.names import Endpoint, SegmentOwner, owner_of
 from sluice.stores.pravega.segments import transport as transport_module
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.pravega.wire import messages as m
 from sluice.stores.pravega.wire import refusals as r
 from sluice.stores.pravega.wire.wire import NOT_SET
+from sluice.stores.writing import CompareAndSet
 from support.store.segment_store import Peer, ScriptedStore
 
 NAME = "scope/stream/0.#epoch.0"
