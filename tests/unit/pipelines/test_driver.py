@@ -68,6 +68,9 @@ def started(monkeypatch: pytest.MonkeyPatch, world: World) -> list[str]:
         def __missing__(self, _address: object) -> ModelStore:
             return store
 
+        def source(self, address: object) -> ModelStore:
+            return self[address]
+
     @contextmanager
     def application(_configuration: object) -> Iterator[Any]:
         log.append("jvm")

@@ -1,7 +1,6 @@
 """Copies that append to a stream of somebody's, on the model store."""
 
 import pytest
-from unit.engine.test_append_machine import kept
 
 from sluice.core.copy.journal import Journal
 from sluice.core.copy.next_append_step import next_step
@@ -38,6 +37,7 @@ from support.engine.sources import (
     split,
 )
 from support.model import CREATION_TIME, Fate, ModelStore, World
+from unit.engine.append.test_machine import kept
 
 MOVES = {
     "as it is": [],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from unit.engine.test_append_machine import kept
 
 from sluice.core.copy import append_progress, journal
 from sluice.core.copy.steps import (
@@ -30,6 +29,7 @@ from support.engine.appends import APPEND, appended, driven, put_target
 from support.engine.plans import TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source
 from support.model import ModelStore, World
+from unit.engine.append.test_machine import kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable

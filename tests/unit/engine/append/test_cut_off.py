@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from unit.engine.test_append_machine import Appending
 
 from sluice.core.values.model import TransactionState
 from sluice.engine.copy.abort import abort
@@ -19,6 +18,7 @@ from support.engine.appends import APPEND, run_append
 from support.engine.plans import TARGET
 from support.model import Fate
 from support.search import searches, some
+from unit.engine.append.test_machine import Appending
 
 if TYPE_CHECKING:
     from collections.abc import Callable

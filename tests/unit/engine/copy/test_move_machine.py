@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
-from unit.engine.test_protocol_machine import DAMAGE, EXPECTED, MANY, Protocol
 
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange
@@ -16,6 +15,7 @@ from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, events_of, put_scaled_source
 from support.model import EVENT_COUNT, segment_name
 from support.search import run_machine, searches
+from unit.engine.copy.test_protocol_machine import DAMAGE, EXPECTED, MANY, Protocol
 
 if TYPE_CHECKING:
     from support.engine.actors import Actor

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
-from unit.engine.test_protocol_machine import MANY, Protocol
 
 from sluice.core.values import identity
 from sluice.core.values.model import KeyRange
@@ -15,6 +14,7 @@ from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import REQUEST, put_scaled_source
 from support.model import EVENT_COUNT, segment_name
 from support.search import run_machine, searches
+from unit.engine.copy.test_protocol_machine import MANY, Protocol
 
 if TYPE_CHECKING:
     from sluice.core.values.model import Segment
