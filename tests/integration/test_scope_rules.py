@@ -82,7 +82,7 @@ def test_targets_of_others_are_left_alone(
     """With Skip they are left out, and the others are copied; done again, nothing is."""
     copy.spec["onExists"] = "Skip"
     theirs = seen(standalone.segment_store, foreign, copy.target)
-    for word in ("copied", "already complete"):
+    for word in ("copied", "alreadyComplete"):
         ended = copy.run("run", "-o", "json")
         assert ended.code == 0, ended.err
         report = only(ended)

@@ -209,16 +209,19 @@ class DriverJob:
         name = pod["metadata"]["name"]
         self.jobs.run("delete", "pod", name, "--force", "--grace-period=0", "--wait=false")
 
-    def ended(self, *, seconds: float = 180, deleted: bool = False) -> End:
+    def ended(self, *, seconds: float = 180, deleted: str | None = None) -> End:
         """Wait for the end of the driver's container.
 
         Args:
             seconds: deadline.
-            deleted: whether its pod was deleted; then the node may have thrown its log away.
+            deleted: the pod that was deleted, if it was: another one may have followed on it, and
+                the node may have thrown its log away.
         """
 
         def check() -> Object | None:
-            statuses = self.pod["status"].get("containerStatuses", [])
+            pods = self._pods(f"job-name={self.name}")
+            own = [one for one in pods if deleted in {None, one["metadata"]["name"]}]
+            statuses = own[0]["status"].get("containerStatuses", []) if own else []
             found: Object | None = statuses[0]["state"].get("terminated") if statuses else None
             return found
 
