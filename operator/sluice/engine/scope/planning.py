@@ -113,7 +113,7 @@ def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
     Args:
         ended: what came of the copy.
         source: the store of the source.
-        coming: see `scope_moving.why_kept`.
+        coming: see `scope.moving.why_kept`.
     """
     if any(one.state is not StreamState.COPIED for one in ended.results):
         return ended

@@ -238,7 +238,7 @@ def abandon_scope(
     """Leave nothing unpublished of a scope's copy, and no log. What is copied stays.
 
     It is called off first, so that a driver that still runs begins no other stream. Those that are
-    not copied are ended one by one, as `settle.end` does it. After a move that has left nothing
+    not copied are ended one by one, as `copy.query.end` does it. After a move that has left nothing
     over, the source's scope is deleted if a driver has not come to it. Safe to repeat.
 
     Args:
