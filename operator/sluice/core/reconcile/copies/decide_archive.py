@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:
-    """What to do now. `world` has the answers to `copy.questions`, or why there are none."""
+    """What to do now. `world` has the answers to `decide.questions`, or why there are none."""
     if archive.deleted is not None:
         return decide.reconcile(archive, world)
     decided = decide.reconcile(archive, world)
