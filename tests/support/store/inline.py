@@ -112,7 +112,7 @@ def _run(
         if planned.plan is None:
             assert planned.report is not None
             return planned.report
-        sources = [stores[address] for address in planned.plan.sources]
+        sources = [stores.source(address) for address in planned.plan.sources]
         target = seen_as(stores[job.target])
         runner = CopyRunner(
             planned.plan,
