@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from sluice.core.workloads.plan import Plan
 
-pytestmark = pytest.mark.timeout(400)
+# The first one may build the image, beside others that want the processors.
+pytestmark = pytest.mark.timeout(1200)
 
 EVENTS = 1_200_000
 SOURCE = (f"pods-{uuid4().hex[:6]}", "events")
