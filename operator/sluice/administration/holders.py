@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.administration.listing import listed
+from sluice.api.registry import BY_NAME, Lifecycle
 from sluice.api.status.common import ConditionType, CopyingStatus, ResourceStatus
 from sluice.kube.api.kinds import (
-    COPIES,
     EPHEMERAL_STREAM,
     SCOPE_COPY,
     STREAM_ARCHIVE,
@@ -70,7 +70,8 @@ class Holder:
     def unfinished(self) -> bool:
         """Whether it has something to do still. One with a schedule or owners always has."""
         scheduled = (self.body.get("spec") or {}).get("schedule") is not None
-        if self.kind.name not in COPIES or self.holds or scheduled:
+        lifecycle = BY_NAME[self.kind.name].lifecycle
+        if lifecycle is Lifecycle.CONTINUOUS or self.holds or scheduled:
             return True
         return CopyingStatus.read(self.body.get("status")).completion_time is None
 

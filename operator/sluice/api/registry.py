@@ -57,7 +57,7 @@ class Lifecycle(StrEnum):
     """How long the work for a resource lasts."""
 
     FINITE = "Finite"
-    """It comes to an end, and is not begun again unless somebody asks."""
+    """It comes to an end, and is not begun again unless a user asks."""
     SCHEDULED = "Scheduled"
     """It comes to an end, and is begun again at times."""
     CONTINUOUS = "Continuous"
@@ -252,6 +252,11 @@ KINDS: Final = (
     ),
 )
 """All kinds, each known by this record alone: the rest of Sluice iterates over it."""
+
+BY_NAME: Final = {kind.name: kind for kind in KINDS}
+
+Copy = StreamCopy | ScopeCopy | StreamArchive
+"""A resource that drivers work for."""
 
 DRIVEN: Final = tuple(kind for kind in KINDS if kind.driven)
 """Those that drivers work for."""

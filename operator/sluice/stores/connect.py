@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sluice.api.fields.backends import Holds
 from sluice.errors import InvalidSpec
 from sluice.stores.credentials import Credentials
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sluice.api.fields.backends import BackendName
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Store, Told
@@ -34,13 +36,20 @@ def connect(
         InvalidSpec: the URI is not one of this kind of store, or of one that holds archives.
         AuthenticationFailed: the address names a Secret and its files are not there.
     """
-    if address.kind.holds is not Holds.LIVE:
+    opened = _OPENERS.get(address.backend)
+    if opened is None:
         raise InvalidSpec(
             f"{address.uri} holds archives, and is no store of live streams",
             remedy="Name an archive in it, or another StreamStore.",
         )
     if credentials is None and address.secret:
         credentials = Credentials.read(address.secret, settings.credentials_dir)
+    return opened(address, settings, credentials, told)
+
+
+def _pravega(
+    address: StoreAddress, settings: Settings, credentials: Credentials | None, told: Told | None
+) -> Store:
     # gRPC's own handling of fork() can crash a child that is about to become another
     # program, as Spark's JVM is; without it such a child is left alone.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
@@ -48,3 +57,7 @@ def connect(
     from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
 
     return PravegaStore(address.uri, credentials=credentials, timeouts=settings.timeouts, told=told)
+
+
+_OPENERS: Final[dict[BackendName, Callable[..., Store]]] = {"pravega": _pravega}
+"""How each kind of store of live streams is opened."""

@@ -15,7 +15,7 @@ BackendName = Literal["pravega", "s3", "volume"]
 
 
 class Holds(StrEnum):
-    """What is in a store."""
+    """The content of a store."""
 
     LIVE = "live streams"
     ARCHIVES = "archives"
@@ -27,7 +27,7 @@ class Backend:
 
     Attributes:
         name: the field of the spec.
-        holds: what is in it.
+        holds: its content.
         keys: the keys of the Secret that it may name; None where it names none.
         secret_field: the field of the spec that names the Secret.
         mounted: whether only pods that mount it can look into it.

@@ -1,1 +1,1 @@
-"""A copy of one stream: its plan, its journal, what is seen of it, its next step."""
+"""A copy of one stream: plan, journal, observation, next step."""

@@ -65,15 +65,17 @@ def archives(
         InvalidSpec: the URI is not one of this kind of store, or there is no folder of volumes.
         AuthenticationFailed: the address names a file of credentials that is not there.
     """
-    if address.kind.holds is not Holds.ARCHIVES:
-        raise InvalidSpec(
-            f"{address.uri} is a store of live streams, and holds no archives",
-            remedy=f"Name a StreamStore with {' or '.join(named(Holds.ARCHIVES))}.",
-        )
-    if address.backend == "s3":
-        return Shelf(address.uri, _bucket(address, settings, keys, ca, most), most=most)
-    root = _directory(address, settings)
-    return Shelf(address.uri, lambda path: DirectoryObjects(root / path), most=most)
+    match address.backend:
+        case "s3":
+            return Shelf(address.uri, _bucket(address, settings, keys, ca, most), most=most)
+        case "volume":
+            root = _directory(address, settings)
+            return Shelf(address.uri, lambda path: DirectoryObjects(root / path), most=most)
+        case _:
+            raise InvalidSpec(
+                f"{address.uri} is a store of live streams, and holds no archives",
+                remedy=f"Name a StreamStore with {' or '.join(named(Holds.ARCHIVES))}.",
+            )
 
 
 def _bucket(

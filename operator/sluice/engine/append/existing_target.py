@@ -1,4 +1,4 @@
-"""A target that is there, is somebody's, and is appended to by transactions."""
+"""A target that exists and has other writers: a copy appends to it by transactions."""
 
 from __future__ import annotations
 

@@ -82,13 +82,7 @@ class NewTarget:
             case Shape(segments):
                 targets.shape(plan, segments, target)
             case Bind(segments):
-                bind(
-                    plan,
-                    segments,
-                    ledger,
-                    target,
-                    made=self._made,
-                )
+                bind(plan, segments, ledger, target, made=self._made)
             case Stage(parts):
                 for index, part in parts:
                     target.create(staged.name(index, part.number))
@@ -96,13 +90,7 @@ class NewTarget:
                 for index, to in starts:
                     staged.amend(index, to)
             case DrainSource():
-                moving.drain(
-                    plan,
-                    staged.bound,
-                    ledger,
-                    self._source,
-                    target,
-                )
+                moving.drain(plan, staged.bound, ledger, self._source, target)
             case DeleteSource():
                 moving.leave(plan, staged.bound, self._source, target)
             case Publish(segments):
@@ -110,20 +98,10 @@ class NewTarget:
                     self._publish(index)
             case Scale(generation):
                 targets.scale(plan, staged.bound, generation, target)
-                targets.mend(
-                    plan,
-                    ledger,
-                    stream.digest(),
-                    target,
-                )
+                targets.mend(plan, ledger, stream.digest(), target)
             case FixSegmentCount():
                 targets.settle(plan, target)
-                targets.mend(
-                    plan,
-                    ledger,
-                    stream.digest(),
-                    target,
-                )
+                targets.mend(plan, ledger, stream.digest(), target)
             case ConfigureTarget():
                 targets.configure(plan, stream.digest(), target)
             case Seal():

@@ -83,7 +83,7 @@ class SliceResult:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Keep an error of the block; what was done before it stays in the result."""
+        """Keep an error of the block. The result keeps the work before it, too."""
         try:
             yield
         except InvalidEventNumber:

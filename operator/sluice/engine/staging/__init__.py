@@ -1,1 +1,1 @@
-"""Segments beside a target that hold what is not published yet."""
+"""Segments beside a target that hold unpublished bytes."""

@@ -1,1 +1,1 @@
-"""What the operator, drivers and the command line have the engine do, kind by kind."""
+"""The work that each kind of resource has the engine do, for the operator and for drivers."""

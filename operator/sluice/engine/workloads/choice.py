@@ -1,4 +1,4 @@
-"""The workload of a resource, or of what was written down in place of its plan."""
+"""The workload of a resource, or of the request that stands in place of its plan."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from sluice.engine.workloads.stream import StreamWorkload
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from sluice.api.kinds.streamcopy import StreamCopy
+    from sluice.api.registry import Copy
     from sluice.core.workloads.unplanned import Unplanned
     from sluice.engine.workloads.workload import Workload
-
-    Copy = StreamCopy | ScopeCopy | StreamArchive
 
 
 def identity_of(resource: Copy, *, cluster: str) -> str:

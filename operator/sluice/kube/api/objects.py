@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pydantic import ValidationError
 
 from sluice.api.fields.common import GROUP, Resource
-from sluice.api.kinds.scopecopy import ScopeCopy, ScopeCopySpec
+from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.api.kinds.streamarchive import StreamArchive, StreamArchiveSpec
 from sluice.api.kinds.streamcopy import StreamCopy, StreamCopySpec
 from sluice.api.load import invalid
-from sluice.api.registry import DRIVEN, KINDS
+from sluice.api.registry import DRIVEN, KINDS, Copy
 from sluice.api.status.archive_status import StreamArchiveStatus
 from sluice.api.status.common import MOST_TOKEN, CopyingStatus
 from sluice.api.status.ephemeral_status import EphemeralStreamStatus
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Resource)
 
-Copy = StreamCopy | ScopeCopy | StreamArchive
 CopySpec = StreamCopySpec | ScopeCopySpec | StreamArchiveSpec
 """What drivers work for."""
 
@@ -73,7 +72,7 @@ def parse(body: Object, model: type[R]) -> R:
 def parse_copy(body: Object) -> Copy:
     """Make a resource that drivers work for of its object. InvalidSpec as `parse`."""
     resource = parse(body, _COPIES.get(body["kind"], StreamCopy))
-    if not isinstance(resource, StreamCopy | ScopeCopy | StreamArchive):
+    if not isinstance(resource, Copy):
         raise TypeError(f"no driver works for a {type(resource).__name__}")
     return resource
 

@@ -1,1 +1,1 @@
-"""Copies: looking at them, and carrying out what was decided."""
+"""Copies: observing them, and carrying out decisions."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from sluice.api.kinds.streamstore import Operation
+    from sluice.api.registry import Copy
     from sluice.core.archive.recorded import Recorded
     from sluice.core.reconcile.copies.seen import CopySeen
     from sluice.core.values.model import StoreAddress
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
-    from sluice.kube.api.objects import Copy, Goal, Origin
+    from sluice.kube.api.objects import Goal, Origin
     from sluice.kube.loop.settings import OperatorSettings
     from sluice.kube.stores.connections import Connections
     from sluice.kube.stores.storeview import StoreView

@@ -1,1 +1,1 @@
-"""EphemeralStreams: looking at them and their owners, and carrying out what was decided."""
+"""EphemeralStreams: observing them and their owners, and carrying out decisions."""

@@ -9,7 +9,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, ProfileNotFound
 
 if TYPE_CHECKING:
-    from sluice.kube.api.objects import Copy
+    from sluice.api.registry import Copy
     from sluice.kube.loop.settings import OperatorSettings, Profile
 
 

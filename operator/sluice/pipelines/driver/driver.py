@@ -146,7 +146,7 @@ def _drive(options: DriverOptions, settings: Settings) -> tuple[Trouble | None, 
 
 
 def _planned(wanted: Unplanned, stores: Stores) -> Plan | None:
-    """Plan what was left to this driver; None where nothing is left to do."""
+    """Plan the request that was left to this driver; None where nothing is left to do."""
     sources = [(address, stores.place(address)) for address in wanted.sources]
     target = (wanted.target, stores.place(wanted.target))
     return workload_left(wanted).plan(sources, target, run=wanted.run)
