@@ -165,7 +165,7 @@ def release(
     finally:
         with suppress(LocalClusterError):
             made.uninstall()
-        kube.kubectl("delete", "crd", made.crd, "--ignore-not-found")
+        kube.kubectl("delete", "crd", made.crd, "--ignore-not-found", "--wait=false")
 
 
 def test_the_operators_pod_is_admitted(kube: Cluster, release: Release) -> None:
