@@ -1,4 +1,4 @@
-"""Generate the controller's gRPC code beside its `.proto`.
+"""Generate the messages of the controller's gRPC service beside its `.proto`.
 
 python hack/genproto.py           write the generated files
 python hack/genproto.py --check   fail when they differ from what would be written
@@ -16,7 +16,7 @@ from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent / "operator"
 PROTO = Path("sluice/stores/pravega/proto/controller.proto")
-NAMES = ("controller_pb2.py", "controller_pb2.pyi", "controller_pb2_grpc.py")
+NAMES = ("controller_pb2.py", "controller_pb2.pyi")
 
 
 def generate(folder: Path) -> dict[Path, str]:
@@ -31,7 +31,7 @@ def generate(folder: Path) -> dict[Path, str]:
         SystemExit: the compiler found a mistake, which it has printed.
     """
     bundled = Path(grpc_tools.__file__).parent / "_proto"
-    outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
+    outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi")]
     status = protoc.main(["protoc", f"-I{ROOT}", f"-I{bundled}", *outputs, str(ROOT / PROTO)])
     if status:
         raise SystemExit(status)

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
+from google.protobuf.message_factory import GetMessageClass
 
 from sluice.core.values.model import KeyRange, Segment
 from sluice.errors import (
@@ -30,7 +31,6 @@ from sluice.errors import (
 from sluice.stores import allowance
 from sluice.stores.pravega.bounds import MOST_MESSAGE, MOST_SEGMENTS
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from sluice.stores.pravega.proto.controller_pb2_grpc import ControllerServiceStub
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,8 +101,7 @@ class Calls:
         self._credentials = credentials
         self._metadata = _basic(credentials) if credentials else ()
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=_OPTIONS)
-        self.stub = ControllerServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self._names = {method: name for name, method in vars(self.stub).items()}
+        self._methods = _methods(self._channel)
         self._told = told
 
     async def close(self) -> None:
@@ -110,9 +109,23 @@ class Calls:
         await self._channel.close()
 
     async def call(
-        self, method: Any, request: Any, doing: str, *, missing: SluiceError | None = None
+        self, name: str, request: Any, doing: str, *, missing: SluiceError | None = None
     ) -> Any:
-        """One call; `missing` is what the code NOT_FOUND means, where it means something."""
+        """Call a method of the service, by its name in the `.proto`.
+
+        Args:
+            name: the method.
+            request: its message.
+            doing: for messages: "cannot {doing}".
+            missing: raised for the code NOT_FOUND, where that has a meaning.
+
+        Returns:
+            The reply, a message.
+
+        Raises:
+            BackendError: as `_FAILURES` has it for the status.
+        """
+        method = self._methods[name]
         begun = time.monotonic()
         try:
             used = self._metadata
@@ -139,7 +152,7 @@ class Calls:
             ) from None
         finally:
             if self._told is not None:
-                self._told(self._names[method], time.monotonic() - begun)
+                self._told(name, time.monotonic() - begun)
         weight = _WEIGHT * reply.ByteSize()
         if not allowance.take(weight, wait=False):
             await asyncio.to_thread(allowance.take, weight)  # others use this loop
@@ -151,6 +164,19 @@ class Calls:
             self._credentials = self._credentials.again()
             self._metadata = _basic(self._credentials)
         return self._metadata != used
+
+
+def _methods(channel: grpc.aio.Channel) -> dict[str, Any]:
+    """Return the callable for each method of the service, as the descriptor has them."""
+    service = pb.DESCRIPTOR.services_by_name["ControllerService"]
+    return {
+        method.name: channel.unary_unary(
+            f"/{service.full_name}/{method.name}",
+            request_serializer=GetMessageClass(method.input_type).SerializeToString,
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        for method in service.methods
+    }
 
 
 def _basic(credentials: Credentials) -> tuple[tuple[str, str], ...]:

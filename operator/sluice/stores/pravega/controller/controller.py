@@ -37,7 +37,7 @@ class ControllerClient(TransactionCalls):
     async def create_scope(self, scope: str) -> bool:
         """Make a scope; False when it exists. InvalidSpec for a name that the store refuses."""
         doing = f"create the scope {scope}"
-        reply = await self.call(self.stub.createScope, pb.ScopeInfo(scope=scope), doing)
+        reply = await self.call("createScope", pb.ScopeInfo(scope=scope), doing)
         return settle(
             reply,
             doing,
@@ -54,12 +54,12 @@ class ControllerClient(TransactionCalls):
         doing = f"delete the scope {scope}"
         inside = pb.ScopeInfo(scope=scope)
         streams = pb.StreamsInScopeRequest(scope=inside)
-        if (await self.call(self.stub.listStreamsInScope, streams, doing)).streams:
+        if (await self.call("listStreamsInScope", streams, doing)).streams:
             raise ScopeNotEmpty(f"the scope {scope} has streams")
         tables = pb.KVTablesInScopeRequest(scope=inside)
-        if (await self.call(self.stub.listKeyValueTablesInScope, tables, doing)).kvtables:
+        if (await self.call("listKeyValueTablesInScope", tables, doing)).kvtables:
             raise ScopeNotEmpty(f"the scope {scope} has key-value tables")
-        reply = await self.call(self.stub.deleteScope, inside, doing)
+        reply = await self.call("deleteScope", inside, doing)
         return settle(
             reply,
             doing,
@@ -73,7 +73,7 @@ class ControllerClient(TransactionCalls):
     async def scope_exists(self, scope: str, *, doing: str = "") -> bool:
         """Whether there is such a scope; `doing` is why that is asked, for errors."""
         doing = doing or f"look for the scope {scope}"
-        reply = await self.call(self.stub.checkScopeExists, pb.ScopeInfo(scope=scope), doing)
+        reply = await self.call("checkScopeExists", pb.ScopeInfo(scope=scope), doing)
         return bool(reply.exists)
 
     async def list_scopes(self) -> list[str]:
@@ -81,7 +81,7 @@ class ControllerClient(TransactionCalls):
         found = Listing("list the scopes")
         while True:
             request = pb.ScopesRequest(continuationToken=pb.ContinuationToken(token=found.token))
-            reply = await self.call(self.stub.listScopes, request, "list the scopes")
+            reply = await self.call("listScopes", request, "list the scopes")
             if not found.add(reply.scopes, reply.continuationToken.token):
                 return sorted(name for name in found.names if not name.startswith(INTERNAL))
 
@@ -111,12 +111,12 @@ class ControllerClient(TransactionCalls):
             at = pb.ContinuationToken(token=listing.token)
             if tag is None:
                 request = pb.StreamsInScopeRequest(scope=inside, continuationToken=at)
-                reply = await self.call(self.stub.listStreamsInScope, request, doing)
+                reply = await self.call("listStreamsInScope", request, doing)
             else:
                 tagged = pb.StreamsInScopeWithTagRequest(
                     scope=inside, tag=tag, continuationToken=at
                 )
-                reply = await self.call(self.stub.listStreamsInScopeForTag, tagged, doing)
+                reply = await self.call("listStreamsInScopeForTag", tagged, doing)
             settle(reply, doing, SCOPE_NOT_FOUND=no_scope(scope))
             streams = (stream.stream for stream in reply.streams)
             more = listing.add(streams, reply.continuationToken.token)
@@ -133,7 +133,7 @@ class ControllerClient(TransactionCalls):
         while True:
             at = pb.ContinuationToken(token=listing.token)
             request = pb.KVTablesInScopeRequest(scope=inside, continuationToken=at)
-            reply = await self.call(self.stub.listKeyValueTablesInScope, request, doing)
+            reply = await self.call("listKeyValueTablesInScope", request, doing)
             settle(reply, doing, SCOPE_NOT_FOUND=no_scope(scope))
             tables = (table.kvtName for table in reply.kvtables)
             if not listing.add(tables, reply.continuationToken.token):
@@ -154,7 +154,7 @@ class ControllerClient(TransactionCalls):
         doing = f"create the stream {name}"
         request = policies.to_message(name, config)
         return settle(
-            await self.call(self.stub.createStream, request, doing),
+            await self.call("createStream", request, doing),
             doing,
             STREAM_EXISTS=False,
             SCOPE_NOT_FOUND=no_scope(name.scope),
@@ -174,7 +174,7 @@ class ControllerClient(TransactionCalls):
         request = policies.to_message(name, config)
         request.timestampAggregationTimeout = old.timestampAggregationTimeout
         request.rolloverSizeBytes = old.rolloverSizeBytes
-        settle_update(await self.call(self.stub.updateStream, request, doing), doing, name)
+        settle_update(await self.call("updateStream", request, doing), doing, name)
 
     async def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> None:
         """Drop what lies before `cut`, offsets by segment id.
@@ -183,19 +183,19 @@ class ControllerClient(TransactionCalls):
         """
         doing = f"truncate the stream {name}"
         request = pb.StreamCut(streamInfo=info(name), cut=cut)
-        settle_update(await self.call(self.stub.truncateStream, request, doing), doing, name)
+        settle_update(await self.call("truncateStream", request, doing), doing, name)
 
     async def seal_stream(self, name: StreamName) -> None:
         """Seal a stream; sealing twice is fine. StreamNotFound; StoreBusy as above."""
         doing = f"seal the stream {name}"
-        reply = await self.call(self.stub.sealStream, info(name), doing)
+        reply = await self.call("sealStream", info(name), doing)
         settle_update(reply, doing, name)
 
     async def delete_stream(self, name: StreamName) -> bool:
         """Delete a sealed stream; False when there is none. StreamNotSealed; StoreBusy as above."""
         doing = f"delete the stream {name}"
         return settle(
-            await self.call(self.stub.deleteStream, info(name), doing),
+            await self.call("deleteStream", info(name), doing),
             doing,
             STREAM_NOT_FOUND=False,
             STREAM_NOT_SEALED=StreamNotSealed(f"the stream {name} is not sealed"),
@@ -208,7 +208,7 @@ class ControllerClient(TransactionCalls):
 
     async def _configuration(self, name: StreamName) -> pb.StreamConfig:
         doing = f"read the configuration of {name}"
-        method = self.stub.getStreamConfiguration
+        method = "getStreamConfiguration"
         message: pb.StreamConfig = await self.call(
             method, info(name), doing, missing=no_stream(name)
         )
@@ -219,7 +219,7 @@ class ControllerClient(TransactionCalls):
     async def current_segments(self, name: StreamName) -> tuple[Segment, ...]:
         """The segments that take events, by key range; none if sealed. StreamNotFound."""
         doing = f"list the segments of {name}"
-        method = self.stub.getCurrentSegments
+        method = "getCurrentSegments"
         reply = await self.call(method, info(name), doing, missing=no_stream(name))
         return segments(reply.segmentRanges)
 
@@ -228,14 +228,14 @@ class ControllerClient(TransactionCalls):
         doing = f"list the segments of epoch {epoch} of {name}"
         missing = StreamNotFound(f"there is no stream {name}, or it has no epoch {epoch}")
         request = pb.GetEpochSegmentsRequest(streamInfo=info(name), epoch=epoch)
-        reply = await self.call(self.stub.getEpochSegments, request, doing, missing=missing)
+        reply = await self.call("getEpochSegments", request, doing, missing=missing)
         return segments(reply.segmentRanges)
 
     async def head_segments(self, name: StreamName) -> frozenset[int]:
         """Ids of the segments with the oldest readable bytes. StreamNotFound."""
         doing = f"look for the head of {name}"
         request = pb.GetSegmentsRequest(streamInfo=info(name), timestamp=0)
-        method = self.stub.getSegments
+        method = "getSegments"
         reply = await self.call(method, request, doing, missing=no_stream(name))
         return frozenset(location.segmentId.segmentId for location in reply.segments)
 
@@ -259,7 +259,7 @@ class ControllerClient(TransactionCalls):
             newKeyRanges=entries,
             scaleTimestamp=time.time_ns() // 1_000_000,
         )
-        reply = await self.call(self.stub.scale, request, doing)
+        reply = await self.call("scale", request, doing)
         if reply.status != pb.ScaleResponse.STARTED:
             raise unexpected(pb.ScaleResponse.ScaleStreamStatus.Name(reply.status), doing)
         return int(reply.epoch)
@@ -268,7 +268,7 @@ class ControllerClient(TransactionCalls):
         """Whether the scale that ends `epoch` is complete."""
         doing = f"wait for the scale of {name}"
         request = pb.ScaleStatusRequest(streamInfo=info(name), epoch=epoch)
-        reply = await self.call(self.stub.checkScale, request, doing)
+        reply = await self.call("checkScale", request, doing)
         if reply.status == pb.ScaleStatusResponse.IN_PROGRESS:
             return False
         if reply.status != pb.ScaleStatusResponse.SUCCESS:
@@ -281,7 +281,7 @@ class ControllerClient(TransactionCalls):
         """The segment store that has a segment, or would have it: it need not exist."""
         doing = f"look for the server of segment {segment} of {name}"
         request = pb.SegmentId(streamInfo=info(name), segmentId=segment)
-        reply = await self.call(self.stub.getURI, request, doing)
+        reply = await self.call("getURI", request, doing)
         if len(reply.endpoint) > MOST_HOST:
             raise ProtocolError(
                 f"cannot {doing}: the controller named a host of {len(reply.endpoint)} characters"
@@ -296,7 +296,7 @@ class ControllerClient(TransactionCalls):
             stream=name.stream,
             accessOperation=access.value,
         )
-        reply = await self.call(self.stub.getDelegationToken, request, doing)
+        reply = await self.call("getDelegationToken", request, doing)
         token = str(reply.delegationToken)
         if len(token) > MOST_TOKEN:
             raise ProtocolError(

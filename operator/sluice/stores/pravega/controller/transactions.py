@@ -8,7 +8,7 @@ number and the keys of a segment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.values.model import TransactionState
 from sluice.stores.pravega.controller.calls import Calls, info, no_stream, segments, settle
@@ -40,9 +40,7 @@ class TransactionCalls(Calls):
         """
         doing = f"open a transaction on {name}"
         request = pb.CreateTxnRequest(streamInfo=info(name), lease=_milliseconds(lease))
-        reply = await self.call(
-            self.stub.createTransaction, request, doing, missing=no_stream(name)
-        )
+        reply = await self.call("createTransaction", request, doing, missing=no_stream(name))
         return Transaction(_key(reply.txnId), segments(reply.activeSegments))
 
     async def keep_transaction(self, name: StreamName, key: str, lease: float) -> bool:
@@ -51,29 +49,27 @@ class TransactionCalls(Calls):
         request = pb.PingTxnRequest(
             streamInfo=info(name), txnId=_id(key), lease=_milliseconds(lease)
         )
-        reply = await self.call(self.stub.pingTransaction, request, doing, missing=no_stream(name))
+        reply = await self.call("pingTransaction", request, doing, missing=no_stream(name))
         return bool(reply.status == pb.PingTxnStatus.OK)
 
     async def commit_transaction(self, name: StreamName, key: str) -> bool:
         """Begin to commit; False when the transaction is aborted, or nobody knows it."""
         doing = f"commit transaction {key} of {name}"
-        return await self._end(self.stub.commitTransaction, name, key, doing)
+        return await self._end("commitTransaction", name, key, doing)
 
     async def abort_transaction(self, name: StreamName, key: str) -> bool:
         """Begin to abort; False when the transaction is committed, or nobody knows it."""
         doing = f"abort transaction {key} of {name}"
-        return await self._end(self.stub.abortTransaction, name, key, doing)
+        return await self._end("abortTransaction", name, key, doing)
 
     async def transaction(self, name: StreamName, key: str) -> TransactionState:
         """What becomes of a transaction."""
         doing = f"look for transaction {key} of {name}"
         request = pb.TxnRequest(streamInfo=info(name), txnId=_id(key))
-        reply = await self.call(
-            self.stub.checkTransactionState, request, doing, missing=no_stream(name)
-        )
+        reply = await self.call("checkTransactionState", request, doing, missing=no_stream(name))
         return _STATES.get(reply.state, TransactionState.UNKNOWN)
 
-    async def _end(self, method: Any, name: StreamName, key: str, doing: str) -> bool:
+    async def _end(self, method: str, name: StreamName, key: str, doing: str) -> bool:
         request = pb.TxnRequest(streamInfo=info(name), txnId=_id(key))
         reply = await self.call(method, request, doing, missing=no_stream(name))
         return settle(

@@ -42,7 +42,7 @@ async def config(controller: ControllerClient, group: GroupName) -> GroupConfig 
     """How a group is configured; None when there is none."""
     doing = f"read the configuration of the reader group {group}"
     request = pb.ReaderGroupInfo(scope=group.scope, readerGroup=group.name)
-    reply = await controller.call(controller.stub.getReaderGroupConfig, request, doing)
+    reply = await controller.call("getReaderGroupConfig", request, doing)
     if not settle(reply, doing, RG_NOT_FOUND=False):
         return None
     streams = sorted(_cuts(reply.config.startingStreamCuts), key=str)
@@ -78,7 +78,7 @@ async def make(
         ],
         endingStreamCuts=[pb.StreamCut(streamInfo=info(stream)) for stream in start],
     )
-    reply = await controller.call(controller.stub.createReaderGroup, request, doing)
+    reply = await controller.call("createReaderGroup", request, doing)
     settle(
         reply,
         doing,

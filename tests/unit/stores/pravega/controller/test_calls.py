@@ -20,18 +20,14 @@ from sluice.stores.pravega.controller import calls
 from sluice.stores.pravega.controller.directory import Directory
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.proto import controller_pb2 as pb
-from sluice.stores.pravega.proto import controller_pb2_grpc as service
 
 _ATTACH_FILTER = 26
 """SO_ATTACH_FILTER: a program of the kernel that says which packets a socket gets."""
 
 
-class _Controller(service.ControllerServiceServicer):
-    """Every scope is there."""
-
-    def checkScopeExists(self, _request: Any, _context: Any) -> Any:  # noqa: N802 - as it is called
-        """See the protocol."""
-        return pb.ExistsResponse(exists=True)
+def _answer(_request: Any, _context: Any) -> Any:
+    """Say of every scope that it exists."""
+    return pb.ExistsResponse(exists=True)
 
 
 def _vanish(port: int) -> None:
@@ -67,7 +63,12 @@ def test_a_channel_whose_host_is_gone_is_replaced_before_the_deadline(
     options = dict(calls._OPTIONS) | {"grpc.keepalive_timeout_ms": 1000}
     monkeypatch.setattr(calls, "_OPTIONS", tuple(options.items()))
     server = grpc.server(futures.ThreadPoolExecutor(2))
-    service.add_ControllerServiceServicer_to_server(_Controller(), server)  # type: ignore[no-untyped-call]
+    answer = grpc.unary_unary_rpc_method_handler(
+        _answer, pb.ScopeInfo.FromString, pb.ExistsResponse.SerializeToString
+    )
+    server.add_registered_method_handlers(
+        pb.DESCRIPTOR.services_by_name["ControllerService"].full_name, {"checkScopeExists": answer}
+    )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     directory = Directory(
