@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.administration.listing import listed
-from sluice.api.registry import BY_NAME, Lifecycle
+from sluice.api import registry
+from sluice.api.registry import Lifecycle
 from sluice.api.status.common import ConditionType, CopyingStatus, ResourceStatus
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
@@ -19,9 +20,15 @@ from sluice.kube.api.objects import FINALIZERS, has_finalizer, is_deleting, want
 from sluice.kube.stores.dependents import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Kind, Object
     from sluice.kube.loop.served import Served
+
+_CONTINUOUS: Final = {
+    kind.name for kind in registry.KINDS if kind.lifecycle is Lifecycle.CONTINUOUS
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,7 @@ class Holder:
     def unfinished(self) -> bool:
         """Whether it has something to do still. One with a schedule or owners always has."""
         scheduled = (self.body.get("spec") or {}).get("schedule") is not None
-        lifecycle = BY_NAME[self.kind.name].lifecycle
-        if lifecycle is Lifecycle.CONTINUOUS or self.holds or scheduled:
+        if self.kind.name in _CONTINUOUS or self.holds or scheduled:
             return True
         return CopyingStatus.read(self.body.get("status")).completion_time is None
 
@@ -83,33 +89,54 @@ class Holder:
     @property
     def where(self) -> str:
         """What it holds, and in which StreamStore."""
-        spec = self.body.get("spec") or {}
-        match self.kind.name:
-            case EPHEMERAL_STREAM.name:
-                status = self.body.get("status") or {}
-                named = spec.get("stream") or f"{spec.get('streamPrefix')}*"
-                streams = ", ".join(status.get("streams") or []) or named
-                return f"{_place(spec)}: {streams}"
-            case STREAM_COPY.name:
-                target = spec.get("target") or {}
-                return f"{_place(target)}: what is staged for {target.get('stream')}"
-            case STREAM_ARCHIVE.name:
-                there = spec.get("destination") or {}
-                kept = "all runs" if spec.get("onDelete") == "Delete" else "what is not recorded"
-                return f"{_store(there)}, archive {there.get('path')}: {kept}"
-            case SCOPE_COPY.name:
-                target = spec.get("target") or {}
-                if there := target.get("archive"):
-                    return f"{_store(there)}, archives in {there.get('path')}: what is not recorded"
-                return f"{_place(target)}: what is staged for its streams"
-            case _:
-                return "no resource needs it any more, and the operator has not let go of it yet"
+        tell = _HELD.get(self.kind.name)
+        return "the operator has not let go of it yet" if tell is None else tell(self.body)
 
     @property
     def says(self) -> str:
         """Reason and message of its condition Ready; empty where it has none."""
         found = ResourceStatus.read(self.body.get("status")).condition(ConditionType.READY)
         return "" if found is None else f"{found.reason}: {found.message}".rstrip(": ")
+
+
+def _of_store(_body: Object) -> str:
+    return "no resource needs it any more, and the operator has not let go of it yet"
+
+
+def _of_ephemeral(body: Object) -> str:
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    named = spec.get("stream") or f"{spec.get('streamPrefix')}*"
+    streams = ", ".join(status.get("streams") or []) or named
+    return f"{_place(spec)}: {streams}"
+
+
+def _of_stream_copy(body: Object) -> str:
+    target = (body.get("spec") or {}).get("target") or {}
+    return f"{_place(target)}: what is staged for {target.get('stream')}"
+
+
+def _of_scope_copy(body: Object) -> str:
+    target = (body.get("spec") or {}).get("target") or {}
+    if there := target.get("archive"):
+        return f"{_store(there)}, archives in {there.get('path')}: what is not recorded"
+    return f"{_place(target)}: what is staged for its streams"
+
+
+def _of_archive(body: Object) -> str:
+    spec = body.get("spec") or {}
+    there = spec.get("destination") or {}
+    kept = "all runs" if spec.get("onDelete") == "Delete" else "what is not recorded"
+    return f"{_store(there)}, archive {there.get('path')}: {kept}"
+
+
+_HELD: Final[Mapping[str, Callable[[Object], str]]] = {
+    STREAM_STORE.name: _of_store,
+    EPHEMERAL_STREAM.name: _of_ephemeral,
+    STREAM_COPY.name: _of_stream_copy,
+    SCOPE_COPY.name: _of_scope_copy,
+    STREAM_ARCHIVE.name: _of_archive,
+}
+"""Tells for a resource of each kind where it holds something, and what."""
 
 
 def _place(spec: Object) -> str:

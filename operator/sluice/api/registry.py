@@ -253,8 +253,6 @@ KINDS: Final = (
 )
 """All kinds, each known by this record alone: the rest of Sluice iterates over it."""
 
-BY_NAME: Final = {kind.name: kind for kind in KINDS}
-
 Copy = StreamCopy | ScopeCopy | StreamArchive
 """A resource that drivers work for."""
 

@@ -15,33 +15,25 @@ from sluice.config import Settings, StoreTimeouts
 from sluice.errors import ApiUnavailable
 from sluice.handlers import watches
 from sluice.handlers.health import Health
+from sluice.handlers.reconcilers import RECONCILERS, Parts
 from sluice.handlers.resync import Resync
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.client import Api
 from sluice.kube.api.events import Recorder
 from sluice.kube.api.identity import cluster_id
-from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_STORE
+from sluice.kube.api.kinds import OWN
 from sluice.kube.api.status import StatusWriter
-from sluice.kube.copies.observer import CopyObserver
-from sluice.kube.copies.performer import Performer
-from sluice.kube.copies.workings import CopyWorkings
-from sluice.kube.ephemeral.observer import EphemeralObserver
 from sluice.kube.ephemeral.owners import Owners
-from sluice.kube.ephemeral.performer import EphemeralPerformer
-from sluice.kube.ephemeral.workings import EphemeralWorkings
 from sluice.kube.loop.controller import Controller
 from sluice.kube.loop.memory import BoundedThreads
 from sluice.kube.loop.queue import Lane, WorkQueue
-from sluice.kube.loop.reconciler import Reconciler
 from sluice.kube.stores.connections import Connections
 from sluice.kube.stores.probes import Probes
-from sluice.kube.stores.storekeeper import StoreKeeper
 from sluice.kube.stores.storeview import StoreView
 from sluice.metrics import Metrics
 from sluice.stores.allowance import Allowance
 
 if TYPE_CHECKING:
-    from sluice.kube.api.kinds import Kind
     from sluice.kube.loop.settings import OperatorSettings
 
 _log = structlog.get_logger()
@@ -109,44 +101,28 @@ async def operate(settings: OperatorSettings) -> None:
         )
         stack.callback(connections.close)
         recorder = Recorder(api, socket.gethostname())
-        statuses = StatusWriter(api, recorder)
         probes = Probes(connections, threads)
-        stores = StoreView(api, mirror, probes)
         watching = watches.Watches(queue, mirror)
         owners = Owners(api, watching.owner)
         stack.push_async_callback(owners.close)
-        ephemerals = EphemeralObserver(
-            api, mirror, owners, stores, connections, cluster=cluster, threads=threads
-        )
-        streams = EphemeralWorkings(
-            ephemerals, EphemeralPerformer(api, ephemerals, recorder, metrics)
-        )
-
-        def copies(kind: Kind) -> CopyWorkings:
-            observer = CopyObserver(
-                api,
-                mirror,
-                connections,
-                stores,
-                settings=settings,
-                cluster=cluster,
-                threads=threads,
-                allowance=allowance,
-            )
-            performer = Performer(api, observer, recorder, metrics, settings)
-            return CopyWorkings(kind, observer, performer, metrics)
-
-        controller = Controller(
-            {
-                STREAM_STORE.name: StoreKeeper(
-                    api, queue=queue, mirror=mirror, probes=probes, statuses=statuses
-                ),
-                EPHEMERAL_STREAM.name: Reconciler(api, streams, statuses),
-                **{name: Reconciler(api, copies(kind), statuses) for name, kind in COPIES.items()},
-            },
+        parts = Parts(
+            settings=settings,
+            cluster=cluster,
+            api=api,
             queue=queue,
+            mirror=mirror,
             metrics=metrics,
+            recorder=recorder,
+            statuses=StatusWriter(api, recorder),
+            connections=connections,
+            threads=threads,
+            allowance=allowance,
+            probes=probes,
+            stores=StoreView(api, mirror, probes),
+            owners=owners,
         )
+        reconcilers = {name: RECONCILERS[name](parts) for name in OWN}
+        controller = Controller(reconcilers, queue=queue, metrics=metrics)
         jobs = [
             resync.run(),
             *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),

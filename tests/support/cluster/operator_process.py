@@ -34,6 +34,7 @@ class OperatorProcess:
         others: namespaces that it watches besides.
         cluster: its identity; None for the namespace, empty for what the cluster has itself.
         more: other settings.
+        program: the words before the command; the installed `sluice` when left out.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class OperatorProcess:
         others: Sequence[str] = (),
         cluster: str | None = None,
         more: Mapping[str, Any] | None = None,
+        program: Sequence[str | Path] = (_SLUICE,),
     ) -> None:
         (self.port,) = free_ports(1)
         self._log = folder / "operator.log"
         self._config = folder / "operator.yaml"
         self._kubeconfig = kubeconfig
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         config = {
             "clusterID": namespace if cluster is None else cluster,
@@ -84,7 +87,7 @@ class OperatorProcess:
         """Start it."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [_SLUICE, "--log-level=info", "operator", f"--config={self._config}"],
+                [*self._program, "--log-level=info", "operator", f"--config={self._config}"],
                 env=os.environ | {"KUBECONFIG": str(self._kubeconfig)},
                 stderr=log,
             )

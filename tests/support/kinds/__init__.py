@@ -1,0 +1,1 @@
+"""Kinds of resources that only tests have."""

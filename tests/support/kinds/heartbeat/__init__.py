@@ -1,0 +1,1 @@
+"""A kind of its own folder: a Heartbeat counts how often the operator has looked after it."""

@@ -1,0 +1,47 @@
+"""The resource and its status, and the record that makes a kind of them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from sluice.api.fields.common import InStore, Resource
+from sluice.api.registry import Column, KindSpec, Lifecycle
+from sluice.api.status.common import ConditionType, Number, ResourceStatus
+
+
+class HeartbeatSpec(InStore):
+    """What a user asks for."""
+
+    period_milliseconds: int = Field(
+        default=200, ge=100, le=10_000, description="Milliseconds between two beats."
+    )
+
+
+class Heartbeat(Resource):
+    """Counts beats, as long as it exists."""
+
+    kind: Literal["Heartbeat"]
+    spec: HeartbeatSpec
+
+
+class HeartbeatStatus(ResourceStatus):
+    """The beats so far."""
+
+    beats: Number = Field(default=0, description="Beats so far.")
+
+
+HEARTBEAT: Final = KindSpec(
+    model=Heartbeat,
+    status=HeartbeatStatus,
+    plural="heartbeats",
+    short="hb",
+    lifecycle=Lifecycle.CONTINUOUS,
+    finalizer="heart",
+    columns=(
+        Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Beats", ".status.beats", "integer"),
+    ),
+    conditions={ConditionType.READY: "It beats."},
+)

@@ -1,0 +1,101 @@
+"""The look, the decision and the deeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from sluice.core.reconcile.shared import conditions
+from sluice.core.reconcile.shared.conditions import Saying
+from sluice.kube.api import finalizers
+from sluice.kube.api.kinds import OWN
+from sluice.kube.api.objects import FINALIZERS, has_finalizer, is_deleting, parse
+from sluice.kube.loop.reconciler import Reconciler
+from support.kinds.heartbeat.resource import HEARTBEAT, Heartbeat, HeartbeatStatus
+
+if TYPE_CHECKING:
+    from sluice.core.values.trouble import Trouble
+    from sluice.handlers.reconcilers import Parts
+    from sluice.kube.api.client import Api
+    from sluice.kube.api.kinds import Object
+    from sluice.kube.loop.controller import Reconciles
+
+Action = Literal["hold", "release"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Heartbeat, as it was looked at."""
+
+    body: Object
+    resource: Heartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What follows from that."""
+
+    status: HeartbeatStatus
+    actions: tuple[Action, ...]
+    again: float | None
+
+
+class HeartbeatWorkings:
+    """What is particular to Heartbeats: see `reconciler.Workings`."""
+
+    kind: Final = OWN[HEARTBEAT.name]
+    status: Final = HeartbeatStatus
+    finalizer: Final = FINALIZERS[kind]
+    bounded: Final = False
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def look(self, body: Object) -> Seen:
+        """Read the resource; nothing else concerns it."""
+        return Seen(body, parse(body, Heartbeat))
+
+    def decide(self, situation: Seen) -> Decision:
+        """Beat once more, or let go of what is deleted."""
+        body = situation.body
+        before = HeartbeatStatus.read(body.get("status"))
+        if is_deleting(body):
+            return Decision(before, ("release",), None)
+        beats = before.beats + 1
+        said = conditions.merge(
+            before.conditions,
+            conditions.ready(Saying("Beating", "The heart beats.")),
+            generation=body["metadata"]["generation"],
+            now=datetime.now(UTC),
+        )
+        status = before.model_copy(
+            update={
+                "beats": beats,
+                "conditions": said,
+                "observed_generation": body["metadata"]["generation"],
+            }
+        )
+        hold: tuple[Action, ...] = () if has_finalizer(body, self.finalizer) else ("hold",)
+        return Decision(status, hold, situation.resource.spec.period_milliseconds / 1000)
+
+    def after_failure(self, situation: Seen, decided: Decision, trouble: Trouble) -> Decision:
+        """Try again later."""
+        raise AssertionError(f"{situation.body['metadata']['name']}: {trouble} ({decided})")
+
+    async def perform(self, situation: Seen, action: Action) -> None:
+        """Put the finalizer on, or take it off."""
+        change: Any = finalizers.add if action == "hold" else finalizers.remove
+        meta = situation.body["metadata"]
+        await change(self._api, self.kind, meta["namespace"], meta["name"], self.finalizer)
+
+    def written(self, before: HeartbeatStatus, after: HeartbeatStatus) -> None:
+        """Count nothing."""
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Remember nothing."""
+
+
+def build(parts: Parts) -> Reconciles:
+    """Build the reconciler of Heartbeats."""
+    return Reconciler(parts.api, HeartbeatWorkings(parts.api), parts.statuses)
