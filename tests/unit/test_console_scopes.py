@@ -15,7 +15,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import SourceUnsupported, StoreUnavailable
-from support.engine.plans import COPY, segment_plan, stream_plan, whole_plan
+from support.engine.plans import COPY, segment_plan, stream_plan, whole_scope
 from support.engine.scope_shelves import TO, Env
 from support.engine.sources import put_source
 from support.model import ModelStore, World
@@ -51,7 +51,7 @@ def scope_plan(*streams: StreamPlan, **changes: Any) -> Plan:
     scope = ScopePlan(
         scope_id=COPY, source="in", target="out", begin=NOON, end=NOON + 1234, **changes
     )
-    return whole_plan(*streams).model_copy(update={"scope": scope})
+    return whole_scope(scope, *streams)
 
 
 def request(*renames: tuple[str, str]) -> ScopeRequest:

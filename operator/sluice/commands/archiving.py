@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def show_plan(planned: PlannedArchive) -> None:
     """A planned run for people."""
-    if planned.plan is not None and planned.plan.archive is not None:
+    if planned.plan is not None:
         table = console.archive_plan(planned.plan.archive, recorded=planned.noted)
         console.out.print(table)
 
@@ -94,7 +94,7 @@ def _report(
     """What came of a run; None when it is suspended."""
     planned = plan_archive_job(job, stores)
     plan = planned.plan
-    if plan is None or plan.archive is None:
+    if plan is None:
         return planned.report
     if job.suspend:
         return None

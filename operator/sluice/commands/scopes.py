@@ -11,7 +11,7 @@ from sluice import console
 from sluice.commands.shared import CommandResult
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.trouble import Trouble
-from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.answers import ScopeEnded, ScopePlanned
 from sluice.engine.scope.report import ScopeReport
 from sluice.errors import InfrastructureError, SluiceError
 from sluice.pipelines.programs.run import Tasks, run_scope
@@ -45,7 +45,7 @@ class PlannedScope:
     """A ScopeCopy, and what is to be done for it."""
 
     job: ScopeJob
-    answer: Planned | ScopeEnded
+    answer: ScopePlanned | ScopeEnded
 
 
 def plan(job: ScopeJob, stores: Stores) -> PlannedScope:
@@ -56,8 +56,8 @@ def plan(job: ScopeJob, stores: Stores) -> PlannedScope:
 def show_plan(planned: PlannedScope) -> None:
     """A plan for people, all of it."""
     job, answer = planned.job, planned.answer
-    recorded = isinstance(answer, Planned) and answer.recorded
-    shown = answer.plan if isinstance(answer, Planned) else _ended(answer).plan
+    recorded = isinstance(answer, ScopePlanned) and answer.recorded
+    shown = answer.plan if isinstance(answer, ScopePlanned) else _ended(answer).plan
     console.out.print(console.scope_plan(job.name, job.request, shown, recorded=recorded))
 
 
@@ -125,7 +125,7 @@ def _report(
 
 def _ended(answer: ScopeEnded) -> ScopeReport:
     """The report of a copy that was over before: its plan has nothing left to do."""
-    scope = console.scope_of(answer.plan).model_copy(update={"settled": answer.results})
+    scope = answer.plan.scope.model_copy(update={"settled": answer.results})
     rest = answer.plan.model_copy(update={"streams": (), "scope": scope})
     return ScopeReport(plan=rest, results=answer.results, kept=answer.kept)
 
@@ -147,7 +147,7 @@ def _refused(job: ScopeJob, trouble: Trouble) -> CommandResult:
 
 def _words(report: ScopeReport) -> Counter[str]:
     """The streams by what became of them; what an earlier run copied was complete already."""
-    scope = console.scope_of(report.plan)
+    scope = report.plan.scope
     before = {one.stream for one in scope.settled if one.state is StreamState.COPIED}
     return Counter(
         "already complete" if result.stream in before else _WORDS[result.state]
@@ -163,13 +163,13 @@ def _failures(report: ScopeReport) -> list[Trouble]:
 def plan_json(planned: PlannedScope) -> dict[str, Any]:
     """A planned scope's copy for programs."""
     job, answer = planned.job, planned.answer
-    shown = answer.plan if isinstance(answer, Planned) else _ended(answer).plan
-    scope = console.scope_of(shown)
+    shown = answer.plan if isinstance(answer, ScopePlanned) else _ended(answer).plan
+    scope = shown.scope
     return {
         "kind": "ScopeCopy",
         "name": job.name,
         "copyId": job.request.scope_id,
-        "recorded": isinstance(answer, Planned) and answer.recorded,
+        "recorded": isinstance(answer, ScopePlanned) and answer.recorded,
         "complete": isinstance(answer, ScopeEnded),
         "source": scope.source,
         "target": scope.target,
@@ -192,8 +192,8 @@ def plan_json(planned: PlannedScope) -> dict[str, Any]:
             "end": scope.end,
             "spreadMilliseconds": scope.end - scope.begin,
         },
-        "planHash": answer.plan.hash if isinstance(answer, Planned) else None,
-        "plan": answer.plan.model_dump(mode="json") if isinstance(answer, Planned) else None,
+        "planHash": answer.plan.hash if isinstance(answer, ScopePlanned) else None,
+        "plan": answer.plan.model_dump(mode="json") if isinstance(answer, ScopePlanned) else None,
     }
 
 
@@ -211,7 +211,7 @@ def _planned_json(stream: StreamPlan | ArchivePlan) -> dict[str, Any]:
 
 def _report_json(job: ScopeJob, report: ScopeReport, seconds: float) -> dict[str, Any]:
     """A report for programs, as that of one stream is."""
-    scope = console.scope_of(report.plan)
+    scope = report.plan.scope
     return {
         "kind": "ScopeCopy",
         "name": job.name,

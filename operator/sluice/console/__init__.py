@@ -17,7 +17,6 @@ from sluice.console.progress import LiveProgress, ReadProgress
 from sluice.console.scopes import (
     parts_of,
     renames_of,
-    scope_of,
     scope_plan,
     show_scope_report,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "plan_table",
     "renames_of",
     "report_table",
-    "scope_of",
     "scope_plan",
     "show_archive_report",
     "show_archive_verification",

@@ -15,6 +15,7 @@ from sluice.console.page import duration, err
 from sluice.core.copy.steps import Publish, RecordRun, Stitch, Transfer, Verify
 from sluice.core.scope.progress import Meter
 from sluice.core.values.text import size
+from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
 from sluice.engine.access.connect import archives
 from sluice.engine.archive.query import ArchiveWatch
 from sluice.engine.copy.progress import Watch
@@ -129,13 +130,13 @@ class LiveProgress:
     def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""
         _log.debug("step", source=copy.plan.origin, step=type(step).__name__)
-        if self._plan.scope is not None:
+        if isinstance(self._plan, ScopeCopyPlan):
             # Each stream is at another step.
             self._phase = "archiving" if self._plan.runs else "copying"
             return
         match step:
             case Transfer():
-                self._phase = "copying" if self._plan.archive is None else "archiving"
+                self._phase = "archiving" if isinstance(self._plan, ArchiveRunPlan) else "copying"
             case Stitch() | Verify():
                 self._phase = "verifying"
             case Publish():
@@ -145,7 +146,7 @@ class LiveProgress:
 
     def retry(self, copy: Work[Any, Any], error: SluiceError, delay: float) -> None:
         """See Listener."""
-        unsaid = self._unsaid(error.reason) if self._plan.scope is not None else 0
+        unsaid = self._unsaid(error.reason) if isinstance(self._plan, ScopeCopyPlan) else 0
         if unsaid is None:
             return
         more = f"; {unsaid:,} times more since that was said" if unsaid else ""
@@ -223,14 +224,15 @@ class LiveProgress:
     def _measure(self, stack: ExitStack) -> Callable[[], Reading]:
         """What measures the progress, on connections of its own, which end with the stack."""
         plan = self._plan
-        if plan.archive is not None:
+        if isinstance(plan, ArchiveRunPlan):
             return ArchiveWatch(plan.archive, archives(plan.target, self._settings)).measure
-        if plan.target.holds_archives:
+        if isinstance(plan, ScopeCopyPlan) and plan.target.holds_archives:
             return ScopeWatch(plan, archives(plan.target, self._settings)).measure
         store = connect(plan.target, self._settings)
         stack.callback(store.close)
-        watch = Watch(plan, store) if plan.scope is None else ScopeWatch(plan, store)
-        return watch.measure
+        if isinstance(plan, ScopeCopyPlan):
+            return ScopeWatch(plan, store).measure
+        return Watch(plan, store).measure
 
 
 def _extent(progress: Reading) -> tuple[int, int]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.scope.request import Rename, ScopeRequest
     from sluice.core.scope.scope import ScopePlan, StreamResult
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.scope.report import ScopeReport
 
     Item = StreamPlan | ArchivePlan
@@ -42,7 +42,12 @@ _LEFT_OUT: Final = {
 
 
 def scope_plan(
-    name: str, request: ScopeRequest, plan: Plan, *, recorded: bool, most: int | None = None
+    name: str,
+    request: ScopeRequest,
+    plan: ScopeCopyPlan,
+    *,
+    recorded: bool,
+    most: int | None = None,
 ) -> Group:
     """A scope's plan: a line for each stream, and below what holds for the whole.
 
@@ -53,7 +58,7 @@ def scope_plan(
         recorded: whether a run has begun with it.
         most: streams that are shown; all of them where it is None.
     """
-    scope = scope_of(plan)
+    scope = plan.scope
     shown = plan.items[:most]
     more = len(plan.items) - len(shown)
     rest = [f"... and {more:,} smaller ones; `sluice plan` shows all of them."] if more else []
@@ -72,13 +77,7 @@ def scope_plan(
     )
 
 
-def scope_of(plan: Plan) -> ScopePlan:
-    """What the plan of a scope's copy says of the whole."""
-    assert plan.scope is not None  # noqa: S101 - for the type checker
-    return plan.scope
-
-
-def _state(plan: Plan, scope: ScopePlan, *, recorded: bool) -> str:
+def _state(plan: ScopeCopyPlan, scope: ScopePlan, *, recorded: bool) -> str:
     if not plan.items:
         whole = all(result.state is StreamState.COPIED for result in scope.settled)
         return "nothing is left to do" if whole else "nothing can be copied"
@@ -86,7 +85,7 @@ def _state(plan: Plan, scope: ScopePlan, *, recorded: bool) -> str:
     return f"{state}; run {scope.run}, of what failed or was stopped" if scope.run > 1 else state
 
 
-def _totals(plan: Plan) -> str:
+def _totals(plan: ScopeCopyPlan) -> str:
     uris = f"{', '.join(address.uri for address in plan.sources)} -> {plan.target.uri}"
     if not plan.items:
         return uris
@@ -128,7 +127,7 @@ def parts_of(stream: Item) -> int:
     return sum(len(segment.parts) for segment in stream.segments)
 
 
-def renames_of(renames: Sequence[Rename], plan: Plan) -> list[tuple[Rename, list[Item]]]:
+def renames_of(renames: Sequence[Rename], plan: ScopeCopyPlan) -> list[tuple[Rename, list[Item]]]:
     """The renames that apply, each with the planned streams that it gives another name."""
     found: list[tuple[Rename, list[Item]]] = [(rename, []) for rename in renames]
     for stream in plan.items:
@@ -139,7 +138,7 @@ def renames_of(renames: Sequence[Rename], plan: Plan) -> list[tuple[Rename, list
     return [(rename, streams) for rename, streams in found if streams]
 
 
-def _renamed(renames: Sequence[Rename], plan: Plan) -> Iterator[str]:
+def _renamed(renames: Sequence[Rename], plan: ScopeCopyPlan) -> Iterator[str]:
     for rename, streams in renames_of(renames, plan):
         pairs = [f"{one.name} -> {one.target_name}" for one in streams]
         yield (
@@ -209,7 +208,7 @@ def _failed(failed: Sequence[StreamResult], title: str) -> Group:
 
 def show_scope_report(name: str, report: ScopeReport, seconds: float) -> None:
     """How a scope's copy ended."""
-    scope = scope_of(report.plan)
+    scope = report.plan.scope
     before = {result.stream for result in scope.settled}
     copied = _in_state(report.results, StreamState.COPIED)
     now = [result for result in copied if result.stream not in before]

@@ -14,7 +14,7 @@ import yaml
 
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
 from sluice.core.values.model import StoreAddress
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, controls_name
 from sluice.kube.api.objects import FORCE_ORPHAN, IN_USE_FINALIZER, REQUESTED_AT, STAGING_FINALIZER
 from support.cluster.evil import LOGIN, OURS, PRECIOUS, plotted, resource
@@ -241,7 +241,9 @@ def test_a_plan_that_the_operator_did_not_write_leads_nowhere(
     """A copy whose StreamStore is not there connects to no address of a tenant's ConfigMap."""
     name = f"{kind}-{FORGERIES.index(forgery)}"
     secret = PRECIOUS if forgery == "own Secret" else evil.way
-    honest = Plan(sources=(), streams=(), target=StoreAddress(uri=evil.hidden.uri, secret=PRECIOUS))
+    honest = StreamCopyPlan(
+        sources=(), streams=(), target=StoreAddress(uri=evil.hidden.uri, secret=PRECIOUS)
+    )
     text = honest.model_dump_json().replace(PRECIOUS, secret)
     body = MAKES[kind](name, finalizers=[STAGING_FINALIZER])
     if forgery in {"stated", "own Secret"}:

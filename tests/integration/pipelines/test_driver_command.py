@@ -18,7 +18,7 @@ from sluice.config import Settings
 from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
 from support.command.sluice_command import workers_of
@@ -107,7 +107,7 @@ def driver(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope
     found = resolve(request, [store], store)
     store.close()
     assert found.plan is not None
-    plan = Plan(sources=(address,), target=address, streams=(found.plan,))
+    plan = StreamCopyPlan(sources=(address,), target=address, streams=(found.plan,))
     (tmp_path / "plan.json").write_text(plan.model_dump_json())
     made.limit(None)
     return made
@@ -190,7 +190,7 @@ def test_a_store_that_is_away_is_exit_code_3(driver: Driver) -> None:
     """The message says that it can be tried again."""
     path = driver.folder / "plan.json"
     address = StoreAddress(uri="tcp://127.0.0.1:1")
-    plan = Plan.model_validate_json(path.read_bytes())
+    plan = StreamCopyPlan.model_validate_json(path.read_bytes())
     path.write_text(
         plan.model_copy(update={"sources": (address,), "target": address}).model_dump_json()
     )

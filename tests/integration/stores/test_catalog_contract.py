@@ -30,6 +30,7 @@ from sluice.errors import (
 )
 from sluice.stores.connect import connect
 from sluice.stores.pravega.store import PravegaStore
+from support.kube.link import Link
 
 ONE = StreamConfig()
 EPOCH = 1 << 32
@@ -340,10 +341,14 @@ def test_a_controller_that_is_not_there_is_unavailable() -> None:
 
 def test_a_call_ends_at_its_deadline(standalone: Standalone, scope: str) -> None:
     """A controller that does not answer in time is a timeout, which is retryable."""
-    store = PravegaStore(
-        standalone.controller_uri, credentials=None, timeouts=StoreTimeouts(call=1e-6)
-    )
-    with pytest.raises(StoreTimeout) as caught:
-        store.scope_exists(scope)
-    assert caught.value.retryable
-    store.close()
+    host, _, port = standalone.controller_uri.removeprefix("tcp://").partition(":")
+    with Link(host, int(port)) as link:
+        store = PravegaStore(
+            f"tcp://127.0.0.1:{link.port}", credentials=None, timeouts=StoreTimeouts(call=3)
+        )
+        assert store.scope_exists(scope)
+        link.freeze()
+        with pytest.raises(StoreTimeout) as caught:
+            store.scope_exists(scope)
+        assert caught.value.retryable
+        store.close()

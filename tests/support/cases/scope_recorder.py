@@ -12,7 +12,7 @@ from sluice.core.scope.scope import Counts, LeftOut, ScopePlan, StreamResult, St
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 from sluice.core.workloads.scope_log import planned_results
 from sluice.errors import SourceTruncated
 from support.cases import resources
@@ -108,7 +108,7 @@ class ScopeRecorder(CopyingRecorder):
         move = self.body["spec"]["sourceOnComplete"] == "Delete"
         source, target = (self.body["spec"][side] for side in ("source", "target"))
         archives = "archive" in target
-        return Plan(
+        return ScopeCopyPlan(
             sources=(BUCKET if "archive" in source else ADDRESS,),
             target=BUCKET if archives else ADDRESS,
             streams=() if archives else tuple(map(self._stream, range(streams))),

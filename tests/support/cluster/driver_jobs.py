@@ -11,7 +11,7 @@ from sluice.api.kinds.streamcopy import StreamCopySpec
 from sluice.config import Settings
 from sluice.core.copy.planner import CopyRequest, SourceRequest
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import Plan, StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.kube.api.kinds import STREAM_COPY
 from sluice.kube.api.names import Child
@@ -103,7 +103,7 @@ class DriverJobs:
             store.close()
         assert found.plan is not None
         address = StoreAddress(uri=self.store.uri)
-        return Plan(sources=(address,), target=address, streams=(found.plan,))
+        return StreamCopyPlan(sources=(address,), target=address, streams=(found.plan,))
 
     def start(
         self,

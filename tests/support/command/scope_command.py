@@ -13,7 +13,7 @@ import yaml
 from segment_hash import Connection
 from sluice.api.load import load
 from sluice.core.values import identity
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.journal.record_log import GENERATIONS
 from sluice.engine.scope.log import ScopeLog
 from sluice.pipelines.programs.program import Stores
@@ -118,7 +118,7 @@ class ScopeCopy(Filed):
             planned: what `plan --output json` said before the copy began.
         """
         wanted: list[str] = []
-        for stream in Plan.model_validate(planned["plan"]).streams:
+        for stream in ScopeCopyPlan.model_validate(planned["plan"]).streams:
             target, copy_id = stream.target, stream.copy_id
             wanted += [
                 names.staging_name(target, 0, identity.journal_key(copy_id, generation))

@@ -1,8 +1,9 @@
 """Plans for tests, made by hand: what a test does not name does not matter to it."""
 
 from sluice.core.copy.plan import SegmentPlan, SourceStream, StreamPlan
+from sluice.core.scope.scope import ScopePlan
 from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ScopeCopyPlan, StreamCopyPlan
 
 COPY = "ab" * 16
 SOURCE = StreamName(scope="in", stream="s")
@@ -47,6 +48,11 @@ def stream_plan(
     )
 
 
-def whole_plan(*streams: StreamPlan) -> Plan:
+def whole_plan(*streams: StreamPlan) -> StreamCopyPlan:
     """A plan of these streams within one store."""
-    return Plan(sources=(ADDRESS,), target=ADDRESS, streams=streams)
+    return StreamCopyPlan(sources=(ADDRESS,), target=ADDRESS, streams=streams)
+
+
+def whole_scope(scope: ScopePlan, *streams: StreamPlan) -> ScopeCopyPlan:
+    """A plan of these streams of a scope within one store."""
+    return ScopeCopyPlan(sources=(ADDRESS,), target=ADDRESS, streams=streams, scope=scope)

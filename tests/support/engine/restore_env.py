@@ -10,7 +10,7 @@ from sluice.core.archive.names import Format
 from sluice.core.copy.plan import StreamPlan, pinned
 from sluice.core.copy.planner import ArchiveChoice, CopyRequest, SourceRequest
 from sluice.core.values.model import RetentionType, StreamConfig, StreamRetention
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
@@ -93,7 +93,7 @@ class Env:
         assert addresses[0].archive is not None
         sources = [self.shelf.run(addresses[0].archive)]
         return CopyRunner(
-            Plan(sources=addresses, target=ADDRESS, streams=(plan,)),
+            StreamCopyPlan(sources=addresses, target=ADDRESS, streams=(plan,)),
             sources=sources,
             target=store,
             executor=InlineExecutor(sources, store),

@@ -11,7 +11,7 @@ from sluice.core.copy.steps import Step
 from sluice.core.scope.scope import ScopePlan, StreamResult, StreamState
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.rounds.executor import Executor, InlineExecutor
@@ -118,7 +118,7 @@ def scope_plan(
         settled=settled,
         move=move,
     )
-    return Plan(sources=(ADDRESS,), target=ADDRESS, streams=tuple(plans), scope=scope)
+    return ScopeCopyPlan(sources=(ADDRESS,), target=ADDRESS, streams=tuple(plans), scope=scope)
 
 
 class Rounds:

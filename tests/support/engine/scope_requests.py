@@ -13,7 +13,7 @@ from sluice.core.workloads.plan import Plan
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.log import ScopeLog
 from sluice.engine.scope.planning import resolve_scope
-from sluice.engine.scope.query import abandon_scope
+from sluice.engine.scope.query import abandon_scope, ask_scope
 from sluice.engine.scope.report import ScopeReport
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import SCOPE_ID, SharedStore, copy_scope
@@ -67,7 +67,8 @@ def resolved(
     """What there is to do; nothing is changed by asking."""
     before = copy.deepcopy((world.scopes, world.streams, world.segments))
     site = (ADDRESS, store or SharedStore(world))
-    found = resolve_scope(request, **({"source": site, "target": site} | given))
+    sites: dict[str, Any] = {"source": site, "target": site} | given
+    found = (ask_scope if "known" in sites else resolve_scope)(request, **sites)
     assert (world.scopes, world.streams, world.segments) == before
     return found
 

@@ -165,7 +165,7 @@ class Env:
     ) -> Planned | ScopeEnded:
         """What there is to do."""
         sites: dict[str, Any] = sites_of(request, store or self.store, shelf or self.shelf)
-        return (ask_scope if ask else resolve_scope)(request, **sites, **given)
+        return (ask_scope if ask or "known" in given else resolve_scope)(request, **sites, **given)
 
     def plan(self, request: ScopeRequest, **given: Any) -> Plan:
         """The plan of what there is to do."""

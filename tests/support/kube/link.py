@@ -1,4 +1,4 @@
-"""A TCP relay to the API server whose connections can hang or break."""
+"""A TCP relay to a server whose connections can hang or break."""
 
 from __future__ import annotations
 

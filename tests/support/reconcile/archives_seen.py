@@ -16,7 +16,7 @@ from sluice.core.reconcile.copies.decide_archive import reconcile_archive
 from sluice.core.reconcile.copies.world import JobPhase, PlanSeen, World
 from sluice.core.values.model import KeyRange, StoreAddress, StreamConfig, StreamName
 from sluice.core.workloads.answers import Planned
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ArchiveRunPlan, Plan
 from support.cases import resources
 from support.reconcile import copies
 from support.reconcile.copies import COPY_ID, NOW, UID, job, world
@@ -72,10 +72,9 @@ def after(
 def plan(size: int = 1000, *, run: int = 1) -> Plan:
     """The plan of a run of one segment with so many new bytes."""
     cut = RecordedCut.model_validate({"time": 0, "offsets": [{"segment": 0, "offset": size}]})
-    return Plan(
+    return ArchiveRunPlan(
         sources=(StoreAddress(uri="tcp://127.0.0.1:9090"),),
         target=StoreAddress(backend="s3", uri="s3://archives"),
-        streams=(),
         archive=ArchivePlan(
             copy_id=COPY_ID,
             source=StreamName(scope="in", stream="orders"),

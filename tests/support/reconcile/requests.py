@@ -10,7 +10,7 @@ import yaml
 from sluice.api.kinds.scopecopy import ScopeCopySpec
 from sluice.core.scope.scope import ScopePlan
 from sluice.core.values.model import StoreAddress, StreamName
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import Plan, ScopeCopyPlan, StreamCopyPlan
 from sluice.kube.api import names
 from sluice.kube.api.kinds import SCOPE_COPY, STREAM_COPY
 from sluice.kube.api.names import Child
@@ -18,7 +18,7 @@ from sluice.kube.jobs import manifests
 from sluice.kube.jobs.pods import JobRequest
 from sluice.kube.loop.settings import OperatorSettings, Profile
 from support.cases import resources
-from support.engine.plans import segment_plan, stream_plan, whole_plan
+from support.engine.plans import segment_plan, stream_plan, whole_plan, whole_scope
 from support.reconcile.copies import PLAN, UID, spec
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def request(
     plan = PLAN if size is None else whole_plan(stream_plan(segment_plan(size)))
     if login is not None:
         target = StoreAddress(uri="tcp://there:9090", secret=login)
-        plan = Plan(sources=plan.sources, target=target, streams=plan.streams)
+        plan = StreamCopyPlan(sources=plan.sources, target=target, streams=plan.streams)
     own = {"image": "localhost/sluice:dev", "executorNamespaces": ["team"]} | (operator or {})
     return JobRequest(
         child=Child(kind=STREAM_COPY, namespace="team", name=name, uid=uid),
@@ -68,7 +68,7 @@ def request(
     )
 
 
-def scope_plan(count: int = 3) -> Plan:
+def scope_plan(count: int = 3) -> ScopeCopyPlan:
     """A plan of so many streams of a scope."""
     streams = [
         stream_plan(
@@ -80,7 +80,7 @@ def scope_plan(count: int = 3) -> Plan:
         for number in range(count)
     ]
     scope = ScopePlan(scope_id="cd" * 16, source="in", target="out", begin=1_000, end=1_020)
-    return whole_plan(*streams).model_copy(update={"scope": scope})
+    return whole_scope(scope, *streams)
 
 
 def scope_request(plan: Plan | None = None, **fields: Any) -> JobRequest:

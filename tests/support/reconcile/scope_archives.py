@@ -8,7 +8,7 @@ from sluice.core.copy.plan import SourceStream
 from sluice.core.scope.request import RestoreFrom, ScopeRequest
 from sluice.core.values.model import ArchivedRun, StoreAddress, StreamName
 from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from support.engine.plans import ADDRESS
 from support.reconcile import archives_seen
 from support.reconcile.copies import COPY_ID
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import Parent
     from sluice.core.archive.plan import ArchivePlan
     from sluice.core.copy.plan import StreamPlan
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
 
 BUCKET: Final = StoreAddress(backend="s3", uri="s3://archives")
 FOLDER: Final = {"storeRef": {"name": "archives"}, "path": "backup/in"}
@@ -35,7 +35,7 @@ def run_plan(name: str, size: int = 1000, *, parent: Parent | None = None) -> Ar
     return bare.model_copy(update=changes)
 
 
-def archive_plan(*runs: ArchivePlan, **changes: Any) -> Plan:
+def archive_plan(*runs: ArchivePlan, **changes: Any) -> ScopeCopyPlan:
     """The plan of a scope whose streams are archived; fields of ScopePlan may be set."""
     bare = scope_plan(target="backup/in", **changes)
     return bare.model_copy(update={"target": BUCKET, "streams": (), "runs": runs})
@@ -48,7 +48,7 @@ def restored(name: str, run: int = 1) -> StreamPlan:
     return stream(name).model_copy(update={"sources": (source,)})
 
 
-def restore_plan(*streams: StreamPlan, **changes: Any) -> Plan:
+def restore_plan(*streams: StreamPlan, **changes: Any) -> ScopeCopyPlan:
     """The plan of streams that are restored; fields of ScopePlan may be set."""
     bare = scope_plan(*streams, source="backup/in", **changes)
     return bare.model_copy(update={"sources": (BUCKET,), "target": ADDRESS})
@@ -56,7 +56,7 @@ def restore_plan(*streams: StreamPlan, **changes: Any) -> Plan:
 
 ARCHIVING: Final = Planned(plan=archive_plan(run_plan("a", 3000), run_plan("b"), run_plan("c")))
 RESTORING: Final = Planned(plan=restore_plan(restored("a"), restored("b")))
-UNPLANNED: Final = Unplanned(
+UNPLANNED: Final = UnplannedScopeCopy(
     sources=(StoreAddress(backend="volume", uri="volume://archives"),),
     target=ADDRESS,
     scoping=ScopeRequest(scope_id=COPY_ID, source="backup/in", target="out", restore=RestoreFrom()),

@@ -19,14 +19,14 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned, ScopeEnded
 from sluice.errors import SourceNotFound
 from support.cases import resources
-from support.engine.plans import segment_plan, stream_plan, whole_plan
+from support.engine.plans import segment_plan, stream_plan, whole_scope
 from support.reconcile.copies import COPY_ID, NOW, UID, after, job, plan_seen, world
 
 if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.reconcile.copies.actions import Decision
     from sluice.core.reconcile.copies.world import World
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.errors import SluiceError
 
 TAKEN = round(NOW.timestamp() * 1000)
@@ -66,11 +66,11 @@ def stream(name: str, size: int = 1000) -> StreamPlan:
     )
 
 
-def scope_plan(*streams: StreamPlan, **changes: Any) -> Plan:
+def scope_plan(*streams: StreamPlan, **changes: Any) -> ScopeCopyPlan:
     """A plan of these streams; fields of ScopePlan may be set."""
     bare = ScopePlan(scope_id=COPY_ID, source="in", target="out", begin=TAKEN, end=TAKEN + 1250)
     whole = bare.model_copy(update=changes)
-    return whole_plan(*streams).model_copy(update={"scope": whole})
+    return whole_scope(whole, *streams)
 
 
 def copied(name: str, size: int = 1000, **changes: Any) -> StreamResult:

@@ -10,7 +10,7 @@ from sluice.core.archive.recorded import Recorded
 if TYPE_CHECKING:
     from sluice.core.scope.scope import StreamResult
     from sluice.core.values.positions import PositionMap
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 
 UNVERIFIED: Final = "unverified"
 """The digest of a copy that nobody compared, or whose driver lost what it had hashed."""
@@ -73,6 +73,13 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScopePlanned(Planned):
+    """Streams of a scope are left to copy, or to archive."""
+
+    plan: ScopeCopyPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeEnded:
     """Nothing is left to do of a scope's copy: each stream is whole, has failed, or was stopped.
 
@@ -82,7 +89,7 @@ class ScopeEnded:
         kept: why the source's scope is there still after a move; None where it is gone, or stays.
     """
 
-    plan: Plan
+    plan: ScopeCopyPlan
     results: tuple[StreamResult, ...]
     kept: str | None = None
 

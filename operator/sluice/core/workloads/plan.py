@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import Field
 
@@ -13,53 +13,46 @@ from sluice.core.archive.plan import ArchivePlan
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope.scope import ScopePlan
 from sluice.core.values import text
-from sluice.core.values.model import Frozen, StoreAddress, is_none
+from sluice.core.values.model import Frozen, StoreAddress
 from sluice.errors import PlanTooLarge
 
 
 class Plan(Frozen):
-    """Copies that run together, to streams of one store, or to archives in one.
+    """What a driver carries out: one of the classes below, one for each kind of resource.
+
+    Their JSON has one form, so that a reader of any version knows which one it is: see `read_plan`.
 
     Attributes:
         version: of this format.
-        sources: the stores to read from. Of a scope it is one; if it holds archives, each stream
-            says which run it is in.
+        sources: the stores to read from.
         target: the store to write to.
-        streams: one (StreamCopy) or many (ScopeCopy), those with most bytes first then.
-        scope: of many streams, what is to be said of the whole.
-        archive: what is archived, in a plan that makes no streams.
-        runs: in their place, the archives that a scope's streams are put into.
+        streams: the copies to carry out; none where archives are made.
+        scope: of many streams, the part that concerns the whole.
     """
 
     version: Literal[1] = 1
     sources: tuple[StoreAddress, ...]
     target: StoreAddress
-    streams: tuple[StreamPlan, ...]
+    streams: tuple[StreamPlan, ...] = ()
     scope: ScopePlan | None = None
-    archive: ArchivePlan | None = Field(default=None, exclude_if=is_none)
-    runs: tuple[ArchivePlan, ...] = Field(default=(), exclude_if=lambda value: not value)
 
-    def placed(self, like: Plan) -> Plan:
-        """This plan, as it was recorded, with the stores where they are now, as in another one."""
+    def placed(self, like: Plan) -> Self:
+        """Return this plan, as it was recorded, with the stores' present addresses of another."""
         return self.model_copy(update={"sources": like.sources, "target": like.target})
 
     @property
     def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
-        """What is done for each stream, at its place."""
-        return self.runs or self.streams
+        """The plan of each stream, at its place."""
+        return self.streams
 
     @property
     def bytes(self) -> int:
         """Bytes to copy."""
-        if self.archive is not None:
-            return self.archive.bytes
         return sum(stream.bytes for stream in self.items)
 
     @property
     def events(self) -> int | None:
         """Events to copy as the source's store says; None where it cannot tell for all of them."""
-        if self.archive is not None:
-            return self.archive.events
         counts = [stream.events for stream in self.items]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -71,12 +64,55 @@ class Plan(Frozen):
     @property
     def hash(self) -> str:
         """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
-        if self.archive is not None:
-            return self.archive.hash
         whole = "".join(stream.hash for stream in self.items)
         if self.scope is not None:
             whole += self.scope.model_dump_json()
         return hashlib.sha256(whole.encode()).hexdigest()
+
+
+class StreamCopyPlan(Plan):
+    """The plan of a StreamCopy: one stream."""
+
+    scope: None = None
+
+
+class ScopeCopyPlan(Plan):
+    """The plan of a run of a ScopeCopy.
+
+    Attributes:
+        streams: the copies, those with most bytes first.
+        scope: what concerns the whole.
+        runs: in place of copies, the archives that the scope's streams are put into.
+    """
+
+    scope: ScopePlan
+    runs: tuple[ArchivePlan, ...] = Field(default=(), exclude_if=lambda value: not value)
+
+    @property
+    def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
+        """The plan of each stream, at its place."""
+        return self.runs or self.streams
+
+
+class ArchiveRunPlan(Plan):
+    """The plan of a run of a StreamArchive.
+
+    Attributes:
+        archive: the run.
+    """
+
+    scope: None = None
+    archive: ArchivePlan
+
+    @property
+    def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
+        """The run."""
+        return (self.archive,)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the run, in hexadecimal digits."""
+        return self.archive.hash
 
 
 MOST_EXPANDED: Final = 128 << 20
@@ -88,9 +124,9 @@ def compressed(plan: Plan) -> bytes:
     return gzip.compress(plan.model_dump_json().encode(), mtime=0)
 
 
-def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> Plan:
-    """The plan that was compressed to these bytes. See `unpacked`; ValueError for none."""
-    return Plan.model_validate_json(unpacked(data, most=most))
+def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> ScopeCopyPlan:
+    """Return the plan that was compressed to these bytes. See `unpacked`; ValueError for none."""
+    return ScopeCopyPlan.model_validate_json(unpacked(data, most=most))
 
 
 def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
@@ -129,7 +165,7 @@ def refusal(plan: Plan) -> PlanTooLarge | None:
     size = len(plan.model_dump_json().encode())
     if plan.scope is None:
         field = "spec.source.stream"
-        segments = sum(len(one.segments) for one in (plan.archive, *plan.streams) if one)
+        segments = sum(len(one.segments) for one in plan.items)
         what, remedy = f"{segments} segments", None
     else:
         field = "spec.streams"

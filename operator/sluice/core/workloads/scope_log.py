@@ -19,13 +19,13 @@ from sluice.errors import JournalDamaged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
 
 FINAL = (StreamState.COPIED, StreamState.FAILED)
 """What is written down of a stream; all else follows from what is not."""
 
 
-def planned_results(plan: Plan) -> tuple[StreamResult, ...]:
+def planned_results(plan: ScopeCopyPlan) -> tuple[StreamResult, ...]:
     """What is known of each stream before any is copied: in the plan's order, then the settled."""
     planned = tuple(
         StreamResult(
@@ -37,7 +37,7 @@ def planned_results(plan: Plan) -> tuple[StreamResult, ...]:
         )
         for stream in plan.items
     )
-    return planned if plan.scope is None else (*planned, *plan.scope.settled)
+    return (*planned, *plan.scope.settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ScopeState:
         stopped: whether no other stream of it is begun.
     """
 
-    plan: Plan
+    plan: ScopeCopyPlan
     results: Mapping[int, StreamResult] = field(default_factory=dict)
     stopped: bool = False
 
@@ -75,8 +75,7 @@ class ScopeState:
     @property
     def counts(self) -> Counts:
         """How many streams are how far. Asked every few seconds, so without a look at each."""
-        settled = () if self.plan.scope is None else self.plan.scope.settled
-        ended = counts_of((*self.results.values(), *settled))
+        ended = counts_of((*self.results.values(), *self.plan.scope.settled))
         left = len(self.plan.items) - len(self.results)
         return Counts(
             total=ended.total + left,
@@ -92,24 +91,18 @@ class ScopeState:
         return found or planned
 
 
-def run_of(plan: Plan) -> int:
-    """The number of a scope's run.
-
-    Raises:
-        ValueError: it is the plan of no scope.
-    """
-    if plan.scope is None:
-        raise ValueError("a plan of single streams is none of a scope")
+def run_of(plan: ScopeCopyPlan) -> int:
+    """Return the number of a scope's run."""
     return plan.scope.run
 
 
-def follows(plan: Plan, state: ScopeState | None) -> bool:
+def follows(plan: ScopeCopyPlan, state: ScopeState | None) -> bool:
     """Whether a plan may be written down: as the first one, or of a later run than one over."""
     run = run_of(plan)
     return state is None or (state.is_over and run > state.run)
 
 
-def plan_record(plan: Plan) -> dict[str, Any]:
+def plan_record(plan: ScopeCopyPlan) -> dict[str, Any]:
     """Decides what is copied in a run."""
     return {"record": "plan", "plan": base64.b64encode(compressed(plan)).decode()}
 
@@ -135,7 +128,7 @@ def fold(
     records: Iterable[Mapping[str, Any]],
     state: ScopeState | None = None,
     *,
-    read: Callable[[bytes], Plan] = expanded,
+    read: Callable[[bytes], ScopeCopyPlan] = expanded,
 ) -> ScopeState | None:
     """What these records make of a log that was empty, or had come to `state`.
 
@@ -156,7 +149,7 @@ def fold(
 def _fold(
     records: Iterable[Mapping[str, Any]],
     state: ScopeState | None,
-    read: Callable[[bytes], Plan],
+    read: Callable[[bytes], ScopeCopyPlan],
 ) -> ScopeState | None:
     results: dict[int, StreamResult] = {} if state is None else dict(state.results)
     for record in records:

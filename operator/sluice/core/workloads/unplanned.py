@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
 from pydantic import Field
 from pydantic_core import from_json
 
 from sluice.core.archive.request import ArchiveRequest
-from sluice.core.copy.plan import StreamPlan
 from sluice.core.copy.planner import CopyRequest
 from sluice.core.scope.request import ScopeRequest
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ArchiveRunPlan, Plan, ScopeCopyPlan, StreamCopyPlan
 
 
 class Unplanned(Plan):
-    """What is to be planned and carried out, in place of a plan. It has nothing to look at.
+    """A request that stands in place of a plan: one of the classes below. It has nothing to watch.
 
-    Attributes:
-        copying: a copy from archives.
-        archiving: a run of an archive.
-        scoping: the streams of a scope, from archives.
-        run: of these, which run it is: what is over in the one before is planned again.
+    All have the same fields in JSON, of which one is a request, and the others are null.
     """
 
-    streams: tuple[StreamPlan, ...] = ()
+    scope: None = None
     copying: CopyRequest | None = None
     archiving: ArchiveRequest | None = None
     scoping: ScopeRequest | None = None
@@ -32,23 +28,75 @@ class Unplanned(Plan):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what is wanted, in hexadecimal digits."""
+        """SHA-256 of the request and the stores, in hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
+class UnplannedCopy(Unplanned):
+    """A StreamCopy from archives that only its driver can read.
+
+    Attributes:
+        copying: the copy.
+    """
+
+    copying: CopyRequest
+    archiving: None = None
+    scoping: None = None
+
+
+class UnplannedArchiveRun(Unplanned):
+    """A run of an archive that only its driver can read.
+
+    Attributes:
+        archiving: the run.
+    """
+
+    copying: None = None
+    archiving: ArchiveRequest
+    scoping: None = None
+
+
+class UnplannedScopeCopy(Unplanned):
+    """A run of a ScopeCopy from archives that only its driver can read.
+
+    Attributes:
+        scoping: the copy.
+        run: the number of the run: what is over in the one before is planned again.
+    """
+
+    copying: None = None
+    archiving: None = None
+    scoping: ScopeRequest
+
+
 def read_plan(text: str | bytes) -> Plan:
-    """A plan, or what is to be planned, from its JSON.
+    """Read a plan, or a request in place of it, from JSON.
 
     Raises:
         ValidationError: it is neither.
     """
-    return (Unplanned if _is_unplanned(text) else Plan).model_validate_json(text)
+    return _class_of(text).model_validate_json(text)
 
 
-def _is_unplanned(text: str | bytes) -> bool:
-    """Whether JSON has a field that no plan has. Streams, scopes and tags may have its name."""
+def _class_of(text: str | bytes) -> type[Plan]:
+    """Return the class of a plan by the fields at the top: names of streams are further below."""
     try:
         body = from_json(text)
     except ValueError:
-        return False
-    return isinstance(body, dict) and "copying" in body
+        return StreamCopyPlan
+    if not isinstance(body, dict):
+        return StreamCopyPlan
+    for field, found in _BY_FIELD.items():
+        if body.get(field) is not None:
+            return found
+    return StreamCopyPlan
+
+
+_BY_FIELD: Final[dict[str, type[Plan]]] = {
+    "copying": UnplannedCopy,
+    "archiving": UnplannedArchiveRun,
+    "scoping": UnplannedScopeCopy,
+    "archive": ArchiveRunPlan,
+    "scope": ScopeCopyPlan,
+}
+"""The class of a plan that has a value in a field."""

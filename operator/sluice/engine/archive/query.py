@@ -12,7 +12,7 @@ from sluice.core.archive.reached import Reached
 from sluice.core.archive.recorded import MOST_RUNS, LostBytes, Recorded, RunFacts
 from sluice.core.scope.progress import Progress
 from sluice.core.workloads.answers import Planned
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ArchiveRunPlan
 from sluice.engine.archive.planning import PATH_FIELD, resolve_archive
 from sluice.errors import ArchiveNotFound
 
@@ -46,7 +46,7 @@ def ask_archive(
     archive = _archive(request, target[1])
     found = resolve_archive(request, source[1], archive)
     if found.plan is not None:
-        plan = Plan(sources=(source[0],), target=target[0], streams=(), archive=found.plan)
+        plan = ArchiveRunPlan(sources=(source[0],), target=target[0], archive=found.plan)
         return Planned(plan=plan, recorded=found.noted)
     if found.entry is None:
         raise ArchiveNotFound(f"the archive at {request.path} is gone", field=PATH_FIELD)

@@ -16,7 +16,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StoreAddress
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
 from sluice.core.workloads.answers import UNVERIFIED, Planned
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.access.source_runs import named
 from sluice.engine.append import appends
 from sluice.engine.copy.abort import abort, finish_abort, sweep
@@ -65,7 +65,7 @@ def ask(
     found = resolve(request, [place for _, place in sources], target[1])
     if found.plan is not None:
         addresses = pinned(found.plan, [address for address, _ in sources])
-        plan = Plan(sources=addresses, target=target[0], streams=(found.plan,))
+        plan = StreamCopyPlan(sources=addresses, target=target[0], streams=(found.plan,))
         return Planned(plan=plan, recorded=found.recorded)
     digest = found.digest or UNVERIFIED
     complete = whole(request, target[1], digest, known=known, receipt=found.receipt)
@@ -190,7 +190,7 @@ def _finish(request: CopyRequest, *, sources: Sequence[Place] | None, target: St
         return CopyEnded(How.BEGINNING)
     nowhere = StoreAddress(uri="tcp://unused:0")
     count = 1 + max(source.store for source in journal.plan.sources)
-    plan = Plan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
+    plan = StreamCopyPlan(sources=(nowhere,) * count, target=nowhere, streams=(journal.plan,))
     runner = CopyRunner(
         plan,
         # A run of an archive is not looked at any more: all of it is staged and verified.

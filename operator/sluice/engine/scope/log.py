@@ -12,7 +12,7 @@ from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads import scope_log
-from sluice.core.workloads.plan import Plan, unpacked
+from sluice.core.workloads.plan import ScopeCopyPlan, unpacked
 from sluice.engine.journal.record_log import MAX_RECORD, Log, Trail
 from sluice.errors import CopyAborted, NoSuchSegment, PlanTooLarge
 from sluice.stores.allowance import Held
@@ -49,7 +49,7 @@ class ScopeRecords(Trail):
             self._read_on()
             return self._state
 
-    def begin(self, plan: Plan) -> Plan:
+    def begin(self, plan: ScopeCopyPlan) -> ScopeCopyPlan:
         """Write down the plan, unless another one holds: the plan that holds is returned.
 
         That is the first one, or that of a later run once the one before is over.
@@ -140,11 +140,11 @@ class ScopeRecords(Trail):
                 self._held.add(weight_of_json(journal.frame(record)))
             yield record
 
-    def _plan(self, data: bytes) -> Plan:
+    def _plan(self, data: bytes) -> ScopeCopyPlan:
         """The plan that was compressed to these bytes."""
         whole = unpacked(data)
         self._held.add(weight_of_json(whole))
-        return Plan.model_validate_json(whole)
+        return ScopeCopyPlan.model_validate_json(whole)
 
     def _forget(self) -> None:
         self._state, self._held = None, Held()

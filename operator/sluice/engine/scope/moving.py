@@ -10,7 +10,7 @@ from sluice.engine.claims import scope_lifecycle
 from sluice.errors import ScopeNotEmpty, ScopeNotFound
 
 if TYPE_CHECKING:
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
 
 _FEW: Final = 5
@@ -19,7 +19,7 @@ _FEW: Final = 5
 _EMPTY: Final = "nothing was left to move out of it; it is empty, so delete it if nobody needs it"
 
 
-def delete_source_scope(plan: Plan, source: Place) -> str | None:
+def delete_source_scope(plan: ScopeCopyPlan, source: Place) -> str | None:
     """Delete the source's scope after a move if it is empty. Safe to repeat.
 
     Args:
@@ -29,7 +29,7 @@ def delete_source_scope(plan: Plan, source: Place) -> str | None:
     Returns:
         Why it is there still; None where it is gone, or was not to be moved.
     """
-    if plan.scope is None or not plan.scope.move:
+    if not plan.scope.move:
         return None
     scope, store = plan.scope.source, live(source)
     with scope_lifecycle.unused(scope, store):
@@ -42,7 +42,7 @@ def delete_source_scope(plan: Plan, source: Place) -> str | None:
     return kept
 
 
-def why_kept(plan: Plan, source: Place, *, coming: bool = True) -> str | None:
+def why_kept(plan: ScopeCopyPlan, source: Place, *, coming: bool = True) -> str | None:
     """Why the source's scope is not deleted after a move; None where it is, or is to stay.
 
     Args:
@@ -50,7 +50,7 @@ def why_kept(plan: Plan, source: Place, *, coming: bool = True) -> str | None:
         source: where the source is.
         coming: whether somebody comes to it who deletes it if it is empty.
     """
-    if plan.scope is None or not plan.scope.move:
+    if not plan.scope.move:
         return None
     scope, store = plan.scope.source, live(source)
     if any(one.state is not StreamState.COPIED for one in plan.scope.settled):

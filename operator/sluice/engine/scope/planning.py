@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sluice.archive.runs.shelf import Shelf
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.copy.plan import StreamPlan
 from sluice.core.scope import selection
 from sluice.core.scope.scope import MOST_NAMES, ScopePlan, StreamState, Why
-from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.answers import Planned, ScopeEnded, ScopePlanned
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import run_of
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from sluice.engine.access.source_runs import live, wrong_kind
 from sluice.engine.copy.planning import refuse_unverified_move
 from sluice.engine.scope import moving
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.scope.scope import LeftOut
     from sluice.core.values.model import StoreAddress
+    from sluice.core.workloads.plan import Plan
     from sluice.core.workloads.scope_log import ScopeState
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.planner import ScopePlanner
@@ -42,27 +43,21 @@ if TYPE_CHECKING:
     Site = tuple[StoreAddress, Place]
     """What is at the address of a StreamStore, and that address."""
 
-    Planner = Callable[[ScopeEnded | None], Planned | ScopeEnded]
-    """Plans all there is to do, or after a run that is over what that has left."""
+A = TypeVar("A")
+"""An answer about a scope's copy."""
 
 
 def resolve_scope(
-    request: ScopeRequest,
-    *,
-    source: Site,
-    target: Site,
-    known: Plan | None = None,
-    again: bool = False,
-) -> Planned | ScopeEnded:
-    """What there is to do of a scope's copy, or what came of it as its drivers say.
+    request: ScopeRequest, *, source: Site, target: Site, again: bool = False
+) -> ScopePlanned | ScopeEnded:
+    """Return what is left to do of a scope's copy, or what came of it as its drivers say.
 
     Nothing is changed.
 
     Args:
-        request: what is wanted.
+        request: the copy.
         source: the store to read from, with its address.
         target: the store to write to, with its address.
-        known: a plan that was written down for it; it holds until a driver has begun another one.
         again: whether what failed or was stopped is to be tried again.
 
     Raises:
@@ -73,10 +68,9 @@ def resolve_scope(
         BackendError, JournalDamaged: a store did not answer, or its log cannot be read.
     """
     return answer(
-        request,
+        log_of(target[1], request.scope_id, request.target).load(),
         source=source,
         target=target,
-        known=known,
         again=again,
         plan=partial(plan_next, request, source=source, target=target),
         check=lambda ended: ended,
@@ -84,24 +78,30 @@ def resolve_scope(
 
 
 def answer(
-    request: ScopeRequest,
+    state: ScopeState | None,
     *,
     source: Site,
     target: Site,
-    known: Plan | None,
     again: bool,
-    plan: Planner,
+    plan: Callable[[ScopeEnded | None], A],
     check: Callable[[ScopeEnded], ScopeEnded],
-) -> Planned | ScopeEnded:
-    """As `resolve_scope`, where `check` may hold what drivers say against the stores."""
-    state = log_of(target[1], request.scope_id, request.target).load()
-    if state is not None and not state.is_over:
-        return Planned(plan=at(state.plan, source, target), recorded=True)
-    if known is not None and not again and _holds(known, request, source, target, state):
-        return Planned(plan=known)
+) -> A | ScopePlanned | ScopeEnded:
+    """Answer by the log: go on with the run, plan one, or tell what came of the last one.
+
+    Args:
+        state: the log.
+        source: the store to read from, with its address.
+        target: the store to write to, with its address.
+        again: whether what failed or was stopped is to be tried again.
+        plan: plans all there is to do, or, after a run that is over, what that has left.
+        check: may hold what drivers say against the stores.
+    """
     if state is None:
         return plan(None)
-    ended = check(ScopeEnded(plan=at(state.plan, source, target), results=state.streams))
+    recorded = at(state.plan, source, target)
+    if not state.is_over:
+        return ScopePlanned(plan=recorded, recorded=True)
+    ended = check(ScopeEnded(plan=recorded, results=state.streams))
     if again and any(one.state is not StreamState.COPIED for one in ended.results):
         return plan(ended)
     return told_kept(ended, source[1], coming=True)
@@ -120,26 +120,24 @@ def told_kept(ended: ScopeEnded, source: Place, *, coming: bool) -> ScopeEnded:
     return replace(ended, kept=moving.why_kept(ended.plan, source, coming=coming))
 
 
-def at(plan: Plan, source: Site, target: Site) -> Plan:
+def at(plan: ScopeCopyPlan, source: Site, target: Site) -> ScopeCopyPlan:
     """A recorded plan, with the stores where they are now."""
     return plan.model_copy(update={"sources": (source[0],), "target": target[0]})
 
 
-def _holds(
+def holds(
     known: Plan, request: ScopeRequest, source: Site, target: Site, state: ScopeState | None
 ) -> bool:
-    """Whether a plan that no driver has recorded yet is the one to carry out."""
+    """Tell whether a plan that was written down is the one to carry out, by the log."""
+    if state is not None and not state.is_over:
+        return False  # a driver has begun another one
     if (known.sources, known.target) != ((source[0],), target[0]):
         return False
-    if isinstance(known, Unplanned):
+    if isinstance(known, UnplannedScopeCopy):
         following = 1 if state is None else state.run + 1
-        return (
-            known.scoping is not None
-            and known.scoping.scope_id == request.scope_id
-            and known.run == following
-        )
+        return known.scoping.scope_id == request.scope_id and known.run == following
     return (
-        known.scope is not None
+        isinstance(known, ScopeCopyPlan)
         and known.scope.scope_id == request.scope_id
         and (state is None or run_of(known) > state.run)
     )
@@ -147,7 +145,7 @@ def _holds(
 
 def plan_next(
     request: ScopeRequest, ended: ScopeEnded | None, *, source: Site, target: Site
-) -> Planned | ScopeEnded:
+) -> ScopePlanned | ScopeEnded:
     """The plan of the first run, or of the one after a run that is over."""
     if ended is None:
         return plan_scope(request, source=source, target=target)
@@ -165,11 +163,11 @@ def leave_to_driver(
     if not (request.make_scope or live(target[1]).scope_exists(request.target)):
         raise _no_target_scope(request)
     run = 1 if ended is None else run_of(ended.plan) + 1
-    plan = Unplanned(sources=(source[0],), target=target[0], scoping=request, run=run)
+    plan = UnplannedScopeCopy(sources=(source[0],), target=target[0], scoping=request, run=run)
     return Planned(plan=plan)
 
 
-def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> Planned | ScopeEnded:
+def plan_scope(request: ScopeRequest, *, source: Site, target: Site) -> ScopePlanned | ScopeEnded:
     """The plan of everything that is selected; ScopeEnded where all of it is done. See above."""
     refuse_unverified_move(move=request.move, verify=request.verify)
     planner = planner_of(request, source, target)
@@ -241,7 +239,7 @@ def planner_of(request: ScopeRequest, source: Site, target: Site) -> ScopePlanne
 
 def next_run(
     request: ScopeRequest, ended: ScopeEnded, *, source: Site, target: Site
-) -> Planned | ScopeEnded:
+) -> ScopePlanned | ScopeEnded:
     """The plan of what is not copied in the end: freshly bound, or as its own journal has it.
 
     Args:
@@ -270,13 +268,12 @@ def next_run(
     planner.look_at([one.stream for one, _ in fresh])
     planner.bind(fresh)
     before = ended.plan.scope
-    left_out = () if before is None else before.left_out
     return _planned(
         planner,
         source,
         target,
-        left_out=selection.joined(left_out, skipped),
-        tables=() if before is None else before.tables,
+        left_out=selection.joined(before.left_out, skipped),
+        tables=before.tables,
         run=run_of(ended.plan) + 1,
     )
 
@@ -289,12 +286,12 @@ def _planned(
     left_out: Sequence[LeftOut] = (),
     tables: Sequence[str] = (),
     run: int = 1,
-) -> Planned | ScopeEnded:
+) -> ScopePlanned | ScopeEnded:
     """What was found, as an answer: the biggest streams first."""
     request, (begin, end) = planner.request, planner.taken
     items = sorted(planner.plans, key=lambda one: (-one.bytes, one.origin))
     settled = tuple(sorted(planner.settled, key=lambda one: one.stream))
-    plan = Plan(
+    plan = ScopeCopyPlan(
         sources=(source[0],),
         target=target[0],
         streams=tuple(one for one in items if isinstance(one, StreamPlan)),
@@ -314,6 +311,6 @@ def _planned(
         ),
     )
     if items:
-        return Planned(plan=plan)
+        return ScopePlanned(plan=plan)
     # No driver has anything to do, and none comes.
     return told_kept(ScopeEnded(plan=plan, results=settled), source[1], coming=False)

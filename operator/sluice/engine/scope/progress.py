@@ -17,8 +17,8 @@ from sluice.engine.scope.object_log import log_of
 
 if TYPE_CHECKING:
     from sluice.core.scope.request import ScopeRequest
-    from sluice.core.workloads.plan import Plan
-    from sluice.core.workloads.unplanned import Unplanned
+    from sluice.core.workloads.plan import ScopeCopyPlan
+    from sluice.core.workloads.unplanned import UnplannedScopeCopy
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.planner import Item
 
@@ -38,9 +38,7 @@ class ScopeWatch:
         target: what is written to, on connections of the watcher's own.
     """
 
-    def __init__(self, plan: Plan, target: Place) -> None:
-        if plan.scope is None:
-            raise ValueError("a plan of single streams is none of a scope")
+    def __init__(self, plan: ScopeCopyPlan, target: Place) -> None:
         self._plan = plan
         self._target = target
         self._log = log_of(target, plan.scope.scope_id, plan.scope.target)
@@ -109,8 +107,8 @@ class UnplannedScopeWatch:
         plan: what the driver has planned and written down; None before that.
     """
 
-    def __init__(self, request: ScopeRequest, wanted: Unplanned, target: Place) -> None:
-        self.plan: Plan | None = None
+    def __init__(self, request: ScopeRequest, wanted: UnplannedScopeCopy, target: Place) -> None:
+        self.plan: ScopeCopyPlan | None = None
         self._wanted = wanted
         self._target = target
         self._log = log_of(target, request.scope_id, request.target)

@@ -14,8 +14,8 @@ from sluice.core.scope.selection import Chosen
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import ScopeState, planned_results
-from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.access import parallel
 from sluice.engine.access.source_runs import live
 from sluice.engine.append import receipts
@@ -29,7 +29,7 @@ from sluice.engine.scope.archive_planner import archive_of, done, entry_of
 from sluice.engine.scope.copy_planner import copied
 from sluice.engine.scope.object_log import log_of
 from sluice.engine.scope.planner import failed, is_for_all
-from sluice.engine.scope.planning import answer, at, leave_to_driver, plan_next, told_kept
+from sluice.engine.scope.planning import answer, at, holds, leave_to_driver, plan_next, told_kept
 from sluice.engine.scope.streams import ScopeStreams
 from sluice.errors import (
     CopyAborted,
@@ -73,25 +73,23 @@ def ask_scope(
     should be, counts as failed. With `unseen` the source is not looked at, which only drivers can:
     what they are to plan is left to them.
     """
-    found = answer(
-        request,
+    state = log_of(target[1], request.scope_id, request.target).load()
+    if known is not None and not again and holds(known, request, source, target, state):
+        if isinstance(known, ScopeCopyPlan):
+            return _finished(request, known, source[1], target[1]) or Planned(plan=known)
+        return Planned(plan=known)
+    planner = leave_to_driver if unseen else plan_next
+    return answer(
+        state,
         source=source,
         target=target,
-        known=known,
         again=again,
-        plan=partial(
-            leave_to_driver if unseen else plan_next, request, source=source, target=target
-        ),
+        plan=partial(planner, request, source=source, target=target),
         check=partial(_checked, request, source[1], target[1]),
     )
-    if isinstance(known, Unplanned):
-        return found
-    if known is not None and isinstance(found, Planned) and found.plan is known:
-        return _finished(request, known, source[1], target[1]) or found
-    return found
 
 
-def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> Plan:
+def plan_run(request: ScopeRequest, run: int, *, source: Site, target: Site) -> ScopeCopyPlan:
     """The plan of a run that was left to its driver.
 
     The one in the log holds, unless it is of a run before this one that is over. A new one may have
@@ -205,7 +203,7 @@ def _confirmed(result: StreamResult, complete: Complete) -> StreamResult:
 
 
 def _finished(
-    request: ScopeRequest, known: Plan, source: Place, target: Place
+    request: ScopeRequest, known: ScopeCopyPlan, source: Place, target: Place
 ) -> ScopeEnded | None:
     """What came of a plan that no log tells of, if all of it is done; None if it is not."""
     there = _there(request, target)
@@ -254,7 +252,9 @@ def abandon_scope(
         InfrastructureError: a late driver has written down more; all is to be looked at again.
         SluiceError: something could not be dropped or finished.
     """
-    planned = None if known is None or not _is_of(request, known) else ScopeState(known)
+    planned = None
+    if isinstance(known, ScopeCopyPlan) and _is_of(request, known):
+        planned = ScopeState(known)
     log = log_of(target, request.scope_id, request.target)
     try:
         state = log.load()
@@ -278,10 +278,10 @@ def abandon_scope(
     return said[0]
 
 
-def _is_of(request: ScopeRequest, plan: Plan) -> bool:
+def _is_of(request: ScopeRequest, plan: ScopeCopyPlan) -> bool:
     """Whether a plan is of this very copy; somebody may have put another one in its place."""
     scope = plan.scope
-    return scope is not None and (scope.scope_id, scope.source, scope.target, scope.move) == (
+    return (scope.scope_id, scope.source, scope.target, scope.move) == (
         request.scope_id,
         request.source,
         request.target,

@@ -10,7 +10,7 @@ from sluice.core.scope.scope import StreamResult, StreamState, counts_of
 from sluice.core.values.model import Frozen
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import UNVERIFIED
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.archive.report import ArchiveReport
 from sluice.errors import AuthenticationFailed, StoreRejected
 
@@ -34,7 +34,7 @@ class ScopeReport(Frozen):
         kept: why the source's scope is there still after a move; None where it is gone, or stays.
     """
 
-    plan: Plan
+    plan: ScopeCopyPlan
     results: tuple[StreamResult, ...]
     trouble: Trouble | None = None
     kept: str | None = None

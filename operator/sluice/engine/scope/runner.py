@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.core.scope.scope import StreamResult
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.executor import Executor
     from sluice.engine.rounds.slices import Slice, SliceResult
@@ -68,7 +68,7 @@ class ScopeRunner:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ScopeCopyPlan,
         *,
         sources: Sequence[Place],
         target: Place,
@@ -78,8 +78,6 @@ class ScopeRunner:
         clock: Clock = time,
         patience: float | None = None,
     ) -> None:
-        if plan.scope is None:
-            raise ValueError("a plan of single streams is none of a scope")
         self._plan = plan
         self._scope = plan.scope
         self._sources = sources
@@ -136,7 +134,7 @@ class ScopeRunner:
             self._patiently(self._streams.make_scope)
         recorded = self._patiently(lambda: self._log.begin(self._plan))
         self._plan = recorded.placed(self._plan)
-        self._scope = recorded.scope or self._scope
+        self._scope = recorded.scope
         state = self._log.loaded
         if state is not None:
             self._results.update(state.results)

@@ -24,7 +24,7 @@ from sluice.errors import SluiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.rounds.throttle import RateLimiter
     from sluice.engine.rounds.work import Clock, Work
@@ -44,7 +44,7 @@ class ScopeStreams:
     """
 
     def __init__(
-        self, plan: Plan, sources: Sequence[Place], target: Place, clock: Clock = time
+        self, plan: ScopeCopyPlan, sources: Sequence[Place], target: Place, clock: Clock = time
     ) -> None:
         self._plan = plan
         self._sources = sources
@@ -56,8 +56,7 @@ class ScopeStreams:
 
     def make_scope(self) -> None:
         """Make the target's scope, if it is not there. Folders of archives are not made."""
-        if self._plan.scope is not None:
-            live(self._target).create_scope(self._plan.scope.target)
+        live(self._target).create_scope(self._plan.scope.target)
 
     def probe(self) -> None:
         """Ask all places whether they are there. Raises what they say."""
@@ -71,8 +70,7 @@ class ScopeStreams:
             return StreamCopyWork(item, place, self._sources, live(self._target))
         archive = shelf(self._target).archive(item.path)
         run = ArchiveCopy(item, [live(one) for one in self._sources], archive, place)
-        moves = self._plan.scope is not None and self._plan.scope.move
-        return ArchiveMove(run) if moves else run
+        return ArchiveMove(run) if self._plan.scope.move else run
 
     @property
     def unit(self) -> int:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sluice.core.workloads.answers import Planned
-from sluice.core.workloads.plan import Plan
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.plan import ArchiveRunPlan
+from sluice.core.workloads.unplanned import UnplannedArchiveRun
 from sluice.engine.access.source_runs import live, shelf
 from sluice.engine.archive.erase import erase_archive
 from sluice.engine.archive.planning import PATH_FIELD, begun, resolve_archive
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sluice.core.archive.recorded import Recorded
     from sluice.core.archive.request import ArchiveRequest
     from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.archive.erase import Erased
     from sluice.engine.workloads.workload import Located, Measures
@@ -53,7 +54,7 @@ class ArchiveWorkload:
         (source,) = sources
         request = self.request.model_copy(update={"store": source[0].uri})
         if target[0].claim is not None:
-            plan = Unplanned(sources=(source[0],), target=target[0], archiving=request)
+            plan = UnplannedArchiveRun(sources=(source[0],), target=target[0], archiving=request)
             return told or Planned(plan=plan)
         return ask_archive(
             request, source=located_live(source), target=(target[0], shelf(target[1]))
@@ -71,7 +72,7 @@ class ArchiveWorkload:
         found = resolve_archive(self.request, live(source[1]), self._archive(target[1])).plan
         if found is None:
             return None
-        return Plan(sources=(source[0],), target=target[0], streams=(), archive=found)
+        return ArchiveRunPlan(sources=(source[0],), target=target[0], archive=found)
 
     def tell(self, target: Place) -> Recorded | None:
         """See Workload."""
@@ -81,9 +82,9 @@ class ArchiveWorkload:
 
     def watch(self, plan: Plan, target: Place) -> Measures:
         """See Workload."""
-        if plan.archive is None:
-            return Unseen()
-        return ArchiveWatch(plan.archive, shelf(target))
+        if isinstance(plan, ArchiveRunPlan):
+            return ArchiveWatch(plan.archive, shelf(target))
+        return Unseen()
 
     def abandon(
         self,

@@ -8,10 +8,10 @@ from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive
 from sluice.core.values import identity
 from sluice.core.workloads.request import archive_id, archive_request, copy_request, scope_request
+from sluice.core.workloads.unplanned import UnplannedArchiveRun, UnplannedCopy, UnplannedScopeCopy
 from sluice.engine.workloads.archive import ArchiveWorkload
 from sluice.engine.workloads.scope import ScopeWorkload
 from sluice.engine.workloads.stream import StreamWorkload
-from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from sluice.api.registry import Copy
@@ -50,15 +50,13 @@ def workload_of(
 
 
 def workload_left(wanted: Unplanned) -> Workload:
-    """Give the workload that was left to a driver to plan.
-
-    Raises:
-        InvalidSpec: none was.
-    """
-    if wanted.scoping is not None:
-        return ScopeWorkload(wanted.scoping)
-    if wanted.archiving is not None:
-        return ArchiveWorkload(wanted.archiving)
-    if wanted.copying is not None:
-        return StreamWorkload(wanted.copying)
-    raise InvalidSpec("nothing is wanted", remedy="Delete the plan; it is made anew.")
+    """Give the workload that was left to a driver to plan."""
+    match wanted:
+        case UnplannedScopeCopy():
+            return ScopeWorkload(wanted.scoping)
+        case UnplannedArchiveRun():
+            return ArchiveWorkload(wanted.archiving)
+        case UnplannedCopy():
+            return StreamWorkload(wanted.copying)
+        case _:
+            raise TypeError(f"a {type(wanted).__name__} has no request")

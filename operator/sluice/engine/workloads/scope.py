@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.core.workloads.plan import refusal
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.plan import ScopeCopyPlan, refusal
+from sluice.core.workloads.unplanned import UnplannedScopeCopy
 from sluice.engine.access.source_runs import live, shelf
 from sluice.engine.archive.erase import Erased
 from sluice.engine.scope.progress import ScopeWatch, UnplannedScopeWatch
@@ -70,9 +70,11 @@ class ScopeWorkload:
 
     def watch(self, plan: Plan, target: Place) -> Measures:
         """See Workload."""
-        if isinstance(plan, Unplanned):
+        if isinstance(plan, ScopeCopyPlan):
+            return ScopeWatch(plan, self._target(target))
+        if isinstance(plan, UnplannedScopeCopy):
             return UnplannedScopeWatch(self.request, plan, self._target(target))
-        return ScopeWatch(plan, self._target(target))
+        raise TypeError(f"a {type(plan).__name__} is no plan of a ScopeCopy")
 
     def abandon(self, sources: Sequence[Place] | None, target: Place, *, known: Plan | None) -> str:
         """See Workload."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sluice.core.copy.plan import pinned
 from sluice.core.workloads.answers import Planned
-from sluice.core.workloads.plan import Plan
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.plan import StreamCopyPlan
+from sluice.core.workloads.unplanned import Unplanned, UnplannedCopy
 from sluice.engine.access.source_runs import live
 from sluice.engine.archive.erase import Erased
 from sluice.engine.copy.planning import begun, resolve
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.scope.progress import Progress
     from sluice.core.workloads.answers import Answer
+    from sluice.core.workloads.plan import Plan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.workloads.workload import Located, Measures
     from sluice.stores.base import Store
@@ -56,7 +57,7 @@ class StreamWorkload:
         """See Workload."""
         if in_volumes(sources) and begun(self.request, live(target[1])).is_new:
             addresses = tuple(address for address, _ in sources)
-            plan = Unplanned(sources=addresses, target=target[0], copying=self.request)
+            plan = UnplannedCopy(sources=addresses, target=target[0], copying=self.request)
             return Planned(plan=plan)
         stream = known.streams[0] if known is not None and known.streams else None
         return ask(self.request, sources=sources, target=located_live(target), known=stream)
@@ -73,7 +74,7 @@ class StreamWorkload:
         if found is None:
             return None
         addresses = pinned(found, [address for address, _ in sources])
-        return Plan(sources=addresses, target=target[0], streams=(found,))
+        return StreamCopyPlan(sources=addresses, target=target[0], streams=(found,))
 
     def tell(self, target: Place) -> Recorded | None:  # noqa: ARG002 - the operator sees all
         """See Workload."""
@@ -121,6 +122,8 @@ class UnplannedWatch:
         if isinstance(self._watch, Unseen):
             found = begun(self._request, self._target).plan
             if found is not None:
-                plan = Plan(sources=self._plan.sources, target=self._plan.target, streams=(found,))
+                plan = StreamCopyPlan(
+                    sources=self._plan.sources, target=self._plan.target, streams=(found,)
+                )
                 self._watch = Watch(plan, self._target)
         return self._watch.measure()

@@ -19,7 +19,7 @@ from sluice.api.kinds.streamarchive import ArchiveLimits, StreamArchiveSpec
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name, positions_name
 from sluice.core.values import text
 from sluice.core.values.positions import PositionMap
-from sluice.core.workloads.plan import MOST_PLAN_JSON, compressed, expanded
+from sluice.core.workloads.plan import MOST_PLAN_JSON, ScopeCopyPlan, compressed, expanded
 from sluice.core.workloads.unplanned import read_plan
 from sluice.kube.api.names import (
     ATTEMPT_LABEL,
@@ -46,7 +46,7 @@ POSITIONS_KEY: Final = "positions.json"
 def plan_config_map(child: Child, plan: Plan) -> Object:
     """The ConfigMap that holds the plan, which never changes."""
     notes = {f"{GROUP}/plan-hash": plan.hash}
-    if plan.scope is not None:  # which people cannot read without unpacking it
+    if isinstance(plan, ScopeCopyPlan):  # which people cannot read without unpacking it
         notes |= {
             f"{GROUP}/streams": str(len(plan.items)),
             f"{GROUP}/bytes": str(plan.bytes),
@@ -64,9 +64,9 @@ def plan_config_map(child: Child, plan: Plan) -> Object:
 
 def _plan_data(plan: Plan) -> Object:
     """A plan as data of a ConfigMap; that of a scope is compressed, or it would not fit into it."""
-    if plan.scope is None:
-        return {"data": {PLAN_FILE: plan.model_dump_json()}}
-    return {"binaryData": {SCOPE_PLAN_FILE: base64.b64encode(compressed(plan)).decode()}}
+    if isinstance(plan, ScopeCopyPlan):
+        return {"binaryData": {SCOPE_PLAN_FILE: base64.b64encode(compressed(plan)).decode()}}
+    return {"data": {PLAN_FILE: plan.model_dump_json()}}
 
 
 def believed_plan(config_map: Object, uid: str, digest: str | None) -> Plan | None:

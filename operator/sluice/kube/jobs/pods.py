@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.api.kinds.streamarchive import StreamArchiveSpec
 from sluice.core.reconcile.copies.copy_status import job_name
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.kube.api.names import child_labels, controls_name, run_name
 from sluice.kube.jobs.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
 
@@ -121,7 +122,7 @@ def driver_pod(request: JobRequest, given: Given) -> Object:
 def _arguments(request: JobRequest, given: Given, executors: int) -> list[str]:
     """The driver's command line."""
     profile = request.profile
-    plan = PLAN_FILE if request.plan.scope is None else SCOPE_PLAN_FILE
+    plan = SCOPE_PLAN_FILE if isinstance(request.plan, ScopeCopyPlan) else PLAN_FILE
     found = [
         "sluice",
         "--log-json",

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from sluice.core.archive.retention import Retention
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads import unplanned
-from sluice.core.workloads.plan import expanded
+from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan, StreamCopyPlan, expanded
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.resume import arrive
 from sluice.engine.workloads.choice import workload_left
@@ -165,14 +165,22 @@ def _carry_out(
 
         if needs_tasks(plan, limits()):
             application.prepare()
-        if plan.archive is not None:
-            return _run_archive(plan, stores, application.tasks, limits, options)
-        run = _run_streams if plan.scope is None else _run_scope
-        return run(plan, stores, application.tasks, limits, options)
+        match plan:
+            case ArchiveRunPlan():
+                return _run_archive(plan, stores, application.tasks, limits, options)
+            case ScopeCopyPlan():
+                return _run_scope(plan, stores, application.tasks, limits, options)
+            case StreamCopyPlan():
+                return _run_stream(plan, stores, application.tasks, limits, options)
+            case _:
+                raise InvalidSpec(
+                    f"no driver carries out a {type(plan).__name__}",
+                    remedy="Delete the plan; it is made anew.",
+                )
 
 
-def _run_streams(
-    plan: Plan,
+def _run_stream(
+    plan: StreamCopyPlan,
     stores: Stores,
     tasks: Tasks,
     limits: Callable[[], Limits],
@@ -187,7 +195,7 @@ def _run_streams(
 
 
 def _run_scope(
-    plan: Plan,
+    plan: ScopeCopyPlan,
     stores: Stores,
     tasks: Tasks,
     limits: Callable[[], Limits],
@@ -200,7 +208,7 @@ def _run_scope(
 
 
 def _run_archive(
-    plan: Plan,
+    plan: ArchiveRunPlan,
     stores: Stores,
     tasks: Tasks,
     limits: Callable[[], Limits],

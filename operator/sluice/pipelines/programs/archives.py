@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from sluice.core.archive.retention import Retention
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ArchiveRunPlan
 from sluice.core.workloads.request import archive_request, store_address
 from sluice.engine.archive.planning import resolve_archive
 from sluice.engine.archive.report import ArchiveReport
@@ -54,7 +54,7 @@ class PlannedArchive:
     """
 
     job: ArchiveJob
-    plan: Plan | None
+    plan: ArchiveRunPlan | None
     noted: bool = False
     report: ArchiveReport | None = None
 
@@ -96,7 +96,7 @@ def plan_archive_job(job: ArchiveJob, stores: Stores) -> PlannedArchive:
         entry = found.entry
         report = None if entry is None else ArchiveReport.recorded(job.request, entry)
         return PlannedArchive(job, None, report=report)
-    plan = Plan(sources=(job.source,), target=job.target, streams=(), archive=found.plan)
+    plan = ArchiveRunPlan(sources=(job.source,), target=job.target, archive=found.plan)
     return PlannedArchive(job, plan, noted=found.noted)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from sluice.api.fields.backends import Holds
 from sluice.core.copy.plan import pinned
 from sluice.core.workloads import access
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.core.workloads.request import copy_request, source_stores, store_address
 from sluice.engine.access.connect import archives, open_source
 from sluice.engine.access.source_runs import choose
@@ -191,7 +191,7 @@ class PlannedCopy:
     """
 
     job: Job
-    plan: Plan | None
+    plan: StreamCopyPlan | None
     recorded: bool = False
     report: StreamReport | None = None
 
@@ -210,7 +210,7 @@ def plan_job(job: Job, stores: Stores) -> PlannedCopy:
         )
         return PlannedCopy(job, None, report=report)
     sources = pinned(found.plan, job.sources)
-    plan = Plan(sources=sources, target=job.target, streams=(found.plan,))
+    plan = StreamCopyPlan(sources=sources, target=job.target, streams=(found.plan,))
     return PlannedCopy(job, plan, recorded=found.recorded)
 
 

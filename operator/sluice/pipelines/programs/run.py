@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.archive.formats.piece import OBJECT
+from sluice.core.workloads.plan import ArchiveRunPlan, ScopeCopyPlan
 from sluice.engine.archive.runner import ArchiveRunner
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.dispatch import is_slow
 from sluice.engine.rounds.executor import InlineExecutor, is_small, is_small_plan, is_small_run
 from sluice.engine.rounds.throttle import RateLimiter
 from sluice.engine.scope.runner import ScopeRunner
-from sluice.errors import InvalidSpec
 from sluice.pipelines.programs.archives import tidy
 from sluice.pipelines.spark.rounds import LazyExecutor, SparkExecutor
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from sluice.config import Settings
-    from sluice.core.archive.plan import ArchivePlan
     from sluice.core.archive.retention import Retention
-    from sluice.core.workloads.plan import Plan
+    from sluice.core.workloads.plan import Plan, StreamCopyPlan
     from sluice.engine.archive.report import ArchiveReport
     from sluice.engine.copy.report import StreamReport
     from sluice.engine.rounds.limits import Limits
@@ -70,15 +69,15 @@ class Tasks:
 
 def needs_tasks(plan: Plan, limits: Limits) -> bool:
     """Tell whether a plan will ask for tasks at these limits, so that they may be made ready."""
-    if plan.archive is not None:
-        return not (_is_small(plan, plan.archive) or is_slow(limits, OBJECT))
-    if plan.scope is not None:
+    if isinstance(plan, ArchiveRunPlan):
+        return not (_is_small(plan) or is_slow(limits, OBJECT))
+    if isinstance(plan, ScopeCopyPlan):
         return not (is_slow(limits) or all(is_small(one.bytes, limits) for one in plan.items))
     return not (is_small_plan(plan.bytes) or is_slow(limits))
 
 
 def run_plan(
-    plan: Plan,
+    plan: StreamCopyPlan,
     stores: Stores,
     tasks: Tasks,
     *,
@@ -121,7 +120,7 @@ def run_plan(
 
 
 def run_scope(
-    plan: Plan,
+    plan: ScopeCopyPlan,
     stores: Stores,
     tasks: Tasks,
     *,
@@ -159,7 +158,7 @@ def run_scope(
 
 
 def run_archive(
-    plan: Plan,
+    plan: ArchiveRunPlan,
     stores: Stores,
     tasks: Tasks,
     *,
@@ -183,8 +182,6 @@ def run_archive(
         SparkLost, SluiceError: see `run_plan`.
     """
     archive = plan.archive
-    if archive is None:
-        raise InvalidSpec("this plan archives nothing", remedy="Delete the plan; it is made anew.")
     shelf, sources = stores.shelf(plan.target), [stores.source(one) for one in plan.sources]
     here = InlineExecutor(sources, shelf, pace=RateLimiter(lambda: limits().bytes_per_second))
     with tasks.of(plan) as executor:
@@ -192,7 +189,7 @@ def run_archive(
             archive,
             sources=sources,
             shelf=shelf,
-            executor=here if _is_small(plan, archive) else executor,
+            executor=here if _is_small(plan) else executor,
             limits=limits,
             listener=listener,
             patience=patience,
@@ -204,5 +201,5 @@ def run_archive(
     return report
 
 
-def _is_small(plan: Plan, archive: ArchivePlan) -> bool:
-    return is_small_run(plan.bytes, of_events=archive.format.is_of_events)
+def _is_small(plan: ArchiveRunPlan) -> bool:
+    return is_small_run(plan.bytes, of_events=plan.archive.format.is_of_events)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sluice.config import Settings
     from sluice.core.scope.request import ScopeRequest
     from sluice.core.values.model import StoreAddress
-    from sluice.core.workloads.answers import Planned
+    from sluice.core.workloads.answers import ScopePlanned
     from sluice.engine.rounds.limits import Limits
     from sluice.pipelines.programs.program import Stores
 
@@ -101,7 +101,7 @@ def _scope_job(
     )
 
 
-def plan_scope_job(job: ScopeJob, stores: Stores) -> Planned | ScopeEnded:
+def plan_scope_job(job: ScopeJob, stores: Stores) -> ScopePlanned | ScopeEnded:
     """What a run would do: go on with what was begun, or try again what failed the last time."""
     return resolve_scope(
         job.request,

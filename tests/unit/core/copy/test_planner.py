@@ -24,7 +24,7 @@ from sluice.core.values.model import (
     StreamName,
     StreamRetention,
 )
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.errors import SourceUnsupported
 
 MIB = 1 << 20
@@ -233,12 +233,12 @@ def test_a_plan_survives_json(plan: StreamPlan) -> None:
     again = StreamPlan.model_validate_json(plan.model_dump_json())
     assert again == plan
     assert again.hash == plan.hash
-    whole = Plan(
+    whole = StreamCopyPlan(
         sources=((at := StoreAddress(uri="tcp://a:1", secret=LOGIN)),),
         target=at,
         streams=(plan,),
     )
-    read = Plan.model_validate_json(whole.model_dump_json())
+    read = StreamCopyPlan.model_validate_json(whole.model_dump_json())
     assert read == whole
     assert read.hash == whole.hash
 

@@ -9,7 +9,7 @@ from sluice.core.workloads import scope_log
 from sluice.core.workloads.plan import Plan
 from sluice.core.workloads.scope_log import ScopeState, fold
 from sluice.errors import Category, JournalDamaged
-from support.engine.plans import segment_plan, stream_plan, whole_plan
+from support.engine.plans import segment_plan, stream_plan, whole_plan, whole_scope
 
 SETTLED = StreamResult(stream="old", target="old", state=StreamState.COPIED, bytes=3)
 
@@ -33,7 +33,7 @@ def plan_of(*streams: str, run: int = 1, begin: int = 5) -> Plan:
         end=9,
         settled=(SETTLED,),
     )
-    return whole_plan(*plans).model_copy(update={"scope": scope})
+    return whole_scope(scope, *plans)
 
 
 PLAN = plan_of("a", "b", "c")
@@ -128,7 +128,7 @@ def test_a_log_may_be_read_in_pieces(at: int) -> None:
         {"record": "plan", "plan": "no base64"},
         {"record": "plan", "plan": "AAAA"},
         {"record": "plan", "plan": 5},
-        scope_log.plan_record(whole_plan(stream_plan(segment_plan(1)))),
+        scope_log.plan_record(whole_plan(stream_plan(segment_plan(1)))),  # type: ignore[arg-type]
         {"record": "results", "run": 1, "results": [[3, {}]]},
         {"record": "results", "run": 1, "results": [[9, COPIED.model_dump(mode="json")]]},
         {"record": "results", "run": 1, "results": [["0", COPIED.model_dump(mode="json")]]},

@@ -7,7 +7,7 @@ from sluice.archive.objects.s3 import S3Objects
 from sluice.archive.runs.source import ArchivedStore
 from sluice.config import Settings
 from sluice.core.values.model import ArchivedRun, StoreAddress
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.access.connect import archives, open_source
 from sluice.errors import AuthenticationFailed, InvalidSpec
 from support.engine.plans import segment_plan, stream_plan, whole_plan
@@ -97,4 +97,4 @@ def test_plans_of_live_streams_are_written_as_before() -> None:
     assert '"endpoint"' not in text
     address = plan.sources[0].model_copy(update={"archive": RUN})
     pinned = plan.model_copy(update={"sources": (address,)})
-    assert Plan.model_validate_json(pinned.model_dump_json()) == pinned
+    assert StreamCopyPlan.model_validate_json(pinned.model_dump_json()) == pinned

@@ -7,7 +7,7 @@ import pytest
 from sluice.core.scope.request import Selector
 from sluice.core.scope.scope import StreamState
 from sluice.core.values.model import StoreAddress
-from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.answers import Planned, ScopeEnded, ScopePlanned
 from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.rounds.limits import Limits
 from sluice.errors import (
@@ -53,7 +53,7 @@ def test_a_recorded_plan_wins(world: World) -> None:
     log_of(world).begin(plan)
     put(world, "d")
     found = resolved(world, known=known)
-    assert found == Planned(plan=plan, recorded=True)
+    assert found == ScopePlanned(plan=plan, recorded=True)
     world.scopes.discard("in")
     assert resolved(world, again=True) == Planned(plan=plan, recorded=True)
     log = log_of(world)

@@ -58,9 +58,7 @@ class Looks:
         source, target = Slow(self.world, described), ModelStore(self.world)
 
         def ask() -> Answer:
-            return resolve_scope(
-                REQUEST, source=(ADDRESS, source), target=(ADDRESS, target), known=None, again=False
-            )
+            return resolve_scope(REQUEST, source=(ADDRESS, source), target=(ADDRESS, target))
 
         async def surveyed() -> Answer:
             with ThreadPoolExecutor(1) as threads:

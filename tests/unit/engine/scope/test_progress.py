@@ -12,7 +12,6 @@ from sluice.core.workloads.scope_log import planned_results
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope import progress
 from sluice.engine.scope.progress import ScopeWatch
-from support.engine.plans import stream_plan, whole_plan
 from support.engine.scope_drivers import SharedStore, copy_scope
 from support.engine.scope_requests import drop, in_source, log_of, plan_of, put
 from support.engine.sources import go
@@ -145,9 +144,3 @@ def test_only_the_first_streams_are_looked_at(
     assert calls["attributes"] == 2
     write_ended(world, plan, 0, StreamState.COPIED)
     assert watch.measure().bytes == 3 * EACH
-
-
-def test_a_plan_of_single_streams_is_not_watched_as_a_scope(world: World) -> None:
-    """It has no log."""
-    with pytest.raises(ValueError, match="none of a scope"):
-        ScopeWatch(whole_plan(stream_plan()), SharedStore(world))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.core.values import identity
-from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.answers import Planned, ScopeEnded, ScopePlanned
 from sluice.engine.scope.query import ask_scope
 from sluice.errors import (
     StoreUnavailable,
@@ -189,7 +189,7 @@ def test_a_copy_that_is_not_over_is_not_looked_at(world: World) -> None:
         assert what.split(maxsplit=1)[0] in {"infos", "read"}
         return Fate.DONE
 
-    assert asked(world, store=SharedStore(world, gate)) == Planned(plan=plan, recorded=True)
+    assert asked(world, store=SharedStore(world, gate)) == ScopePlanned(plan=plan, recorded=True)
 
 
 def test_a_known_plan_that_is_done_has_ended_though_its_log_is_gone(world: World) -> None:

@@ -10,7 +10,7 @@ from sluice.core.copy.planner import Position, Range, SourceRequest
 from sluice.core.events.digest import combine
 from sluice.core.values.model import StreamName
 from sluice.core.verify.verification import Result, What
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.runner import CopyRunner
 from sluice.engine.rounds.executor import InlineExecutor
@@ -46,7 +46,7 @@ class Stores:
         plan = resolve(self.request, self.stores, self.stores[0]).plan
         assert plan is not None
         (self.report,) = CopyRunner(
-            Plan(sources=(ADDRESS, ADDRESS), target=ADDRESS, streams=(plan,)),
+            StreamCopyPlan(sources=(ADDRESS, ADDRESS), target=ADDRESS, streams=(plan,)),
             sources=self.stores,
             target=self.stores[0],
             executor=InlineExecutor(self.stores, self.stores[0]),

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.core.reconcile.copies.actions import Abandon, WriteResults
 from sluice.core.reconcile.copies.copy_status import job_name, plan_name
-from sluice.core.workloads.answers import Planned, ScopeEnded
+from sluice.core.workloads.answers import ScopeEnded, ScopePlanned
 from sluice.core.workloads.unplanned import Unplanned
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.scope.log import ScopeLog
@@ -191,7 +191,7 @@ def test_an_attempt_after_a_lost_one_goes_by_the_plan_of_that(bench: ScopeBench)
     ScopeLog(bench.store, bench.look().seen.copy_id, "out").begin(plan)
     bench.server.objects.pop((JOB.name, "default", job_name(UID, 1)))
     answer = bench.look().world.answer
-    assert answer == Planned(plan=plan, recorded=True)
+    assert answer == ScopePlanned(plan=plan, recorded=True)
     bench.step()
     assert written(bench) == plan
 

@@ -15,7 +15,7 @@ from sluice.core.copy.plan import SourceStream
 from sluice.core.reconcile.copies.copy_status import job_name
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.values.positions import MappedSegment, MappedSource, PositionMap
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.api.kinds import STREAM_COPY
 from sluice.kube.api.names import Child
 from sluice.kube.jobs import manifests
@@ -157,7 +157,7 @@ def test_both_stores_secrets_are_mounted_once_each() -> None:
     there = StoreAddress(uri="tcp://there:9090", secret="one")  # noqa: S106 - a name
     for source, expected in (("one", ["one"]), ("two", ["one", "two"])):
         here = StoreAddress(uri="tcp://here:9090", secret=source)
-        plan = Plan(sources=(here,), target=there, streams=PLAN.streams)
+        plan = StreamCopyPlan(sources=(here,), target=there, streams=PLAN.streams)
         made = request()
         made = JobRequest(
             child=made.child,
@@ -194,7 +194,7 @@ def test_the_driver_finds_its_files_where_it_is_told() -> None:
     run = manifests.run_config_map(made)
     assert volumes["run"]["configMap"]["name"] == run["metadata"]["name"]
     assert run["data"].keys() == {"plan.json", "executor.yaml"}
-    assert Plan.model_validate_json(run["data"]["plan.json"]) == made.plan
+    assert StreamCopyPlan.model_validate_json(run["data"]["plan.json"]) == made.plan
     controls = manifests.controls_config_map(made.child, made.spec)
     assert volumes["controls"]["configMap"]["name"] == controls["metadata"]["name"]
     assert controls["data"].keys() == {"controls.json"}
@@ -233,7 +233,7 @@ def test_a_plan_is_written_once_and_whole() -> None:
     """The ConfigMap cannot be changed, and gives the plan back as it was."""
     body = manifests.plan_config_map(request().child, PLAN)
     assert body["immutable"] is True
-    assert Plan.model_validate_json(body["data"]["plan.json"]) == PLAN
+    assert StreamCopyPlan.model_validate_json(body["data"]["plan.json"]) == PLAN
 
 
 @pytest.mark.parametrize(

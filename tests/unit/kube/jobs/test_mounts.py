@@ -1,7 +1,7 @@
 """What of stores is mounted into pods."""
 
 from sluice.core.values.model import StoreAddress
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import StreamCopyPlan
 from sluice.kube.jobs.mounts import CREDENTIALS_DIR, VOLUMES_DIR, claims_of, store_volumes
 
 LIVE = StoreAddress(uri="tcp://here:1", secret="login")  # noqa: S106 - the name of a Secret
@@ -11,7 +11,7 @@ VOLUME = StoreAddress(backend="volume", uri="volume://archives/streams")
 
 def mounted(*sources: StoreAddress, target: StoreAddress) -> dict[str, dict[str, object]]:
     """Volumes by where they are mounted, without /tmp."""
-    plan = Plan(sources=sources, target=target, streams=())
+    plan = StreamCopyPlan(sources=sources, target=target, streams=())
     volumes, mounts = store_volumes(plan, scratch="1Gi")
     by_name = {one.pop("name"): one for one in volumes}
     found = {one["mountPath"]: by_name[one["name"]] for one in mounts}
@@ -73,5 +73,7 @@ def test_a_claim_is_mounted_under_its_name() -> None:
     other = VOLUME.model_copy(update={"uri": "volume://archives/other"})
     found = mounted(VOLUME, other, target=LIVE)
     assert found[f"{VOLUMES_DIR}/archives"] == {"persistentVolumeClaim": {"claimName": "archives"}}
-    assert claims_of(Plan(sources=(VOLUME, other), target=LIVE, streams=())) == ["archives"]
-    assert claims_of(Plan(sources=(BUCKET,), target=LIVE, streams=())) == []
+    assert claims_of(StreamCopyPlan(sources=(VOLUME, other), target=LIVE, streams=())) == [
+        "archives"
+    ]
+    assert claims_of(StreamCopyPlan(sources=(BUCKET,), target=LIVE, streams=())) == []

@@ -11,6 +11,7 @@ from sluice.core.reconcile.copies.copy_status import CopyStatus
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.values import text
+from sluice.core.workloads.plan import ArchiveRunPlan
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -146,15 +147,15 @@ class ArchiveStatus(CopyStatus):
         return {"run": None, "gaps": None, "start_cut": None, "end_cut": None}
 
     def _of_plan(self, plan: Plan) -> dict[str, Any]:
-        run = plan.archive
-        if run is None:  # only the driver can look
+        if not isinstance(plan, ArchiveRunPlan):  # only the driver can look
             return {}
+        run = plan.archive
         begin = ",".join(f"{one.id}={one.begin}" for one in run.segments)
         end = ",".join(f"{one.segment}={one.offset}" for one in run.end.offsets)
         return {"run": run.run, "start_cut": begin, "end_cut": end}
 
     def _work(self, plan: Plan) -> str:
-        return text.size(plan.bytes) if plan.archive is not None else "what is new"
+        return text.size(plan.bytes) if isinstance(plan, ArchiveRunPlan) else "what is new"
 
     def _so_far(self) -> str:
         progress = self.value.progress

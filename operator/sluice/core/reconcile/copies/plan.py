@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sluice.core.archive.plan import ArchivePlan
 from sluice.core.copy.plan import pinned
 from sluice.core.reconcile.copies.actions import DropPlan, WritePlan, WriteResults
 from sluice.core.reconcile.copies.scope_results import results_hash
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
-from sluice.core.workloads.plan import refusal
+from sluice.core.workloads.plan import ScopeCopyPlan, StreamCopyPlan, refusal
 from sluice.core.workloads.scope_log import planned_results
 from sluice.core.workloads.unplanned import Unplanned
 
@@ -38,17 +39,9 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
     # where their StreamStores say now.
     held = written.plan if approved and _follows(written.plan, answer.plan) else answer.plan
     stores = answer.plan.sources
-    plan = answer.plan.model_copy(
-        update={
-            "sources": stores
-            if held.scope or not held.streams
-            else pinned(held.streams[0], stores),
-            "streams": held.streams,
-            "runs": held.runs,
-            "scope": held.scope,
-            "archive": held.archive,
-        }
-    )
+    if isinstance(held, StreamCopyPlan):
+        stores = pinned(held.streams[0], stores)
+    plan = held.model_copy(update={"sources": stores, "target": answer.plan.target})
     # Written again if it is the same: the ConfigMap may be gone since it was last seen.
     anew = () if plan == written.plan else (DropPlan(),)
     planned = Planned(plan=plan, recorded=answer.recorded)
@@ -62,7 +55,7 @@ def _follows(written: Plan, now: Plan) -> bool:
     """
     if isinstance(written, Unplanned) or isinstance(now, Unplanned):
         return False
-    if (written.archive is None) != (now.archive is None):
+    if type(written) is not type(now):
         return False
     before, parents = _parents(written), _parents(now)
     return all(parents.get(path, parent) == parent for path, parent in before.items())
@@ -70,8 +63,7 @@ def _follows(written: Plan, now: Plan) -> bool:
 
 def _parents(plan: Plan) -> dict[str, Parent | None]:
     """What each run of a plan was made to follow, by the paths of the archives."""
-    runs = plan.runs if plan.archive is None else (plan.archive,)
-    return {run.path: run.parent for run in runs}
+    return {run.path: run.parent for run in plan.items if isinstance(run, ArchivePlan)}
 
 
 def _results(plan: Plan, world: World) -> tuple[Action, ...]:
@@ -79,7 +71,7 @@ def _results(plan: Plan, world: World) -> tuple[Action, ...]:
 
     That is written first: a copy that is suspended is left alone as soon as there is a plan.
     """
-    if plan.scope is None:
+    if not isinstance(plan, ScopeCopyPlan):
         return ()
     results = planned_results(plan)
     return () if world.results == results_hash(results) else (WriteResults(results),)

@@ -23,8 +23,9 @@ from sluice.core.scope.scope import StreamState, counts_of
 from sluice.core.values import text
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import ScopeEnded
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import planned_results
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.unplanned import Unplanned, UnplannedScopeCopy
 from sluice.errors import Category
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class ScopeStatus(CopyStatus):
             self.end(attempt, outcome="Succeeded")
         job, written = world.job, world.plan
         self._set(
-            **self._of_scope(_scope(ended.plan), results),
+            **self._of_scope(ended.plan.scope, results),
             plan_ref=None if written is None else ObjectRef(name=written.name),
             plan_hash=None if written is None else written.plan.hash,
             failures=0,
@@ -131,7 +132,7 @@ class ScopeStatus(CopyStatus):
 
     def _success(self, ended: ScopeEnded) -> str:
         """What came of it, where all is copied that was to be."""
-        scope, results = _scope(ended.plan), ended.results
+        scope, results = ended.plan.scope, ended.results
         left_out = sum(one.count for one in scope.left_out)
         aside = f" {_streams(left_out)} left out." if left_out else ""
         if not results:
@@ -210,12 +211,14 @@ class ScopeStatus(CopyStatus):
         return {"failed_streams": ()}
 
     def _of_plan(self, plan: Plan) -> dict[str, Any]:
-        if isinstance(plan, Unplanned):  # only the driver can look
+        if isinstance(plan, ScopeCopyPlan):
+            return self._of_scope(plan.scope, planned_results(plan))
+        if isinstance(plan, UnplannedScopeCopy):  # only the driver can look
             left = None
             if isinstance(self.value, ScopeCopyStatus) and self.value.streams is not None:
                 left = self.value.streams.model_copy(update={"failed": 0, "stopped": 0})
             return {"run": plan.run, "bounds": None, "streams": left}
-        return self._of_scope(_scope(plan), planned_results(plan))
+        raise TypeError(f"a {type(plan).__name__} is no plan of a ScopeCopy")
 
     def _work(self, plan: Plan) -> str:
         if isinstance(plan, Unplanned):
@@ -254,11 +257,6 @@ class ScopeStatus(CopyStatus):
 def _ended(world: World) -> ScopeEnded:
     assert isinstance(world.answer, ScopeEnded)  # noqa: S101 - for the type checker
     return world.answer
-
-
-def _scope(plan: Plan) -> ScopePlan:
-    assert plan.scope is not None  # noqa: S101 - for the type checker
-    return plan.scope
 
 
 def _moment(milliseconds: int) -> datetime:

@@ -21,7 +21,6 @@ from sluice.errors import StoreRejected
 from support.reconcile.copies import UID
 from support.reconcile.scope_copies import (
     PLAN,
-    PLANNED,
     copied,
     failed,
     scope_plan,
@@ -63,8 +62,6 @@ def test_a_plan_tells_what_is_known_of_each_stream_before() -> None:
     assert found[0] == planned
     assert [result.stream for result in found] == ["a", "b", "c", "d"]
     assert found[2:] == (failed("c"), copied("d"))
-    bare = PLANNED.plan.model_copy(update={"scope": None})
-    assert planned_results(bare) == planned_results(PLAN)
 
 
 def test_streams_are_counted_by_their_state() -> None:

@@ -9,7 +9,7 @@ from sluice.core.scope.request import ArchiveTo, Rename, ScopeRequest, Selector
 from sluice.core.scope.scope import StreamState, Why
 from sluice.core.values.model import StreamName
 from sluice.core.workloads.answers import ScopeEnded
-from sluice.core.workloads.plan import Plan
+from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.rounds.work import Work
 from sluice.engine.scope.listener import SilentScope
@@ -255,6 +255,6 @@ def test_a_plan_is_kept_as_it_was_written_down(env: Env) -> None:
     """It goes through JSON, with its hash, and its largest streams are first."""
     put_scope(env.world, [[9, 1], [1]], [[40, 0, 30]])
     plan = env.plan(TO)
-    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert ScopeCopyPlan.model_validate_json(plan.model_dump_json()) == plan
     assert [one.bytes for one in plan.items] == sorted((r.bytes for r in plan.runs), reverse=True)
     assert plan.hash != plan.model_copy(update={"runs": plan.runs[:1]}).hash

@@ -8,8 +8,8 @@ from sluice.archive.runs.shelf import Shelf
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.values.model import StoreAddress
 from sluice.core.workloads.answers import Planned, ScopeEnded
-from sluice.core.workloads.plan import Plan
-from sluice.core.workloads.unplanned import Unplanned
+from sluice.core.workloads.plan import Plan, ScopeCopyPlan
+from sluice.core.workloads.unplanned import Unplanned, UnplannedScopeCopy
 from sluice.engine.rounds.limits import Limits
 from sluice.engine.scope.progress import UnplannedScopeWatch
 from sluice.engine.scope.query import abandon_scope, ask_scope, plan_run
@@ -123,7 +123,7 @@ def test_a_driver_that_is_killed_anywhere_is_gone_on_with(step: int) -> None:
         assert env.world.staging() == []
         if not more:
             break
-    assert begun == {Unplanned, Plan}
+    assert begun == {UnplannedScopeCopy, ScopeCopyPlan}
     assert at > 50
 
 
