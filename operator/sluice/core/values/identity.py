@@ -18,7 +18,7 @@ OURS = "sluice.dev/"
 """Prefix of every tag of Sluice."""
 
 TAG_MANAGED = OURS + "managed"
-"""Tag of every target that a copy made."""
+"""Tag of every stream that Sluice made, or adopted for an EphemeralStream."""
 
 TAG_COPY = OURS + "copy="
 """Prefix of the tag of a copy's target; the copy id follows."""
