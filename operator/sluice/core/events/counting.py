@@ -28,7 +28,7 @@ _STEPS: Final = 1 << 20
 
 _LIKELY: Final = re.compile(rb"(?s)(?=\0{5}(?!\0{3}).{3})")
 """The header of an event of 1 to 2^24 - 1 bytes, as the first of a row; later events may be longer.
-A header of zeros (an empty event) is no evidence, since data often has zeros."""
+A header of zeros, that of an empty event, does not pass for a sign of events."""
 
 _LENGTH: Final = Struct(">q")
 
