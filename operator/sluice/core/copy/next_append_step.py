@@ -6,8 +6,8 @@ one for each generation of the source. To open a transaction, the target is scal
 generation's key ranges for a moment. So each segment's bytes have a place of their own among those
 of live writers.
 
-    PlanPlacement -> Stage -> Transfer (-> Amend -> Stage) -> Stitch -> Verify -> AcquireScaling
-      -> RecordLayout -> ((RelaxPolicy ->) Reshape -> Open) for each generation
+    PlanPlacement -> Stage -> Transfer -> Stitch -> Verify -> AcquireScaling -> RecordLayout
+      -> ((RelaxPolicy ->) Reshape -> Open) for each generation
       -> RestoreLayout -> RestorePolicy -> ReleaseScaling -> MergeIntoTransaction
       -> RecordDecision -> Commit -> RecordCommitted -> WriteReceipt (-> Seal) -> DeleteJournal
       -> Done
