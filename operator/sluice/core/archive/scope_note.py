@@ -39,7 +39,7 @@ def scope_notes_prefix(scope_id: str) -> str:
 
 
 def is_scope_note(name: str) -> bool:
-    """Tell whether an object is a note of a scope's copy. Sluice never deletes other objects."""
+    """Tell whether an object is a note of a scope's copy. Sluice leaves other objects alone."""
     return _NAME.fullmatch(name) is not None
 
 
