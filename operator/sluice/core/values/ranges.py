@@ -1,7 +1,7 @@
 """Ranges of a stream: from one cut to another, through all scale events between them.
 
 A cut is a position in a stream: an offset in each of some segments that together take every key
-exactly once. Generations are a stream's segments as scale events made them, see `stores.base`.
+exactly once. Generations are a stream's segments as scale events made them, see `stores.reading`.
 """
 
 from __future__ import annotations
