@@ -34,7 +34,7 @@ class NextEvent(Frozen):
 
     @classmethod
     def of(cls, following: Following) -> NextEvent:
-        """Convert from the value."""
+        """Return the JSON form of a `Following`."""
         return cls(offset=following.offset, header=following.header.hex())
 
     @property

@@ -187,8 +187,8 @@ def pair_by_copy(
         links: the records of the target's segments.
         source: the sources' segments that still exist.
         target: the target's segments.
-        whole: the indexes of the sources that were copied from their heads on, not by ranges. Of
-            these, each segment before a copied one must have been copied as well.
+        whole: the indexes of the sources that were copied as a whole, not by ranges. Of these, each
+            segment before a copied one must have been copied as well.
     """
     origin = {(one.stream, one.segment): one for one in source}
     place = {one.segment: one for one in target}
