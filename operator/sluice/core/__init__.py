@@ -1,1 +1,1 @@
-"""Pure decisions: plans, what to do next, retry classes. No I/O, no threads, no clocks."""
+"""Pure decisions: plans, next steps, retries. No I/O, no threads, no clocks."""

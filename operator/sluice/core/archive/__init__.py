@@ -1,1 +1,1 @@
-"""What an archive is, as values: names, manifests, heads. `docs/archive-format.md` specifies it."""
+"""Archives as values: names, manifests, heads. `docs/archive-format.md` specifies the format."""

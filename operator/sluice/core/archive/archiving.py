@@ -1,9 +1,9 @@
-"""What a run of an archive does next, decided from what the archive holds.
+"""Decide the next step of a run of an archive from what the archive and the source hold.
 
-As `core.copy.next_step` for copies: a pure function of one observation, so a driver that comes in
-the middle decides the same as one that was there from the beginning.
+As `core.copy.next_step` for copies, `next_step` is a pure function of one observation. So a driver
+that starts in the middle decides the same as a driver that was there from the beginning.
 
-    (Replan ->) Transfer (-> Amend -> Transfer) -> Verify -> Record -> Forget -> Done
+    (Replan ->) Transfer (-> Amend -> Transfer) (-> Verify) -> RecordRun -> DeleteJournal -> Done
 """
 
 from __future__ import annotations
@@ -32,15 +32,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeenArchive:
-    """What the archive and the source hold of a run.
+    """The state of a run in its archive and its source.
 
     Attributes:
-        noted: whether there are notes of it.
-        head: the last one. Looked at after the notes, which are deleted when it lists the run.
-        standing: how far it is, by its notes; None where a run was recorded since it was planned.
-        sources: the segments of the source, in the plan's order; None where nothing depends on it.
-        there: whether there is a stream of the source's name.
-        had: whether that one has, or had, the segments of the plan.
+        noted: whether there are notes of the run.
+        head: the last head; None if the archive has none. Read after the notes, as these are
+            deleted once a head lists the run.
+        standing: the run's progress, by its notes; None if another run was recorded since this one
+            was planned.
+        sources: the source segment of each segment of the plan, None where it does not exist. None
+            as a whole if nothing depends on the source.
+        there: whether a stream with the source's name exists.
+        had: whether that stream has, or once had, the segments of the plan.
     """
 
     noted: bool
@@ -52,7 +55,10 @@ class SeenArchive:
 
 
 def recorded(plan: ArchivePlan, head: Head | None) -> RunEntry | None:
-    """The run, where it is recorded: under the number that it was planned with, or a later one."""
+    """Return the run's entry in the head; None if the run is not recorded.
+
+    A run is recorded under the number that it was planned with, or under a later one.
+    """
     if head is None:
         return None
     mine = [one for one in head.runs if one.work == plan.copy_id and one.run >= plan.run]
@@ -60,11 +66,12 @@ def recorded(plan: ArchivePlan, head: Head | None) -> RunEntry | None:
 
 
 def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
-    """The next step of a run whose plan is noted, or that is recorded.
+    """Decide the next step of a run whose plan is noted, or that is recorded.
 
     Raises:
         SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the run.
-        TooManyEvents: there are more than may become objects of their own.
+        StoreUnavailable: the observation lacks the source.
+        TooManyEvents: more events than the plan allows would become objects of their own.
         CopyAborted: the notes are gone, and the run is not recorded.
     """
     entry = recorded(plan, seen.head)
@@ -94,7 +101,7 @@ def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
 
 
 def check_events(plan: ArchivePlan, standing: Standing) -> None:
-    """Refuse more events than may become objects of their own. TooManyEvents."""
+    """Raise TooManyEvents if more events than the plan allows would become objects of their own."""
     if plan.format.is_of_events and standing.events > plan.max_events:
         raise TooManyEvents(
             f"{plan.origin} has more than {plan.max_events} events, each of which would be an "
@@ -104,13 +111,13 @@ def check_events(plan: ArchivePlan, standing: Standing) -> None:
 
 
 def _check_sources(plan: ArchivePlan, seen: SeenArchive) -> None:
-    """Refuse a source that is not the one that was planned.
+    """Raise an error if the source is not the planned stream.
 
-    Segments that are put are looked at too: perhaps they were read from another stream. One that
-    is gone by then is fine.
+    Segments that were put already are checked too, as they may have been read from another stream.
+    A segment may be gone by now.
 
     Raises:
-        SourceNotFound, SourceReplaced: it is gone, or another one.
+        SourceNotFound, SourceReplaced: the source is gone, or was deleted and made again.
     """
     if not seen.there:
         raise SourceNotFound(
@@ -129,10 +136,11 @@ def _check_sources(plan: ArchivePlan, seen: SeenArchive) -> None:
 
 
 def _begins(plan: ArchivePlan, seen: SeenArchive, place: int, segment: SegmentStanding) -> int:
-    """From where on a segment can be read; its end if it is gone.
+    """Return the first offset of a segment that can be read; its planned end if it is gone.
 
     Raises:
-        SourceTruncated: bytes are lost, and the run is not to go on without them.
+        SourceTruncated: bytes are lost, and the run must not continue without them.
+        StoreUnavailable: the source was not observed.
     """
     if seen.sources is None:
         raise StoreUnavailable(f"{plan.source} was not observed")
@@ -144,7 +152,7 @@ def _begins(plan: ArchivePlan, seen: SeenArchive, place: int, segment: SegmentSt
 
 
 def refuse_loss(plan: ArchivePlan, what: str) -> None:
-    """Refuse to go on without bytes that the source has lost, unless that is wanted."""
+    """Raise SourceTruncated, unless the plan allows the run to continue without lost bytes."""
     if plan.on_truncation == "Fail":
         raise SourceTruncated(
             f"{plan.source} was truncated: {what}, and they are not archived",

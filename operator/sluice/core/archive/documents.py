@@ -1,4 +1,4 @@
-"""The JSON of an archive's manifests and heads, and which versions of it are read."""
+"""Write and read the JSON documents of an archive, and check their versions and sizes."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from sluice.core.values.model import Frozen
 from sluice.errors import ArchiveDamaged, ArchiveUnsupported
 
 MAJOR: Final = 1
-"""Archives of another major version are refused."""
+"""The major version; archives of another one are refused."""
 
 MINOR: Final = 1
-"""A later minor version has more fields, which can be left out."""
+"""The minor version; a later one only adds fields, which readers may ignore."""
 
 VERSION: Final = f"{MAJOR}.{MINOR}"
 
 MOST_BYTES: Final = 256 << 20
-"""The longest JSON of a manifest: one that was made to be huge costs no more memory."""
+"""Bytes of the longest JSON of a manifest; a hostile one takes no more memory than that."""
 
 MOST_SHORT: Final = 16 << 20
-"""The longest JSON of heads and notes, and of manifests where memory is for many: of tens of
-thousands of runs or objects. As Python has it, it takes up to 25 times as much."""
+"""Bytes of the longest JSON of heads and notes, and of manifests where many share the memory.
+
+It is enough for tens of thousands of runs or objects. In Python it takes up to 25 times as much.
+"""
 
 MOST_NOTES: Final = 4 * MOST_BYTES
-"""Bytes of all notes of a run. One that can be recorded has fewer: an object takes less than four
-times as much in them as in the manifest."""
+"""Most bytes of all notes of a run. A run whose manifest fits MOST_BYTES stays below: an object
+takes less than four times as many bytes in notes as in the manifest."""
 
 _VERSION: Final = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 
 class Document(Frozen):
-    """What is written as JSON of its own.
+    """A JSON document of an archive.
 
     Attributes:
-        kind: what it is; each subclass has its own.
-        version: of the format.
+        kind: the document's kind; each subclass has its own.
+        version: the format's version.
     """
 
     kind: str
@@ -49,7 +51,7 @@ _Document = TypeVar("_Document", bound=Document)
 
 
 def encode(document: Document) -> bytes:
-    """The JSON of a document: equal ones give equal bytes."""
+    """Return the JSON of a document; equal documents give equal bytes."""
     body = document.model_dump(mode="json", exclude_none=True)
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
 
@@ -58,13 +60,13 @@ def decode(model: type[_Document], data: bytes, *, name: str) -> _Document:
     """Read a document.
 
     Args:
-        model: what it has to be.
+        model: the class that it has to be.
         data: its JSON.
-        name: of its object, for messages.
+        name: the name of its object, for messages.
 
     Raises:
-        ArchiveUnsupported: its major version is not ours.
-        ArchiveDamaged: it is something else, or contradicts itself.
+        ArchiveUnsupported: it has another major version than MAJOR.
+        ArchiveDamaged: it is not such a document, or contradicts itself.
     """
     try:
         body: Any = json.loads(data)
@@ -79,7 +81,7 @@ def decode(model: type[_Document], data: bytes, *, name: str) -> _Document:
     if int(version[1]) != MAJOR:
         raise ArchiveUnsupported(f"{name} is of version {version[0]}, and {VERSION} is known here")
     try:
-        # In our own version nothing is unknown.
+        # Only a later minor version may have unknown fields.
         return model.model_validate(body, extra="ignore" if int(version[2]) > MINOR else "forbid")
     except ValidationError as error:
         first = error.errors()[0]

@@ -1,4 +1,4 @@
-"""What a run adds to the segments of the run before."""
+"""Extend a run's segments by the bytes or gaps that the next run adds."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def grown(
     events: int | None,
     sealed: bool,
 ) -> ArchivedSegment:
-    """A segment with the bytes that follow its end.
+    """Return a segment extended by the bytes that follow its end.
 
     Args:
-        segment: as the run before has it; one that is new is empty.
-        end: offset after the last one of the new bytes; the segment's own where there are none.
-        objects: that hold them.
-        digests: SHA-256 of the chunks that are new or longer than before, by number. A chunk of
-            which the run before has a beginning is hashed as a whole.
-        events: in the new bytes; None where they are none.
+        segment: the segment as the run before has it; empty if it is new.
+        end: offset after the new bytes; the segment's own end if there are none.
+        objects: the objects that hold the new bytes.
+        digests: SHA-256 of the chunks that are new or longer than before, by number. If the run
+            before ended within a chunk, its digest is over the whole chunk.
+        events: number of events in the new bytes; None if they are not events.
         sealed: whether the segment takes no more bytes.
     """
     if end == segment.end:
@@ -52,13 +52,13 @@ def grown(
 
 
 def without(segment: ArchivedSegment, *, to: int, reason: str, run: int) -> ArchivedSegment:
-    """A segment of which the bytes from its end up to an offset cannot be archived any more.
+    """Return a segment extended by a gap: bytes that cannot be archived any more.
 
     Args:
-        segment: as the run before has it.
-        to: offset of the first byte that is there.
-        reason: why, one CamelCase word.
-        run: that found it.
+        segment: the segment as the run before has it; the gap begins at its end.
+        to: offset after the gap.
+        reason: the gap's reason, one CamelCase word.
+        run: the number of the run that found the gap.
     """
     gap = Gap(start=segment.end, end=to, reason=reason, run=run)
     return segment.model_copy(update={"end": to, "gaps": (*segment.gaps, gap)})

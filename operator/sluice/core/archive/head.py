@@ -1,4 +1,4 @@
-"""Heads: which runs an archive has. A change of that is a new head, made under the next number."""
+"""Heads: the lists of an archive's runs. Each change is a new head, made under the next number."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class RunEntry(Frozen):
 
     Attributes:
         run: its number.
-        name: of its manifest's object.
-        size: of that object.
-        sha256: of that object's bytes.
-        time: up to when it holds the stream, in ms.
-        bytes: of the source that it holds.
-        events: that it holds; None where some bytes are none.
+        name: the name of its manifest's object.
+        size: the size of that object in bytes.
+        sha256: the SHA-256 of that object's bytes.
+        time: the time up to which it holds the stream, in ms.
+        bytes: number of the source's bytes that it holds.
+        events: number of events that it holds; None if some bytes are not events.
         verified: whether all that the run added was read back before it was recorded.
         work: the identity of the work that recorded it.
-        maker: the identity of whoever had it made.
+        maker: the identity of the resource that the run was made for.
     """
 
     run: Annotated[int, Field(ge=1)]
@@ -50,11 +50,11 @@ class RunEntry(Frozen):
 
 
 class Head(Document):
-    """What an archive is: the runs that it has. The head with the highest number counts.
+    """The list of an archive's runs. The head with the highest number counts.
 
     Attributes:
-        number: counts up with every change.
-        runs: by number; never none, since the last run is not let go.
+        number: the head's number, one higher with every change.
+        runs: the runs, by number; never empty, since the last run is always kept.
     """
 
     kind: Literal["sluice.dev/archive-head"] = "sluice.dev/archive-head"
@@ -62,16 +62,19 @@ class Head(Document):
     runs: tuple[RunEntry, ...] = Field(min_length=1)
 
     def without(self, runs: Container[int]) -> Head:
-        """The head that follows where these runs, by number, are let go."""
+        """Return the next head, from which the runs with these numbers are dropped."""
         kept = tuple(one for one in self.runs if one.run not in runs)
         return Head(number=self.number + 1, runs=kept)
 
     def added(self, first: int, last: RunEntry) -> tuple[int, int | None]:
-        """What runs have added to those before: bytes, and events; these None where some are none.
+        """Return how many bytes and events some runs have added to the runs before.
 
         Args:
             first: the number of the first of these runs.
-            last: the last of them, one that is listed.
+            last: the entry of the last of these runs.
+
+        Returns:
+            The bytes, and the events; None if some bytes are not events.
         """
         before = next((one for one in reversed(self.runs) if one.run < first), None)
         if before is None:

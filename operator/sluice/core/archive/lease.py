@@ -1,7 +1,7 @@
-"""Leases: who is at work in an archive.
+"""Leases: objects that say which processes are at work in an archive.
 
-A lease is an object that whoever is at work writes again and again. It counts for a grace time
-after it was written last, by the store's clock; so one who was killed keeps nobody for ever.
+A process at work writes its lease again and again. The lease counts for a grace time after the last
+write, by the store's clock. So a process that was killed does not block others for ever.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from sluice.core.archive.head import RunEntry
 from sluice.core.archive.manifest import WorkId as Id
 
 GRACE: Final = 24 * 3600.0
-"""Seconds for which a lease counts, and for which no object is swept that no run lists.
+"""Seconds for which a lease counts, and for which a sweep spares objects that no run lists.
 
-More than any process is ever held up between two calls.
+It is longer than any process is ever held up between two calls.
 """
 
 LEAST_GRACE: Final = 3600.0
-"""A shorter grace time is refused."""
+"""Seconds of the shortest grace time that is accepted."""
 
 SWEEPING: Final = LEAST_GRACE
-"""Seconds for which the lease of whoever sweeps counts.
+"""Seconds for which the lease of a sweep counts.
 
-Nobody begins to write meanwhile, so one that was left behind must not keep all runs for a day.
+No run begins to write meanwhile, so a lease left behind must not delay all runs for a day.
 """
 
 RENEW: Final = 300.0
@@ -33,26 +33,30 @@ RENEW: Final = 300.0
 
 
 class LeaseWork(StrEnum):
-    """What somebody does in an archive."""
+    """The work that a lease announces, and what it forbids others."""
 
     WRITE = "Write"
-    """Puts objects that no head lists yet: nobody sweeps meanwhile."""
+    """The owner puts objects that no head lists yet: others must not sweep."""
     READ = "Read"
-    """Reads a run: its objects are not swept, though it may be let go meanwhile."""
+    """The owner reads a run: others must not sweep its objects, even if the run is dropped."""
     SWEEP = "Sweep"
-    """Deletes what no run needs: nobody begins to write meanwhile."""
+    """The owner deletes objects that no run lists: others must not begin to write."""
 
     def counts(self, grace: float) -> float:
-        """Seconds for which a lease of this work counts, where others count for the grace time."""
+        """Return the seconds for which a lease of this work counts.
+
+        Args:
+            grace: the grace time in seconds, for which all leases but those of sweeps count.
+        """
         return min(grace, SWEEPING) if self is LeaseWork.SWEEP else grace
 
 
 class LeaseNote(Document):
-    """What stands in a lease.
+    """The content of a lease.
 
     Attributes:
-        work: what its owner does.
-        run: which run is read, as the head had it.
+        work: the work of its owner.
+        run: the run that is read, as the head listed it.
         maker: the identity of the resource that the work is done for; see `Maker`.
     """
 

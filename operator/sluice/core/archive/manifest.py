@@ -1,8 +1,8 @@
-"""Manifests: what a run of an archive holds, as an immutable value that stands for itself.
+"""Manifests: the immutable lists of all that a run of an archive holds.
 
-A manifest lists every object of its run with size and SHA-256, those of earlier runs too, so one
-run can be read, verified and restored with nothing but its manifest. It is JSON; who reads it
-checks that it is consistent before anything is done with it. `docs/archive-format.md` specifies it.
+A manifest lists every object of its run with size and SHA-256, including objects that earlier runs
+put. So a run can be read, verified and restored with nothing but its manifest. It is JSON. Parsing
+checks that it is consistent, before anything relies on it. `docs/archive-format.md` specifies it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class StoredObject(Frozen):
     """A data object: the bytes [start, end) of a segment.
 
     Attributes:
-        name: in the archive.
-        size: of the object, in bytes.
-        sha256: of the object's bytes, in hexadecimal digits.
+        name: its name in the archive.
+        size: the object's size in bytes.
+        sha256: the SHA-256 of the object's bytes, in hexadecimal digits.
         start: first offset of the segment in it.
-        end: offset after the last one.
-        events: how many begin in it; None where the segment's bytes are no events.
-        first: where the first one begins; None without any.
-        last: where the last one begins; None without any.
+        end: offset after the last byte.
+        events: number of events that begin in it; None if the segment's bytes are not events.
+        first: offset of the first of these events; None without events.
+        last: offset of the last of these events; None without events.
     """
 
     name: str
@@ -54,15 +54,15 @@ class StoredObject(Frozen):
 
 
 class Stretch(Frozen):
-    """Bytes of a segment that follow one another, [start, end), in objects that do so too.
+    """Contiguous bytes of a segment, [start, end), in consecutive objects.
 
     Attributes:
         start: first offset.
-        end: offset after the last one.
-        events: in it; None where its bytes are no events.
+        end: offset after the last byte.
+        events: number of events in it; None if its bytes are not events.
         digests: SHA-256 of its chunks (`core.events.digest`), one after the other, in hexadecimal
             digits.
-        objects: that hold it, by offsets.
+        objects: the objects that hold it, by offset.
     """
 
     start: Offset
@@ -80,13 +80,13 @@ class Stretch(Frozen):
 
 
 class Gap(Frozen):
-    """Bytes of a segment that were to be archived and could not be, [start, end).
+    """Bytes of a segment, [start, end), that were to be archived but were lost before.
 
     Attributes:
         start: first offset.
-        end: offset after the last one.
-        reason: one CamelCase word, as `SourceTruncated`.
-        run: the run that found it.
+        end: offset after the last byte.
+        reason: one CamelCase word, such as `SourceTruncated`.
+        run: the number of the run that found the gap.
     """
 
     start: Offset
@@ -96,13 +96,13 @@ class Gap(Frozen):
 
 
 class Lost(Frozen):
-    """That a segment was gone when a run came to it, or back to it.
+    """The mark of a segment that was gone when a run came to it, or back to it.
 
-    How many bytes it had behind those that are archived nobody knows any more, perhaps none.
+    It is unknown how many bytes it had behind the archived ones, if any.
 
     Attributes:
-        reason: one CamelCase word, as `SourceTruncated`.
-        run: the run that found it.
+        reason: one CamelCase word, such as `SourceTruncated`.
+        run: the number of the run that found the segment gone.
     """
 
     reason: Reason
@@ -110,21 +110,21 @@ class Lost(Frozen):
 
 
 class ArchivedSegment(Frozen):
-    """What is archived of a segment: the bytes [start, end), but for the gaps.
+    """The archived part of a segment: the bytes [start, end), except the gaps.
 
     Attributes:
-        epoch: which scale event made it, counted from the first run's beginning on: 0 for those
-            that the archive begins with. A segment keeps it in all runs.
+        epoch: the number of the scale event that made it, counted from the first run's beginning:
+            0 for the segments that the archive begins with. A segment has the same in all runs.
         id: the segment's id in the source.
         keys: the keys that it takes.
-        created: its creation time in ms; with the id it is the source's identity. 0 where it was
-            gone before anybody asked.
-        start: first offset that was asked for.
-        end: offset after the last one; `start` where it is empty.
+        created: its creation time in ms; with the id it is the source's identity. 0 if the segment
+            was gone before a run looked.
+        start: first offset that was to be archived.
+        end: offset after the last byte; `start` if it is empty.
         sealed: whether it takes no more bytes.
-        stretches: what there is, by offsets.
-        gaps: what there is not, by offsets.
-        lost: that it was gone before it was known to be archived to its end.
+        stretches: the archived bytes, by offset.
+        gaps: the missing bytes, by offset.
+        lost: set if it was gone before it was known to be archived to its end.
     """
 
     epoch: Annotated[int, Field(ge=0, lt=1 << 32)]
@@ -140,12 +140,12 @@ class ArchivedSegment(Frozen):
 
     @property
     def bytes(self) -> int:
-        """Bytes archived."""
+        """The number of archived bytes."""
         return sum(one.end - one.start for one in self.stretches)
 
     @property
     def events(self) -> int | None:
-        """Events archived; None where some bytes are none."""
+        """The number of archived events; None if some bytes are not events."""
         counts = [one.events for one in self.stretches]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -158,11 +158,11 @@ class CutOffset(Frozen):
 
 
 class RecordedCut(Frozen):
-    """A position of the source, and when it was that.
+    """A position in the source, and its time.
 
     Attributes:
-        time: when it was taken, in ms.
-        offsets: by segment, sorted by id; the segments take all keys, each key once.
+        time: the time at which the cut was taken, in ms.
+        offsets: the offset in each segment, sorted by id; the segments take each key exactly once.
         text: the cut as the store's clients read it.
     """
 
@@ -172,11 +172,11 @@ class RecordedCut(Frozen):
 
 
 class ArchivedSource(Frozen):
-    """What was archived.
+    """The stream that was archived.
 
     Attributes:
         stream: its name.
-        store: the store's address, for people: what it was is in the segments.
+        store: its store's address, for people only: the segments identify the stream.
     """
 
     stream: StreamName
@@ -184,10 +184,10 @@ class ArchivedSource(Frozen):
 
 
 class Maker(Frozen):
-    """Whoever had a run made: a resource, by which nobody else's archive is deleted.
+    """The resource that a run was made for. A resource deletes no archive of another maker.
 
     Attributes:
-        id: its identity, 32 hexadecimal digits; two clusters' resources of one name differ.
+        id: its identity, 32 hexadecimal digits; resources of one name in two clusters differ.
         name: its kind and its name, for people.
     """
 
@@ -196,7 +196,7 @@ class Maker(Frozen):
 
 
 class Parent(Frozen):
-    """The run that a run adds to, which cannot be changed without changing this."""
+    """The run that a run adds to. The SHA-256 pins its manifest."""
 
     run: Annotated[int, Field(ge=1)]
     sha256: Sha256
@@ -208,15 +208,15 @@ class Manifest(Document):
     Attributes:
         run: its number; a later run has a higher one.
         format: how it holds events.
-        source: what was archived.
-        parent: the run before, if there was one.
+        source: the stream that was archived.
+        parent: the run before; None for the first run.
         work: the identity of the work that recorded it, 32 hexadecimal digits.
-        maker: whoever had it made, if that is known.
-        begin: where the archive begins.
-        end: where it ends.
-        config: the stream's configuration, with its tags, at the end.
+        maker: the resource that it was made for, if known.
+        begin: the position at which the archive begins.
+        end: the position at which the run ends.
+        config: the stream's configuration at the end, with its tags.
         sealed: whether the stream is sealed.
-        segments: by epoch, then by id.
+        segments: its segments, by epoch, then by id.
     """
 
     kind: Literal["sluice.dev/archive-run"] = "sluice.dev/archive-run"
@@ -234,7 +234,7 @@ class Manifest(Document):
 
     @property
     def objects(self) -> Iterator[StoredObject]:
-        """All its objects, in the order of the stream."""
+        """All objects of the run, in the order of the stream."""
         return (
             one
             for segment in self.segments
@@ -244,12 +244,12 @@ class Manifest(Document):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the source."""
+        """The number of the source's bytes."""
         return sum(segment.bytes for segment in self.segments)
 
     @property
     def events(self) -> int | None:
-        """Events; None where some bytes are none."""
+        """The number of events; None if some bytes are not events."""
         counts = [segment.events for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -271,7 +271,7 @@ class Manifest(Document):
 
 
 def _check_segment(segment: ArchivedSegment, form: Format) -> None:
-    """Stretches and gaps, put together, are the segment."""
+    """Raise ValueError unless stretches and gaps together are exactly the segment."""
     at = segment.start
     rows: list[Stretch | Gap] = [*segment.stretches, *segment.gaps]
     rows.sort(key=lambda one: one.start)
@@ -290,7 +290,7 @@ def _check_segment(segment: ArchivedSegment, form: Format) -> None:
 
 
 def _check_stretch(segment: ArchivedSegment, stretch: Stretch, form: Format) -> None:
-    """Objects follow one another, each under its own name, and have all digests and events."""
+    """Raise ValueError unless a stretch's objects, their names, digests and events fit it."""
     if len(stretch.digests) != 64 * len(chunks(stretch.start, stretch.end)):
         raise ValueError(f"segment {segment.id} has not one digest for each chunk")
     at = stretch.start
@@ -311,7 +311,7 @@ def _check_stretch(segment: ArchivedSegment, stretch: Stretch, form: Format) -> 
 
 
 def _check_epochs(segments: Sequence[ArchivedSegment]) -> None:
-    """After each scale event the segments take all keys, each key once."""
+    """Raise ValueError unless the segments after each scale event take each key exactly once."""
     if sorted({one.epoch for one in segments}) != list(range(segments[-1].epoch + 1)):
         raise ValueError("an epoch is left out")
     now: list[KeyRange] = []
@@ -324,7 +324,7 @@ def _check_epochs(segments: Sequence[ArchivedSegment]) -> None:
 
 
 def _check_cut(cut: RecordedCut, segments: Mapping[int, ArchivedSegment], edge: str) -> None:
-    """A cut is that edge of the segments that it names."""
+    """Raise ValueError unless a cut is made of this edge (start or end) of its segments."""
     for one in cut.offsets:
         segment = segments.get(one.segment)
         if segment is None or getattr(segment, edge) != one.offset:

@@ -1,7 +1,7 @@
-"""The names of what is in an archive; `docs/archive-format.md` says what each is.
+"""The names of the objects in an archive; `docs/archive-format.md` describes each kind.
 
-Numbers stand in names as hexadecimal digits of a fixed width. So a listing in the order of names,
-as object stores give it, is in the order of the stream: by scale events, segments and offsets.
+Numbers in names are hexadecimal digits of a fixed width. Object stores list in the order of names,
+so a listing is in the order of the stream: by scale events, segments and offsets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARTIAL: Final = re.compile(r"\.partial/[0-9a-f]{32}")
 
 
 class Format(StrEnum):
-    """How a run holds events."""
+    """The format in which a run holds events."""
 
     SEGMENTS = "Segments"
     PARQUET = "Parquet"
@@ -33,7 +33,7 @@ class Format(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """What the names of its data objects end with."""
+        """The suffix of the names of its data objects."""
         return _SUFFIXES[self]
 
     @property
@@ -50,15 +50,15 @@ _SUFFIXES: Final = {
 
 
 class DataName(NamedTuple):
-    """What the name of a data object says.
+    """The name of a data object, taken apart.
 
     Attributes:
-        epoch: which scale event made the segment, counted by the archive.
+        epoch: the number of the scale event that made the segment, as the archive counts.
         segment: the segment's id.
         start: the first offset in the object.
-        end: the offset after the last one.
-        sha256: of the object's bytes.
-        format: what the object is.
+        end: the offset after the last byte.
+        sha256: the SHA-256 of the object's bytes.
+        format: the object's format.
     """
 
     epoch: int
@@ -69,7 +69,7 @@ class DataName(NamedTuple):
     format: Format
 
     def __str__(self) -> str:
-        """The name."""
+        """Return the name."""
         return (
             f"{DATA}{self.epoch:08x}/{self.segment:016x}/{self.start:016x}-{self.end:016x}"
             f"-{self.sha256}.{self.format.suffix}"
@@ -77,13 +77,13 @@ class DataName(NamedTuple):
 
 
 class EventName(NamedTuple):
-    """What the name of an event's object says.
+    """The name of an event's object, taken apart.
 
     Attributes:
-        epoch: as of DataName.
+        epoch: as in DataName.
         segment: the segment's id.
-        offset: where the event begins, with its header.
-        length: of the event's own bytes, which are those of the object.
+        offset: offset of the event's header.
+        length: number of the event's own bytes, which are those of the object.
     """
 
     epoch: int
@@ -92,88 +92,88 @@ class EventName(NamedTuple):
     length: int
 
     def __str__(self) -> str:
-        """The name."""
+        """Return the name."""
         return f"{EVENTS}{self.epoch:08x}/{self.segment:016x}/{self.offset:016x}-{self.length:08x}"
 
 
 class RunName(NamedTuple):
-    """What the name of a manifest says.
+    """The name of a manifest, taken apart.
 
     Attributes:
         run: the run's number.
-        sha256: of the object's bytes.
+        sha256: the SHA-256 of the object's bytes.
     """
 
     run: int
     sha256: str
 
     def __str__(self) -> str:
-        """The name."""
+        """Return the name."""
         return f"{RUNS}{self.run:016x}-{self.sha256}.json.zst"
 
 
 class NoteName(NamedTuple):
-    """What the name of a note says.
+    """The name of a note, taken apart.
 
     Attributes:
-        owner: whose it is, as of a lease.
-        number: counts an owner's notes, from 0.
+        owner: the identity of the note's owner, as in the names of leases.
+        number: the note's number among its owner's notes, from 0.
     """
 
     owner: str
     number: int
 
     def __str__(self) -> str:
-        """The name."""
+        """Return the name."""
         return f"{notes_prefix(self.owner)}{self.number:016x}"
 
 
 def notes_prefix(owner: str) -> str:
-    """Before the names of somebody's notes."""
+    """Return the prefix of the names of an owner's notes."""
     return f"{WORK}{owner}/"
 
 
 def read_note(name: str) -> NoteName | None:
-    """What the name of a note says; None where it is none."""
+    """Parse the name of a note; return None if it is another name."""
     found = _NOTE.fullmatch(name)
     return NoteName(found[1], int(found[2], 16)) if found else None
 
 
 def is_lease(name: str) -> bool:
-    """Whether an object is a lease."""
+    """Tell whether an object is a lease."""
     return _LEASE.fullmatch(name) is not None
 
 
 def is_known(name: str) -> bool:
-    """Whether an object is one of an archive's. Any other one is somebody else's, and stays."""
+    """Tell whether a name is one that an archive gives. Sluice never deletes other objects."""
     known = (read_data(name), read_event(name), read_run(name), read_note(name), head_number(name))
     return any(one is not None for one in known) or is_lease(name) or is_partial(name)
 
 
 def is_partial(name: str) -> bool:
-    """Whether a file is one that is being written, or was."""
+    """Tell whether a file is being written, or was left unfinished."""
     return _PARTIAL.fullmatch(name) is not None
 
 
 def head_name(number: int) -> str:
-    """The name of a head."""
+    """Return the name of a head."""
     return f"{HEADS}{number:016x}"
 
 
 def head_number(name: str) -> int | None:
-    """The number of the head of this name; None where it is no head's."""
+    """Parse the name of a head; return its number, or None if it is another name."""
     found = _HEAD.fullmatch(name)
     return int(found[1], 16) if found else None
 
 
 def read_run(name: str) -> RunName | None:
-    """What the name of a manifest says; None where it is none."""
+    """Parse the name of a manifest; return None if it is another name."""
     found = _RUN.fullmatch(name)
     return RunName(int(found[1], 16), found[2]) if found else None
 
 
 def read_data(name: str) -> DataName | None:
-    """What the name of a data object says; None where it is none."""
+    """Parse the name of a data object; return None if it is another name."""
     found = _DATA.fullmatch(name)
     if found is None:
         return None
@@ -183,11 +183,11 @@ def read_data(name: str) -> DataName | None:
 
 
 def read_event(name: str) -> EventName | None:
-    """What the name of an event's object says; None where it is none."""
+    """Parse the name of an event's object; return None if it is another name."""
     found = _EVENT.fullmatch(name)
     return EventName(*(int(text, 16) for text in found.groups())) if found else None
 
 
 def segment_prefix(folder: str, epoch: int, segment: int) -> str:
-    """Before the names of a segment's objects in one of the folders DATA and EVENTS."""
+    """Return the prefix of the names of a segment's objects in the folder DATA or EVENTS."""
     return f"{folder}{epoch:08x}/{segment:016x}/"

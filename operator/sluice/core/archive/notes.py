@@ -1,7 +1,7 @@
-"""Notes of a run at work: what it has got so far, which no head lists yet.
+"""Notes of a run at work: what it has put so far, which no head lists yet.
 
-A driver writes one after each round, under the next number. Whoever goes on with the run reads them
-in order and knows what is there. A note that says what another has said already changes nothing, so
+A driver writes a note after each round, under the next number. A driver that continues the run
+reads them in order to learn what is done. A note that repeats an earlier one changes nothing, so
 drivers may work side by side.
 """
 
@@ -20,42 +20,43 @@ from sluice.core.values.model import Frozen
 
 
 class ChunkDigest(Frozen):
-    """SHA-256 of a chunk of a segment; of one that is not whole, up to where its objects end."""
+    """The SHA-256 of a chunk of a segment; if it is not whole, up to where its objects end."""
 
     chunk: Count
     sha256: Sha256
 
 
 class NextEvent(Frozen):
-    """Where the next event begins; see `core.events.grouping.Following`."""
+    """The place of the next event, as JSON; see `core.events.grouping.Following`."""
 
     offset: Offset
     header: str = Field(default="", pattern=r"^([0-9a-f]{2}){0,7}$")
 
     @classmethod
     def of(cls, following: Following) -> NextEvent:
-        """As a note has it."""
+        """Return the JSON form of a `Following`."""
         return cls(offset=following.offset, header=following.header.hex())
 
     @property
     def value(self) -> Following:
-        """As it is worked with."""
+        """The same place as a `Following`."""
         return Following(self.offset, bytes.fromhex(self.header))
 
 
 class Guess(Frozen):
-    """Where the first event of a part was taken to begin, which was read before what is in front.
+    """A guess where the first event of a part begins, made before the bytes in front were read.
 
     Attributes:
-        first: its offset; None where none was found.
-        head: the part's first bytes in hexadecimal digits, as many as a header may lack.
+        first: the event's offset; None if no event was found.
+        head: the part's first bytes in hexadecimal digits, up to 7: a header that began in front
+            may end with them.
     """
 
     first: Offset | None = None
     head: str = Field(pattern=r"^([0-9a-f]{2})*$", max_length=2 * (HEADER - 1))
 
     def holds(self, following: Following) -> bool:
-        """Whether it is where the events before lead to."""
+        """Tell whether the guess is right: the events in front lead to the same offset."""
         if not following.header:
             return self.first == following.offset
         header = (following.header + bytes.fromhex(self.head))[:HEADER]
@@ -63,14 +64,14 @@ class Guess(Frozen):
 
 
 class PutNote(Frozen):
-    """Objects that are there.
+    """Objects that were put.
 
     Attributes:
-        segment: its place in the plan.
-        objects: they, one after the other.
-        digests: of the chunks that end in them, and of the beginning of the last one.
-        following: where the next event begins; None where the bytes are no events.
-        guess: where the first one was taken to begin; None where that was known.
+        segment: the index of their segment in the plan.
+        objects: the objects, which are consecutive.
+        digests: digests of the chunks that end in them, and of the beginning of the last chunk.
+        following: where the next event begins; None if the bytes are not events.
+        guess: where the first event was assumed to begin; None if that was known.
     """
 
     segment: Count
@@ -91,7 +92,7 @@ class PutNote(Frozen):
 
 
 class CheckNote(Frozen):
-    """Bytes [start, end) of a segment that were read back, and were what the source had."""
+    """Bytes [start, end) of a segment that were read back, and are the source's."""
 
     segment: Count
     start: Offset
@@ -102,10 +103,10 @@ class GapNote(Frozen):
     """Bytes [start, end) of a segment that the source has lost.
 
     Attributes:
-        segment: its place in the plan.
-        start: first offset; there the objects end that are there.
-        end: offset after the last one.
-        digest: of the beginning of the chunk that `start` lies in, if there is one.
+        segment: the segment's index in the plan.
+        start: first offset, at which the objects before end.
+        end: offset after the last byte.
+        digest: digest of the beginning of the chunk that `start` lies in; None if there is none.
     """
 
     segment: Count
@@ -115,13 +116,14 @@ class GapNote(Frozen):
 
 
 class Note(Document):
-    """What is known since the note before.
+    """The progress since the note before.
 
     Attributes:
-        begun: the mark of the first note that it belongs to, 32 hexadecimal digits.
-        of: the hash of the plan that it is about; of its own, if it has one.
-        plan: what is to be archived, from here on.
-        put: objects that are there.
+        begun: the mark of the row of notes that it belongs to, as in its first note: 32 hexadecimal
+            digits.
+        of: the hash of the plan that it is about; of its own plan, if it has one.
+        plan: a plan that holds from this note on.
+        put: objects that were put.
         checked: bytes that were read back.
         gaps: bytes that are lost.
     """

@@ -1,7 +1,7 @@
-"""The plan of a run: what will be archived, as an immutable value.
+"""The plan of a run of an archive: an immutable value.
 
-It is made before a byte moves and noted in the archive, where the first note wins, so every driver
-of the run works on the same bounds. What the run before has is not in it, but which one that is.
+A plan is made before the first byte moves, and noted in the archive. The first note counts, so all
+drivers of the run work on the same bounds. It names the run before, without what that run holds.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from sluice.core.values.model import Frozen, KeyRange, StreamConfig, StreamName,
 
 
 class SegmentRun(Frozen):
-    """What is archived of one segment: the bytes [begin, end).
+    """The part of one segment to archive: the bytes [begin, end).
 
     Attributes:
-        epoch: which scale event made it, counted as the archive does.
+        epoch: the number of the scale event that made it, as the archive counts.
         id: the segment's id in the source.
         keys: the keys it takes.
         created: its creation time in ms; with the id it is the source's identity.
-        start: where the archive of it begins.
-        done: up to where the run before has it; `start` where it is new.
-        begin: first offset to archive; what lies between it and `done` is lost.
-        end: offset after the last one.
-        sealed: whether it takes no more bytes behind that.
-        lost: whether it was gone when the plan was made, so that nobody knows what it had.
-        events: that the source's store says are in it; None where it cannot tell.
+        start: first offset that the archive has, or is to have, of it.
+        done: offset up to which the run before has it; `start` if it is new.
+        begin: first offset to archive; bytes between `done` and this one are lost.
+        end: offset after the last byte.
+        sealed: whether the segment takes no bytes behind `end`.
+        lost: whether it was gone when the plan was made, so that it is unknown which bytes it had.
+        events: number of events in it as the source's store says; None if the store cannot tell.
     """
 
     epoch: int
@@ -49,12 +49,12 @@ class SegmentRun(Frozen):
 
     @property
     def length(self) -> int:
-        """Bytes to archive."""
+        """The number of bytes to archive."""
         return self.end - self.begin
 
     @property
     def bare(self) -> ArchivedSegment:
-        """The segment, of which nothing is archived yet."""
+        """The segment as an archive has it before any byte is archived."""
         return ArchivedSegment(
             epoch=self.epoch,
             id=self.id,
@@ -72,22 +72,22 @@ class ArchivePlan(Frozen):
     Attributes:
         copy_id: the identity of the run, 32 hexadecimal digits.
         source: the stream to archive.
-        store: the place of its store among those that the plan reads from.
+        store: the index of its store among the stores that the plan reads from.
         store_uri: that store's address, for people.
-        path: of the archive in its store.
+        path: the archive's path in its store.
         format: how it holds events.
-        run: the run's number; a later one where runs were let go since it was planned.
-        parent: the run that it adds to, if there is one.
-        begin: where the archive begins.
-        end: where the run ends.
-        segments: those that the run has something new of, by epoch, then by id. All others are as
-            the run before has them.
+        run: the run's number. It is recorded under a later one if runs were dropped meanwhile.
+        parent: the run that it adds to; None for the first run.
+        begin: the position at which the archive begins.
+        end: the position at which the run ends.
+        segments: the segments of which the run has something new, by epoch, then by id. All other
+            segments stay as the run before has them.
         config: the stream's configuration.
         sealed: whether the stream is sealed.
-        verify: whether what is put is read back before it is recorded.
-        max_events: of the format EventObjects, how many the run may hold.
+        verify: whether objects are read back before the run is recorded.
+        max_events: most events that the run may hold in the format EventObjects.
         on_truncation: what to do if the source loses bytes before they are read.
-        maker: whoever has it made.
+        maker: the resource that the run is made for.
         sole: see ArchiveRequest.
     """
 
@@ -112,37 +112,37 @@ class ArchivePlan(Frozen):
 
     @property
     def origin(self) -> str:
-        """What is archived, for people."""
+        """The stream that is archived, for people."""
         return str(self.source)
 
     @property
     def name(self) -> str:
-        """What the stream is called in its scope."""
+        """The stream's name in its scope."""
         return self.source.stream
 
     @property
     def target_name(self) -> str:
-        """What the archive is called in the folder that it lies in."""
+        """The archive's name in its folder."""
         return stream_at(self.path)
 
     @property
     def target(self) -> str:
-        """Where to, for people."""
+        """The archive's path, for people."""
         return self.path or "this place"
 
     @property
     def append(self) -> bool:
-        """Whether the archive is there, and the run adds to it."""
+        """Whether the run adds to an existing archive."""
         return self.parent is not None
 
     @property
     def bytes(self) -> int:
-        """Bytes to archive, besides those that the run before has."""
+        """The number of bytes to archive, without those that the run before has."""
         return sum(segment.length for segment in self.segments)
 
     @property
     def events(self) -> int | None:
-        """Events in them as the source's store says; None where it cannot tell for all of them."""
+        """The number of events in them as the source's store says; None if it cannot tell."""
         counts = [segment.events for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -153,9 +153,9 @@ class ArchivePlan(Frozen):
 
 
 SOURCE_TRUNCATED = "SourceTruncated"
-"""Why bytes are not in an archive that were to be."""
+"""The reason for which bytes are missing in an archive."""
 
 
 def gone(run: int) -> Lost:
-    """That a run has found a segment gone."""
+    """Return the mark of a segment that a run has found gone."""
     return Lost(reason=SOURCE_TRUNCATED, run=run)

@@ -1,4 +1,4 @@
-"""How many bytes a run has got so far, for whoever only watches it."""
+"""Count the bytes that a run has put so far, for processes that only watch it."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ if TYPE_CHECKING:
 
 
 class Reached:
-    """The bytes of a plan that are there, or lost, as notes of it tell.
+    """A count of the bytes of a plan that are put or lost, by the run's notes.
 
-    It remembers where these are, and no object: however long a run is, it takes little memory.
+    It keeps only the bounds of these bytes, and no objects. So it takes little memory even for a
+    long run.
 
     Args:
-        plan: the run.
+        plan: the run's plan.
 
     Attributes:
-        plan: the run.
+        plan: the run's plan.
     """
 
     def __init__(self, plan: ArchivePlan) -> None:
         self.plan = plan
-        # By segment: where stretches of such bytes begin, and where they end.
+        # For each segment: where stretches of such bytes begin, and where they end.
         self._starts: defaultdict[int, list[int]] = defaultdict(list)
         self._ends: defaultdict[int, list[int]] = defaultdict(list)
 
     @property
     def bytes(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
         return sum(
             sum(self._ends[place]) - sum(starts) for place, starts in [*self._starts.items()]
         )
 
     def take(self, note: Note) -> None:
-        """Take in a note; one of another plan is left out."""
+        """Add the bytes of a note; a note about another plan is ignored."""
         if note.of != self.plan.hash:
             return
         for put in note.put:
@@ -46,7 +47,7 @@ class Reached:
             self._add(gap.segment, gap.start, gap.end)
 
     def _add(self, place: int, start: int, end: int) -> None:
-        """Take in bytes [start, end), which may be known already."""
+        """Add bytes [start, end) of a segment, which may be known already."""
         segment = self.plan.segments[place]
         start, end = max(start, segment.begin), min(end, segment.end)
         if start >= end:

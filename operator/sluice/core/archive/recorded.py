@@ -1,4 +1,4 @@
-"""What there is to say of an archive after a run of it: by who can look, to who cannot."""
+"""Facts of an archive after a run, which a driver reports to an operator that cannot look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from sluice.core.values.model import Frozen
 
 MOST_RUNS: Final = 20
-"""Runs that are listed; all are counted."""
+"""Most runs that are listed; the count is of all runs."""
 
 
 class RunFacts(Frozen):
@@ -24,7 +24,7 @@ class RunFacts(Frozen):
 class LostBytes(Frozen):
     """Bytes [begin, end) of a segment that the source had lost before they were read.
 
-    Without an end nobody knows how many there were, perhaps none.
+    Without an end it is unknown how many bytes there were, if any.
     """
 
     segment: int
@@ -33,18 +33,18 @@ class LostBytes(Frozen):
 
 
 class Recorded(Frozen):
-    """A run of an archive is recorded: it can be restored, or was let go since.
+    """The facts of a recorded run, which can be restored unless it was dropped since.
 
     Attributes:
         run: its number.
         head: the number of the last head.
-        sha256: of the last head's object.
-        count: runs that can be restored.
-        runs: the last of these, the last one last.
-        added: bytes of the stream that the run added.
-        verified: whether these were read back before it was recorded.
-        lost: bytes that the source had lost before the run read them.
-        gaps: where, the first of them.
+        sha256: the SHA-256 of the last head's object.
+        count: how many runs can be restored.
+        runs: the last of these runs, by number.
+        added: how many bytes of the stream the run added.
+        verified: whether these bytes were read back before the run was recorded.
+        lost: how many bytes the source had lost before the run read them.
+        gaps: the first of the places where bytes were lost.
     """
 
     run: int

@@ -1,4 +1,4 @@
-"""What somebody wants archived, with names resolved and nothing observed yet."""
+"""Requests for runs of archives, with names resolved and nothing observed yet."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from sluice.core.copy.plan import OnTruncation
 from sluice.core.values.model import Frozen, StreamName
 
 MAX_EVENTS = 1_000_000
-"""Events that become objects of their own, unless somebody asks for more."""
+"""Most events that become objects of their own, unless a user allows more."""
 
 
 class ArchiveRequest(Frozen):
-    """One run of an archive.
+    """A request for one run of an archive.
 
     Attributes:
-        archive_id: the identity of who archives, 32 hexadecimal digits.
-        run_key: which of its runs this is. A run that is asked for again under the same key is not
-            made twice. None for another run whenever one is asked for, but for one that was begun.
-        source: the stream.
+        archive_id: the identity of the resource or command that archives, 32 hexadecimal digits.
+        run_key: the key of the run among its runs. A second request with the same key makes no
+            second run. Each request with None makes another run, or resumes one that was begun.
+        source: the stream to archive.
         store: its store's address, for people.
-        path: of the archive in its store.
-        format: how it holds events; it is that of the archive's first run.
-        verify: whether what is put is read back before it is recorded.
-        max_events: of the format EventObjects, how many the run may hold.
-        on_truncation: what to do where the source has lost bytes that are not archived yet.
-        maker: whoever asks for it; nobody whose archive it would be for None.
-        sole: the identity of the work that has to have a run in the archive, if there is one; None
-            where that may be anybody's.
+        path: the archive's path in its store.
+        format: how the run holds events: the format of the archive's first run.
+        verify: whether objects are read back before the run is recorded.
+        max_events: most events that the run may hold in the format EventObjects.
+        on_truncation: what to do if the source has lost bytes that are not archived yet.
+        maker: the resource that the run is made for; None if there is none.
+        sole: if set, fail unless this work has already recorded a run in the archive, or the
+            archive is new.
     """
 
     archive_id: str
@@ -52,11 +52,11 @@ class ArchiveRequest(Frozen):
 
     @property
     def origin(self) -> str:
-        """What is archived, for people."""
+        """The stream that is archived, for people."""
         return str(self.source)
 
 
 def run_id(archive_id: str, run_key: str | None) -> str:
-    """The identity of a run, by that of who archives and the run's key."""
+    """Return the identity of a run: 32 hexadecimal digits. See ArchiveRequest for both fields."""
     text = json.dumps([archive_id, run_key], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Which runs of an archive are let go."""
+"""Decide which runs of an archive are dropped."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Retention(Frozen):
-    """Which runs are kept: those that any of the rules keeps; all without a rule.
+    """The rules by which runs are kept. A run stays if any rule keeps it; without rules all stay.
 
     Attributes:
-        keep_last: as many of the last runs.
-        keep_seconds: those that hold the stream up to a time no longer ago than this.
+        keep_last: keep this many of the last runs.
+        keep_seconds: keep runs that hold the stream up to a time no longer ago than this.
     """
 
     keep_last: int | None = None
     keep_seconds: int | None = None
 
     def and_what(self, other: Retention) -> Retention:
-        """Give the rules that keep what either of two keeps."""
+        """Return rules that keep each run that this retention or another one keeps."""
         if not (self.has_rule and other.has_rule):
             return Retention()
         return Retention(
@@ -45,16 +45,16 @@ def _more(one: int | None, other: int | None) -> int | None:
 def let_go(
     runs: Sequence[RunEntry], retention: Retention, *, now: int, read: Container[int] = ()
 ) -> list[int]:
-    """The numbers of the runs that are not kept.
+    """Return the numbers of the runs to drop.
 
-    The last run stays, since it is what the next one adds to; so does the newest one that was
-    verified, since it is what can be relied on; and so does one that somebody reads.
+    The last run always stays, since the next run adds to it. The newest verified run stays too, as
+    the run that can be relied on. So do runs that are being read.
 
     Args:
-        runs: that there are, by number.
+        runs: the archive's runs, by number.
         retention: the rules.
         now: the time in ms.
-        read: the numbers of those that somebody reads.
+        read: the numbers of the runs that are being read.
     """
     if retention.keep_last is None and retention.keep_seconds is None:
         return []

@@ -1,6 +1,6 @@
-"""Notes of a scope that is archived into a folder of archives: its plan, and what came of streams.
+"""Notes of a scope that is archived into a folder of archives: its plan, and each stream's result.
 
-They are the records of `core.workloads.scope_log`, each in an object of its own.
+They hold the records of `core.workloads.scope_log`, each note in an object of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ _NAME: Final = re.compile(rf"{_SCOPE}[^/]+/[0-9a-f]{{16}}")
 
 
 class ScopeNote(Document):
-    """Some records, behind those of the note before.
+    """Some records, which continue those of the note before.
 
     Attributes:
-        begun: the mark of the first note that it belongs to, 32 hexadecimal digits.
-        records: they.
-        closed: whether no other note follows, and all are about to be deleted.
+        begun: the mark of the row of notes that it belongs to, as in its first note: 32 hexadecimal
+            digits.
+        records: the records.
+        closed: whether this is the last note, and all notes are about to be deleted.
     """
 
     kind: Literal["sluice.dev/archive-scope-note"] = "sluice.dev/archive-scope-note"
@@ -33,15 +34,15 @@ class ScopeNote(Document):
 
 
 def scope_notes_prefix(scope_id: str) -> str:
-    """Before the names of the notes of a scope's copy. No sweep of an archive takes them."""
+    """Return the prefix of the names of a scope's notes. A sweep of an archive spares them."""
     return f"{_SCOPE}{scope_id}/"
 
 
 def is_scope_note(name: str) -> bool:
-    """Whether an object is a note of a scope's copy. Any other one is somebody else's."""
+    """Tell whether an object is a note of a scope's copy. Sluice leaves other objects alone."""
     return _NAME.fullmatch(name) is not None
 
 
 def scope_note_name(scope_id: str, number: int) -> str:
-    """The name of a note; they count up from 0, and leave no number out."""
+    """Return the name of a note. Numbers begin with 0 and leave none out."""
     return f"{scope_notes_prefix(scope_id)}{number:016x}"

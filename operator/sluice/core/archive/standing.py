@@ -1,4 +1,4 @@
-"""How far a run is: its plan, and what its notes say is there."""
+"""The progress of a run: its plan, and what its notes say is done."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 _UNCOUNTED: Final = {"events": None, "first": None, "last": None}
-"""What is known of the events of an object whose bytes are none."""
+"""The facts about events of an object whose bytes are not events."""
 
 
 class Lack(NamedTuple):
-    """Bytes [start, end) that are lost."""
+    """Lost bytes [start, end) of a segment."""
 
     start: int
     end: int
@@ -32,15 +32,15 @@ class Lack(NamedTuple):
 
 @dataclass(slots=True)
 class ObjectRow:
-    """Objects of this run that follow one another without a gap.
+    """Consecutive objects of this run, without a gap.
 
     Attributes:
         start: first offset.
-        end: offset after the last one.
-        objects: they.
-        digests: SHA-256 of the chunks that end in them, and of the beginning of the last one where
-            it is known.
-        events: in them; None where the bytes are none.
+        end: offset after the last byte.
+        objects: the objects.
+        digests: SHA-256 of the chunks that end in them, and, if known, of the beginning of the last
+            chunk.
+        events: number of events in them; None if the bytes are not events.
     """
 
     start: int
@@ -51,18 +51,18 @@ class ObjectRow:
 
 
 class SegmentStanding:
-    """How far a segment is.
+    """The progress of a segment.
 
     Args:
-        plan: what is archived of it.
-        before: the segment as the run before has it; None where that has not got it.
+        plan: the part of it to archive.
+        before: the segment as the run before has it; None if the segment is new.
 
     Attributes:
-        plan: what is archived of it.
+        plan: the part of it to archive.
         before: the segment as it was before this run.
-        at: the offset to go on at.
-        following: where the next event begins; None where the bytes are no events.
-        misled: whether events were taken to begin where none did.
+        at: the offset up to which all bytes are put or lost.
+        following: where the next event begins; None if the bytes are not events.
+        misled: whether a part was put with a wrong guess of where its first event begins.
     """
 
     def __init__(self, plan: SegmentRun, before: ArchivedSegment | None) -> None:
@@ -81,23 +81,23 @@ class SegmentStanding:
 
     @property
     def is_put(self) -> bool:
-        """Whether all of it is there."""
+        """Whether all its bytes are put or lost."""
         return self.at == self.plan.end
 
     @property
     def is_checked(self) -> bool:
-        """Whether bytes of it were read back already."""
+        """Whether some of its bytes were read back already."""
         return bool(self._checked)
 
     @property
     def bytes(self) -> int:
-        """Bytes that are there, or known to be lost, since the plan was made."""
+        """The number of planned bytes that are put, or known to be lost."""
         missing = sum(end - start for start, end in self.missing)
         return self.plan.end - self.plan.begin - missing
 
     @property
     def missing(self) -> list[tuple[int, int]]:
-        """The bytes that are not there, in order; the first ones begin at `at`."""
+        """The bounds of bytes that are neither put nor lost, in order; the first begin at `at`."""
         found, at = [], self.at
         for start, note in sorted(self._waiting.items()):
             if at < start:
@@ -107,29 +107,32 @@ class SegmentStanding:
 
     @property
     def events(self) -> int:
-        """Events that are there, those of earlier runs too."""
+        """The number of events that are put, including those of earlier runs."""
         return (self.before.events or 0) + sum(row.events or 0 for row in self.rows)
 
     @property
     def rows(self) -> list[ObjectRow]:
-        """What is there."""
+        """The objects that this run has put."""
         return [row for row in self._rows if isinstance(row, ObjectRow)]
 
     @property
     def gaps(self) -> list[Lack]:
-        """What is lost."""
+        """The bytes that this run has found lost."""
         return [row for row in self._rows if isinstance(row, Lack)]
 
     @property
     def stretch(self) -> int:
-        """Where the stretch begins that goes on at `at`: its chunks are cut there."""
+        """Where the stretch begins that continues at `at`; its first chunk begins there."""
         return self._stretch_of(self.at)
 
     def beginning(self, at: int) -> tuple[int, tuple[StoredObject, ...]]:
-        """The beginning of the chunk that this offset, which is one of `at`, lies in.
+        """Return the beginning of the chunk that an offset lies in.
+
+        Args:
+            at: a present or former value of `self.at`.
 
         Returns:
-            Where it begins, and the objects that hold it up to the offset.
+            The offset at which the chunk begins, and the objects that hold it up to `at`.
         """
         begin = chunk_start(chunk_of(at), self._stretch_of(at))
         older = [one for stretch in self.before.stretches for one in stretch.objects]
@@ -137,7 +140,11 @@ class SegmentStanding:
         return begin, tuple(one for one in (*older, *mine) if one.end > begin and one.start < at)
 
     def unchecked(self) -> list[tuple[ObjectRow, list[StoredObject]]]:
-        """Objects that were not read back yet, in groups of such as follow one another."""
+        """Return the objects that were not read back yet, in groups of consecutive objects.
+
+        Returns:
+            The row of each group, and its objects.
+        """
         found: list[tuple[ObjectRow, list[StoredObject]]] = []
         for row in self.rows:
             group: list[StoredObject] = []
@@ -151,13 +158,13 @@ class SegmentStanding:
         return found
 
     def put(self, note: PutNote) -> None:
-        """Take in objects, at once or when those are here that they follow on."""
+        """Add objects, now or as soon as the bytes in front of them are put."""
         if note.start >= self.at:
             self._waiting.setdefault(note.start, note)
             self._follow()
 
     def lose(self, note: GapNote) -> None:
-        """Take in that bytes are lost, if they are those that follow."""
+        """Add lost bytes, if they are the next ones."""
         if note.start != self.at:
             return
         if note.digest is not None:
@@ -166,11 +173,11 @@ class SegmentStanding:
         self._follow()
 
     def check(self, note: CheckNote) -> None:
-        """Take in that bytes were read back."""
+        """Add bytes that were read back."""
         self._checked.add((note.start, note.end))
 
     def archived(self, run: int) -> ArchivedSegment:
-        """The segment as the run has it."""
+        """Return the segment as the run with this number has it."""
         segment = self.before
         for row in self._rows:
             if isinstance(row, Lack):
@@ -188,7 +195,7 @@ class SegmentStanding:
         return segment.model_copy(update={"sealed": self.plan.sealed, "lost": lost})
 
     def _follow(self) -> None:
-        """Take in what follows; what was put under a wrong guess is to be put again."""
+        """Add waiting objects that are next. Objects with a wrong guess have to be put again."""
         while (note := self._waiting.pop(self.at, None)) is not None:
             if note.guess is None or self.following is None or note.guess.holds(self.following):
                 self._take(note)
@@ -197,7 +204,7 @@ class SegmentStanding:
         self._waiting = {start: one for start, one in self._waiting.items() if start > self.at}
 
     def _take(self, note: PutNote) -> None:
-        """Take in the objects that follow. Behind bytes that are no events none are counted."""
+        """Add the next objects. Behind bytes that are not events, no events are counted."""
         objects = note.objects
         if self.following is None:
             objects = tuple(one.model_copy(update=_UNCOUNTED) for one in objects)
@@ -219,7 +226,7 @@ class SegmentStanding:
         self.following = Following(end)
 
     def _stretch_of(self, at: int) -> int:
-        """Where the stretch begins that has the bytes before this offset, or begins there."""
+        """Return where the stretch with the byte before an offset begins; else the offset."""
         row = next((one for one in self.rows if one.start < at <= one.end), None)
         start = row.start if row else at
         last = self.before.stretches[-1] if self.before.stretches else None
@@ -230,15 +237,15 @@ class SegmentStanding:
 
 
 class Standing:
-    """How far a run is.
+    """The progress of a run.
 
     Args:
-        plan: the run.
-        parent: the manifest of the run that it adds to.
+        plan: the run's plan.
+        parent: the manifest of the run that it adds to; None for the first run.
 
     Attributes:
-        plan: the run.
-        segments: in the plan's order.
+        plan: the run's plan.
+        segments: the progress of each segment, in the plan's order.
     """
 
     def __init__(self, plan: ArchivePlan, parent: Manifest | None) -> None:
@@ -250,7 +257,7 @@ class Standing:
         self._settled = [one for id_, one in known.items() if id_ not in planned]
 
     def take(self, notes: Sequence[Note]) -> None:
-        """Take in notes; those of another plan are left out."""
+        """Add notes, in order; notes about another plan are ignored."""
         for note in notes:
             if note.of != self.plan.hash:
                 continue
@@ -263,10 +270,10 @@ class Standing:
 
     @property
     def needs_source(self) -> bool:
-        """Whether the source has to be looked at.
+        """Whether the source has to be observed.
 
-        That is so while bytes are to be put, and once more when all are, since it may have been
-        replaced while the last ones were read. Nothing is read back before that.
+        It has to be while bytes are missing, and once more when all are put, since it may have been
+        replaced while the last bytes were read. Objects are read back only after that.
         """
         if not all(one.is_put for one in self.segments):
             return True
@@ -274,28 +281,28 @@ class Standing:
 
     @property
     def bytes(self) -> int:
-        """Bytes that are there, or known to be lost, of those of the plan."""
+        """The number of planned bytes that are put, or known to be lost."""
         return sum(segment.bytes for segment in self.segments)
 
     @property
     def added(self) -> int:
-        """Bytes that this run has put."""
+        """The number of bytes that this run has put."""
         return sum(row.end - row.start for one in self.segments for row in one.rows)
 
     @property
     def lost(self) -> int:
-        """Bytes that this run has found lost."""
+        """The number of bytes that this run has found lost."""
         return sum(gap.end - gap.start for one in self.segments for gap in one.gaps)
 
     @property
     def events(self) -> int:
-        """Events that are there, those of earlier runs too."""
+        """The number of events that are put, including those of earlier runs."""
         return sum(one.events for one in self.segments) + sum(
             one.events or 0 for one in self._settled
         )
 
     def manifest(self, run: int) -> Manifest:
-        """What is to be recorded under this number, once all is there."""
+        """Return the manifest to record under this number, once all bytes are put or lost."""
         plan = self.plan
         segments = [*self._settled, *(one.archived(run) for one in self.segments)]
         return Manifest(

@@ -1,1 +1,1 @@
-"""Whose a stream is that lives as long as a resource."""
+"""Ownership of streams that live as long as a resource."""

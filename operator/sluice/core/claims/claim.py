@@ -1,9 +1,9 @@
-"""Whose a stream is: the marks that an EphemeralStream leaves in a store, and what they mean.
+"""Ownership of streams: the marks that an EphemeralStream leaves in a store, and their meaning.
 
-A stream that Sluice makes carries tags. Streams that an application makes under a prefix are left
-as they are; a marker, an empty stream of ours that no reader's listing shows, remembers the claim:
-its tags say whose it is, and attributes of its segment which streams were there before the claim,
-and which ones were seen to be new. So nothing that decides about deleting is kept anywhere but
+A stream that Sluice makes carries tags. Streams that an application makes under a prefix stay as
+they are. Instead, a marker remembers the claim: an empty, internal stream that listings for readers
+do not show. Its tags name the resource. Attributes of its segment say which streams existed before
+the claim, and which streams were seen to be new. So everything that decides about deleting lies
 beside the streams.
 """
 
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 _CLUSTER, _UID, _OWNER = f"{OURS}cluster=", f"{OURS}ephemeral=", f"{OURS}resource="
 _PREFIX, _MARKED = f"{OURS}prefix=", f"{OURS}marked="
 _LISTS: Final = f"{OURS}lists"
-"""On a marker that has a list of what was there before the claim. It counts once that is whole."""
+"""Tag of a marker that lists the streams from before the claim. The claim counts once the list is
+whole."""
 
 MARKER: Final = "_sluice-"
-"""How the names of markers begin, followed by the uid of the resource that claims a prefix."""
+"""Prefix of the names of markers; the uid of the resource that claims a prefix follows."""
 
 SCOPE_MARKER: Final = "_sluice-scope"
-"""The stream in a scope that Sluice made. Scopes have no tags."""
+"""The stream that marks a scope as made by Sluice. Scopes have no tags."""
 
 IN_DOUBT: Final = 300_000
-"""Milliseconds after a resource's creation in which a stream that was there before the claim may be
-older than the resource: it is left alone. Nobody compares the clocks of two segment stores or of
-two API servers; where these differ by more, logins do not work either."""
+"""Tolerance for clocks in milliseconds. A stream from before the claim counts as older than the
+resource unless it was made this long after it. Sluice cannot compare the clocks of two segment
+stores or of two API servers; if these differ by more, logins do not work either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,8 @@ class Claimant:
     Attributes:
         cluster: tells clusters apart that share a store.
         namespace, name, uid: of the resource.
-        created: when it was made, in milliseconds since 1970, by the API server's clock.
+        created: the resource's creation time, in milliseconds since 1970, by the API server's
+            clock.
     """
 
     cluster: str
@@ -57,7 +59,7 @@ class Claimant:
     created: int
 
     def tags(self) -> tuple[str, ...]:
-        """What marks a stream as this resource's, sorted."""
+        """Return the tags that mark a stream as this resource's, sorted."""
         return tuple(
             sorted(
                 (
@@ -70,9 +72,9 @@ class Claimant:
         )
 
     def owns(self, tags: Iterable[str]) -> bool:
-        """Whether tags are this resource's, and of this cluster.
+        """Tell whether a stream with these tags is this resource's, of this cluster.
 
-        What a copy made is the copy's, even if it was made with all tags of its source.
+        A stream that a copy made is the copy's, even if it has all tags of its source.
         """
         tags = set(tags)
         ours = {_CLUSTER + cluster_mark(self.cluster), _UID + self.uid}
@@ -81,18 +83,20 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What an EphemeralStream claims: one stream, or all under a prefix.
+    """The claim of an EphemeralStream: to a single stream, or to all streams under a prefix.
 
     Attributes:
-        claimant: who.
-        scope: where.
-        make_scope: whether the scope is made if there is none.
-        stream: the one stream, or None.
-        prefix: how the streams' names begin, or None.
-        config: of the one stream, with the user's tags.
-        existing: whether streams under the prefix count that are older than the resource.
-        known: the creation time of the one stream as the status remembers it, in the store's
-            milliseconds: it is ours even if somebody took our tags away.
+        claimant: the resource.
+        scope: the scope of the streams.
+        make_scope: whether to make the scope if it does not exist.
+        stream: the single stream's name; None for a prefix.
+        prefix: the prefix of the streams' names; None for a single stream.
+        config: the single stream's configuration, with the user's tags.
+        existing: whether the claim includes streams under the prefix that are older than the
+            resource.
+        known: the single stream's creation time as the status remembers it, in the store's
+            milliseconds. By it the stream is known to be the resource's even if a user has removed
+            the tags.
     """
 
     claimant: Claimant
@@ -106,11 +110,15 @@ class Claim:
 
     @property
     def marker(self) -> StreamName:
-        """The stream that remembers a claim to a prefix."""
+        """The marker of a claim to a prefix."""
         return StreamName(scope=self.scope, stream=f"{MARKER}{self.claimant.uid}")
 
     def marker_tags(self, now: int) -> tuple[str, ...]:
-        """The marker's tags; `now` is the API server's time in milliseconds, before it is made."""
+        """Return the marker's tags.
+
+        Args:
+            now: the API server's time in milliseconds, taken before the marker is made.
+        """
         lists = () if self.existing else (_LISTS,)
         return (*self.claimant.tags(), f"{_PREFIX}{self.prefix}", f"{_MARKED}{now}", *lists)
 
@@ -120,40 +128,43 @@ class Claim:
         return uuid5(UUID(self.claimant.uid), "/listed")
 
     def older(self, stream: str) -> UUID:
-        """The attribute that says when a stream was made that was there before the claim."""
+        """Return the attribute of the marker's segment for a stream from before the claim.
+
+        Its value is the stream's creation time.
+        """
         return uuid5(UUID(self.claimant.uid), f"/older/{stream}")
 
     def mark(self, stream: str) -> UUID:
-        """The attribute of the marker's segment that says that a stream is claimed."""
+        """Return the attribute of the marker's segment that says that a stream is claimed."""
         return uuid5(UUID(self.claimant.uid), stream)
 
 
 class Ownership(StrEnum):
-    """Whose one stream is."""
+    """The owner of a single stream, as seen by a resource."""
 
     ABSENT = "Absent"
     OURS = "Ours"
     UNOWNED = "Unowned"
-    """It is there, and no resource of Sluice has it."""
+    """It exists, and no resource of Sluice owns it."""
     OTHERS = "Others"
-    """Another resource, a copy or another cluster's Sluice has it."""
+    """Another resource, a copy or the Sluice of another cluster owns it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What a store says about a claim.
+    """The state of a claim in its store.
 
     Attributes:
         scope: whether the scope exists.
-        marked: whether the claim to a prefix is remembered there.
-        ownership: of the one stream; with a prefix, OURS once it is marked.
-        streams: names of the streams that are ours, sorted.
-        left_alone: streams under the prefix that are not ours.
-        holder: whose the one stream is otherwise, for people.
-        holder_uid: the uid of the EphemeralStream that has it, of this cluster.
-        holder_resource: the `namespace/name` of that one.
-        created: when the one stream was made, in the store's milliseconds.
-        drift: what of the one stream is not as the claim has it, for people.
+        marked: whether the marker of a prefix exists.
+        ownership: the owner of the single stream; with a prefix, OURS once it is marked.
+        streams: names of the streams that are the resource's, sorted.
+        left_alone: number of streams under the prefix that are not the resource's.
+        holder: the other owner of the single stream, for people.
+        holder_uid: the uid of the EphemeralStream of this cluster that owns the single stream.
+        holder_resource: the `namespace/name` of that EphemeralStream.
+        created: the single stream's creation time, in the store's milliseconds.
+        drift: how the single stream's configuration differs from the claim, for people.
     """
 
     scope: bool
@@ -169,27 +180,31 @@ class Holding:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of ours is left."""
+        """Whether the store has neither streams of the resource nor its marker."""
         return not self.streams and not self.marked
 
 
 def cluster_mark(cluster: str) -> str:
-    """What tags say of a cluster: 16 hexadecimal digits, whatever its name looks like."""
+    """Return 16 hexadecimal digits that stand for a cluster's name in tags."""
     return hashlib.sha256(cluster.encode()).hexdigest()[:16]
 
 
 def cluster_tag(cluster: str) -> str:
-    """The tag by which a store lists what a cluster's resources have there."""
+    """Return the tag that all streams of a cluster's resources have, to list them by."""
     return _CLUSTER + cluster_mark(cluster)
 
 
 def scope_tags(cluster: str) -> tuple[str, ...]:
-    """The tags of the stream that marks a scope as made by this cluster's Sluice."""
+    """Return the tags of the stream that marks a scope as made by this cluster's Sluice."""
     return (TAG_MANAGED, cluster_tag(cluster))
 
 
 def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
-    """The `namespace/name` and uid of the EphemeralStream that tags name; None of a copy's."""
+    """Return `namespace/name` and uid of the EphemeralStream that tags name.
+
+    Returns:
+        Both; None if the tags name no EphemeralStream, or are those of a copy's target.
+    """
     tags = tuple(tags)
     found = {tag.partition("=")[0] + "=": tag.partition("=")[2] for tag in tags}
     if _UID not in found or is_copy(tags):
@@ -198,47 +213,56 @@ def resource_of(tags: Iterable[str]) -> tuple[str, str] | None:
 
 
 def is_ephemeral(tags: Iterable[str]) -> bool:
-    """Whether an EphemeralStream, of whatever cluster, has the stream with these tags.
+    """Tell whether an EphemeralStream of any cluster owns the stream with these tags.
 
-    Those that it has under a prefix are not tagged: see `engine.claims.ownership.claimed_prefixes`.
+    Streams that it owns under a prefix have no tags: see
+    `engine.claims.ownership.claimed_prefixes`.
     """
     return resource_of(tags) is not None
 
 
 def prefix_of(tags: Iterable[str]) -> str | None:
-    """The prefix that a marker's tags claim."""
+    """Return the prefix that a marker's tags claim; None if they are not a marker's."""
     return next((tag.removeprefix(_PREFIX) for tag in tags if tag.startswith(_PREFIX)), None)
 
 
 def marked_at(tags: Iterable[str]) -> int | None:
-    """The API server's time, in milliseconds, when the marker with these tags was made."""
+    """Return the API server's time in milliseconds when the marker with these tags was made."""
     told = next((tag.removeprefix(_MARKED) for tag in tags if tag.startswith(_MARKED)), "")
     return int(told) if told.isdigit() else None
 
 
 def has_list(tags: Iterable[str]) -> bool:
-    """Whether a marker with these tags has a list of what was there before the claim."""
+    """Tell whether a marker with these tags lists the streams from before the claim."""
     return _LISTS in tags
 
 
 def came_later(created: int | None, older: int | None) -> bool:
-    """Whether a stream was certainly made after the list of what was there before the claim.
+    """Tell whether a stream was certainly made after the list of streams from before the claim.
 
     Args:
-        created: when the store made it, in the store's milliseconds; None where nobody knows.
-        older: when one of its name was made that is in the list, 0 where nobody knew; None where
-            none is.
+        created: the stream's creation time, in the store's milliseconds; None if unknown.
+        older: the creation time of the stream of this name in the list, 0 if it was unknown; None
+            if the list has no stream of this name.
     """
     return older is None or (created is not None and older not in {0, created})
 
 
 def is_owned(tags: Iterable[str]) -> bool:
-    """Whether any resource of any Sluice has a stream with these tags."""
+    """Tell whether a stream with these tags belongs to a resource of any Sluice."""
     return any(tag.startswith(OURS) for tag in tags)
 
 
 def holder(tags: Iterable[str], cluster: str) -> tuple[str, str | None]:
-    """Who has a stream, for people, and the uid if it is an EphemeralStream of this cluster."""
+    """Return the owner that a stream's tags name.
+
+    Args:
+        tags: the stream's tags.
+        cluster: this cluster's name.
+
+    Returns:
+        The owner, for people, and its uid if it is an EphemeralStream of this cluster.
+    """
     tags = tuple(tags)
     resource = resource_of(tags)
     if resource is None:
@@ -249,14 +273,15 @@ def holder(tags: Iterable[str], cluster: str) -> tuple[str, str | None]:
 
 
 def is_new(created: int | None, claim: Claim, *, marker_tags: Iterable[str], marked: int) -> bool:
-    """Whether a stream under a prefix was certainly made after the resource that claims it.
+    """Tell whether a stream under a prefix was certainly made after the resource that claims it.
 
     Args:
-        created: when the store made it, in the store's milliseconds; None where nobody knows.
+        created: the stream's creation time, in the store's milliseconds; None if unknown.
         claim: the claim.
-        marker_tags: of the claim's marker, which hold the API server's time when it was made.
-        marked: when the store made the marker, in the store's milliseconds. The difference of the
-            two is how far the store's clock is ahead, and at most a call's length too much.
+        marker_tags: the tags of the claim's marker. They hold the API server's time just before the
+            marker was made.
+        marked: the marker's creation time, in the store's milliseconds. The difference of the two
+            times is how far the store's clock is ahead, plus at most the length of one call.
     """
     told = marked_at(marker_tags)
     if created is None or told is None:
@@ -266,7 +291,10 @@ def is_new(created: int | None, claim: Claim, *, marker_tags: Iterable[str], mar
 
 
 def drift(wanted: StreamConfig, found: StreamConfig) -> tuple[str, ...]:
-    """What of a stream's configuration is not as wanted, for people; tags of Sluice aside."""
+    """Return, for people, how a stream's configuration differs from the wanted one.
+
+    Tags of Sluice are ignored.
+    """
     differences = []
     if found.scaling != wanted.scaling:
         differences.append(f"scaling is {_short(found.scaling)}, not {_short(wanted.scaling)}")
@@ -280,5 +308,5 @@ def drift(wanted: StreamConfig, found: StreamConfig) -> tuple[str, ...]:
 
 
 def _short(policy: Frozen) -> str:
-    """A policy in a few words."""
+    """Return a policy in a few words."""
     return "/".join(str(value) for value in policy.model_dump(mode="json").values())

@@ -1,15 +1,15 @@
-"""Whether the work of an owner is over, as its kind says it.
+"""Tell whether an owner's work is over, by the status of its kind.
 
-The words are those of:
+The states are those of:
 
 - Job, Pod: the Kubernetes API (batch/v1 JobConditionType, v1 PodPhase). A Job whose success is
-  certain (SuccessCriteriaMet) has pods that run still: it is not over.
+  certain (SuccessCriteriaMet) still has running pods: it is not over.
 - SparkApplication of sparkoperator.k8s.io: kubeflow/spark-operator, `IsTerminated` in
-  pkg/util/sparkapplication.go. SUCCEEDING, FAILING and SUBMISSION_FAILED may be tried again.
+  pkg/util/sparkapplication.go. After SUCCEEDING, FAILING and SUBMISSION_FAILED it may run again.
 - SparkApplication of spark.apache.org: apache/spark-kubernetes-operator,
   `ApplicationStateSummary.isTerminated`. Succeeded and Failed may be followed by a restart.
-- FlinkDeployment, FlinkSessionJob: apache/flink-kubernetes-operator, `CommonStatus`. The state
-  of a job is FINISHED or CANCELED also while it is stopped for an upgrade, or suspended.
+- FlinkDeployment, FlinkSessionJob: apache/flink-kubernetes-operator, `CommonStatus`. A job that is
+  stopped for an upgrade, or suspended, has the state FINISHED or CANCELED too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ANY: Final = frozenset({"Complete", "Succeeded", "Finished", "Failed"})
 
 
 def finished(api_version: str, kind: str, body: object) -> bool:
-    """Whether the work of an object is over, well or not.
+    """Tell whether the work of an object is over, successfully or not.
 
     Args:
-        api_version: of its kind.
+        api_version: the API version of its kind.
         kind: its kind.
-        body: the object. Of what does not look as its kind should, nothing is over.
+        body: the object. If it does not have the form of its kind, it is not over.
     """
     group, slash, _ = api_version.partition("/")
     rule = _RULES.get((group if slash else "", kind))
@@ -42,7 +42,7 @@ def finished(api_version: str, kind: str, body: object) -> bool:
 
 
 def _has_condition(body: object, types: frozenset[str]) -> bool:
-    """Whether one of these conditions is True."""
+    """Tell whether an object has one of these conditions with status True."""
     conditions = _at(body, "status", "conditions")
     return isinstance(conditions, list) and any(
         _word(one, "type") in types and _word(one, "status") == "True" for one in conditions
@@ -58,7 +58,7 @@ def _flink(body: object) -> bool:
 
 
 def _at(body: object, *path: str) -> Any:
-    """What is at a path of keys; None when there is nothing."""
+    """Return the value at a path of keys; None if there is none."""
     for key in path:
         if not isinstance(body, dict):
             return None
@@ -67,7 +67,7 @@ def _at(body: object, *path: str) -> Any:
 
 
 def _word(body: object, *path: str) -> str:
-    """The text at a path of keys; empty when there is none."""
+    """Return the text at a path of keys; empty if there is none."""
     found = _at(body, *path)
     return found if isinstance(found, str) else ""
 

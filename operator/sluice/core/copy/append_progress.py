@@ -1,8 +1,9 @@
-"""What a copy that appends to a stream writes down of it, as its journal tells.
+"""The progress of a copy that appends to a stream, as its journal records it.
 
-A copy appends in attempts. An attempt stages bytes and opens transactions to put them under; it is
-given up when the store has dropped one of those before its commit was decided. Records of an
-attempt that is not the latest count for nothing, and so do all records after an abort.
+A copy appends in attempts. An attempt stages bytes, and opens transactions to merge them into. A
+new attempt begins if the store has dropped a transaction before its commit was decided, or if bytes
+were staged in the wrong place. Records of an attempt other than the latest are ignored, and so are
+all records after an abort.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """A transaction: its key, and the ids of the segments that it lies beside, in key order."""
+    """A transaction: its key, and the ids of the target's segments beside which its own lie.
+
+    The ids are in key order.
+    """
 
     key: str
     segments: tuple[int, ...]
@@ -25,16 +29,16 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """How far an append has come.
+    """The progress of an append.
 
     Attributes:
-        attempt: which one this is, from 0.
-        layout: the key ranges that the target had before it was scaled to be appended to.
-        transactions: by generation of the plan.
-        decided: whether they are to be committed.
-        committed: generations that are.
-        aborted: whether the copy is to end without them.
-        former: per attempt before, the ids of segments beside which it has staged.
+        attempt: the number of the latest attempt, from 0.
+        layout: the key ranges that the target had before the append scaled it.
+        transactions: the attempt's transactions, by generation of the plan.
+        decided: whether the transactions are to be committed.
+        committed: the generations that are committed.
+        aborted: whether the copy was aborted, so that nothing is to be committed.
+        former: for each earlier attempt, the ids of the segments beside which it staged.
     """
 
     attempt: int = 0
@@ -47,13 +51,13 @@ class Roll:
 
 
 def layout_record(attempt: int, ranges: Iterable[KeyRange]) -> dict[str, Any]:
-    """The key ranges that the target is given back."""
+    """Return the record of the key ranges that the target is to get back."""
     keys = [[one.low, one.high] for one in ranges]
     return {"record": "layout", "attempt": attempt, "keys": keys}
 
 
 def transaction_record(attempt: int, generation: int, opened: Opened) -> dict[str, Any]:
-    """A transaction for a generation; of several the first holds."""
+    """Return the record of a generation's transaction; of several records the first counts."""
     return {
         "record": "transaction",
         "attempt": attempt,
@@ -64,22 +68,28 @@ def transaction_record(attempt: int, generation: int, opened: Opened) -> dict[st
 
 
 def attempt_record(attempt: int, segments: Iterable[int], *, keep: bool) -> dict[str, Any]:
-    """Begins an attempt: beside which segments it stages, and whether transactions are kept."""
+    """Return the record that begins another attempt.
+
+    Args:
+        attempt: its number.
+        segments: ids of the target's segments beside which it stages.
+        keep: whether it keeps the transactions of the attempt before.
+    """
     return {"record": "attempt", "attempt": attempt, "segments": list(segments), "keep": keep}
 
 
 def decision_record(attempt: int) -> dict[str, Any]:
-    """All is under transactions, and these are to be committed."""
+    """Return the record that all bytes are in transactions, which are to be committed."""
     return {"record": "decision", "attempt": attempt}
 
 
 def committed_record(generations: Iterable[int]) -> dict[str, Any]:
-    """These generations are appended."""
+    """Return the record that these generations are appended."""
     return {"record": "committed", "generations": list(generations)}
 
 
 def aborted_record() -> dict[str, Any]:
-    """Nothing is appended. It counts only where no commit was decided before, and none has been."""
+    """Return the record of an abort. It is ignored if a commit was decided or made before."""
     return {"record": "aborted"}
 
 
@@ -89,7 +99,15 @@ RECORDS = ("layout", "transaction", "attempt", "decision", "committed", "aborted
 def after(  # noqa: PLR0911 - one case for each record
     roll: Roll, bound: tuple[int, ...] | None, record: Mapping[str, Any]
 ) -> tuple[Roll, tuple[int, ...] | None]:
-    """What holds after a record: the append, and beside which segments is staged.
+    """Apply a record.
+
+    Args:
+        roll: the progress before the record.
+        bound: ids of the segments beside which bytes are staged, before the record.
+        record: the record.
+
+    Returns:
+        Both after the record.
 
     Raises:
         ValueError, TypeError, KeyError: the record is damaged.
@@ -125,7 +143,7 @@ def after(  # noqa: PLR0911 - one case for each record
 
 
 def _numbers(values: Sequence[object]) -> list[int]:
-    """Numbers as they stand in a record; anything else is damage."""
+    """Return a record's list of numbers, or raise ValueError if it is damaged."""
     numbers = [value for value in values if type(value) is int and value >= 0]
     if len(numbers) != len(values):
         raise ValueError(f"{values!r} are no numbers of a record")

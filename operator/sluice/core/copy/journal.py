@@ -1,8 +1,8 @@
-"""What a copy writes down in the target store while it runs.
+"""The journal: the records that a copy keeps in the target store while it runs.
 
-The journal is a segment of its own, named from the copy id, to which records are appended one at a
-time by compare-and-set on its length. The first record is the plan, so whoever writes it first
-decides the bounds for everybody. A record is JSON, framed like an event: int32 0, int32 length.
+The journal is a segment of its own, named from the copy id. Drivers append records one at a time,
+by compare-and-set on its length. The first record is the plan: the driver that writes it decides
+the bounds for all drivers. A record is JSON, framed like an event: int32 0, int32 length.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 _HEADER = struct.Struct(">ii")
 _DIGEST = 32
 SHOWN: Final = 200
-"""Characters of a record in a message."""
+"""Most characters of a record to quote in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The journal, read.
+    """The content of a journal.
 
     Attributes:
-        plan: what is copied.
-        target: ids of the target's segments, in the plan's order, once the target is claimed.
+        plan: the plan as it was recorded.
+        target: ids of the target's segments, in the plan's order, once they are recorded. For an
+            append: ids of the segments beside which bytes are staged.
         digests: per segment of the plan, the runs of source chunks hashed so far: the first chunk
-            of each, and the SHA-256 of one after the other. See `known`.
-        events: per segment of the plan, the exact number of events, once it is counted.
-        amended: the segments that are copied otherwise than planned, by their place in the plan.
-        drained: the segments that a source that is moved has got since it was planned; None until
-            it is sealed.
-        roll: how far an append has come; the target's segments are then those beside which is
-            staged.
+            of each run, and the SHA-256 digests of its chunks in a row. See `known`.
+        events: per segment of the plan, the exact number of events, once they are counted.
+        amended: the segments with other bounds than planned, by their index in the plan.
+        drained: for a move, the segments that the source got after it was planned; None until the
+            source is sealed.
+        roll: the progress of an append.
     """
 
     plan: StreamPlan
@@ -57,14 +57,14 @@ class Journal:
 
     @property
     def current(self) -> StreamPlan:
-        """The plan as it stands: without what the source has lost, and up to where it ends."""
+        """The plan with its amendments: without bytes that the source lost, up to where it ends."""
         if not self.amended and not self.drained:
             return self.plan
         planned = (*self.plan.segments, *(self.drained or ()))
         return self.plan.of([self.amended.get(i, one) for i, one in enumerate(planned)])
 
     def known(self, segment: int) -> dict[int, bytes]:
-        """SHA-256 of each source chunk of a segment of the plan that was hashed so far."""
+        """Return the SHA-256 of each source chunk of a segment that was hashed so far."""
         return {
             first + i: raw[i * _DIGEST : (i + 1) * _DIGEST]
             for first, raw in self.digests.get(segment, ())
@@ -73,18 +73,18 @@ class Journal:
 
 
 MOST_RECORD: Final = 8 << 20
-"""Bytes of the longest record: stores take appends of up to 8 MiB. A record is read as a whole, by
-which nothing else gets on, and what it says may be somebody else's server's invention."""
+"""Bytes of the longest record: stores take appends of up to 8 MiB. The limit also bounds reading: a
+record is read as a whole, which blocks other reads, and a hostile server may claim any length."""
 
 
 def frame(record: Mapping[str, Any]) -> bytes:
-    """A record as it stands in the segment."""
+    """Return a record's bytes as they are in the segment."""
     body = json.dumps(record, separators=(",", ":")).encode()
     return _HEADER.pack(0, len(body)) + body
 
 
 def unframe(data: bytes) -> list[dict[str, Any]]:
-    """The records in `data`, which must be whole frames.
+    """Return the records in `data`, which must be whole frames.
 
     Raises:
         JournalDamaged: the bytes are not records.
@@ -93,7 +93,7 @@ def unframe(data: bytes) -> list[dict[str, Any]]:
 
 
 def bodies(pieces: Iterable[Buffer]) -> Iterator[tuple[int, bytes]]:
-    """Cut a journal, piece by piece, into its records: the offset of each, and its JSON.
+    """Cut a journal, which comes in pieces, into records: yield the offset and JSON of each.
 
     Raises:
         JournalDamaged: the bytes are not whole frames.
@@ -118,14 +118,14 @@ def bodies(pieces: Iterable[Buffer]) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed(body: bytes, at: int) -> dict[str, Any]:
-    """A record.
+    """Parse a record.
 
     Args:
         body: its JSON.
-        at: where it stands, for messages.
+        at: its offset, for messages.
 
     Raises:
-        JournalDamaged: the bytes are no record.
+        JournalDamaged: the bytes are not a record.
     """
     try:
         record = json.loads(body)
@@ -141,29 +141,33 @@ def _damaged(at: int) -> JournalDamaged:
 
 
 def plan_record(plan: StreamPlan) -> dict[str, Any]:
-    """Decides the bounds; only ever the first record."""
+    """Return the record of the plan, which decides the bounds; always the first record."""
     return {"record": "plan", "plan": plan.model_dump(mode="json")}
 
 
 def target_record(segments: Iterable[int]) -> dict[str, Any]:
-    """Names the target's segments, in the plan's order, once the stream is made."""
+    """Return the record of the ids of the target's segments, in the plan's order."""
     return {"record": "target", "segments": list(segments)}
 
 
 def amend_record(segment: int, edition: int, to: int) -> dict[str, Any]:
-    """The source has lost what a segment has before `to`; counts for this edition of it."""
+    """Return the record that the source has lost a segment's bytes before `to`.
+
+    It counts only if the segment still has this edition.
+    """
     return {"record": "amend", "segment": segment, "edition": edition, "to": to}
 
 
 def drain_record(
     ends: Iterable[tuple[int, int | None]], later: Iterable[SegmentPlan], target: Iterable[int]
 ) -> dict[str, Any]:
-    """Where a source ends that was sealed; the first one counts.
+    """Return the record of where a sealed source ends; of several records the first counts.
 
     Args:
-        ends: of each segment of the plan, and the number of events up to there.
-        later: segments that came after the plan was made.
-        target: ids of the target's segments for these.
+        ends: for each segment of the plan its end, and the number of events up to there; None if
+            that is unknown.
+        later: segments that the source got after the plan was made.
+        target: ids of the target's segments for the later ones.
     """
     return {
         "record": "drain",
@@ -176,9 +180,9 @@ def drain_record(
 def digest_record(
     segment: int, first: int, digests: Iterable[bytes], edition: int = 0
 ) -> dict[str, Any]:
-    """SHA-256 of consecutive source chunks of a segment, from chunk `first` on.
+    """Return the record of the SHA-256 of consecutive source chunks, from chunk `first` on.
 
-    A first and a last chunk depend on the bounds, so digests count for their edition only.
+    A segment's first and last chunk depend on its bounds, so digests count for one edition only.
     """
     return {
         "record": "digests",
@@ -196,7 +200,7 @@ def _of(edition: int) -> dict[str, int]:
 def digest_records(
     segment: int, digests: Mapping[int, bytes], edition: int = 0
 ) -> list[dict[str, Any]]:
-    """Digests of any chunks of a segment, as records of consecutive ones."""
+    """Return the records of digests of any chunks of a segment, one for each consecutive row."""
     records: list[dict[str, Any]] = []
     run: list[int] = []
     for chunk in [*sorted(digests), None]:
@@ -209,12 +213,12 @@ def digest_records(
 
 
 def events_record(segment: int, events: int, edition: int = 0) -> dict[str, Any]:
-    """The counted number of events of a segment."""
+    """Return the record of the number of events that were counted in a segment."""
     return {"record": "events", "segment": segment, "events": events, **_of(edition)}
 
 
 def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
-    """The journal that these records make; None when there are none. See `Folding`."""
+    """Return the journal that these records make; None if there are none. See `Folding`."""
     folding = Folding()
     for record in records:
         folding.add(record)
@@ -222,9 +226,9 @@ def fold(records: Iterable[Mapping[str, Any]]) -> Journal | None:
 
 
 class Folding:
-    """Makes a journal of its records, one after the other, and keeps none of them.
+    """Builds a journal from its records, one at a time, without keeping them.
 
-    Later records of one kind add to earlier ones; a repeated target record changes nothing.
+    Later records of a kind add to earlier ones; a repeated target record changes nothing.
     """
 
     def __init__(self) -> None:
@@ -239,7 +243,7 @@ class Folding:
 
     @property
     def journal(self) -> Journal | None:
-        """What the records make so far; None where there were none."""
+        """The journal so far; None before the first record."""
         if self._journal is None and self._plan is not None:
             self._journal = Journal(
                 self._plan,
@@ -253,10 +257,10 @@ class Folding:
         return self._journal
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Take in the next record.
+        """Apply the next record.
 
         Raises:
-            JournalDamaged: the first record is no plan, or this one is unknown or damaged.
+            JournalDamaged: the first record is not a plan, or this one is unknown or damaged.
         """
         self._journal = None
         try:
@@ -302,7 +306,7 @@ class Folding:
         for place, (end, count) in enumerate(ends):
             now = self._amended.get(place) or plan.segments[place]
             self._amended[place] = now.until(_number(end), count)
-            if end != now.end:  # its last chunk is longer now, where it was not whole
+            if end != now.end:  # a last chunk that was not whole is longer now: hash it again
                 runs = self._digests.get(place, [])
                 runs[:] = _without(runs, chunk_of(now.end))
 
@@ -316,7 +320,7 @@ class Folding:
 
 
 def _without(runs: Iterable[tuple[int, bytes]], chunk: int) -> Iterator[tuple[int, bytes]]:
-    """Runs of digests without that of one chunk."""
+    """Yield runs of digests without the digest of one chunk."""
     for first, raw in runs:
         at = (chunk - first) * _DIGEST
         if not 0 <= at < len(raw):
@@ -336,13 +340,13 @@ def _unknown(record: Mapping[str, Any]) -> JournalDamaged:
 
 
 def _is_late(record: Mapping[str, Any], amended: Mapping[int, SegmentPlan]) -> bool:
-    """Whether a record is of a segment that was begun anew since it was learnt."""
+    """Tell whether a record is about an edition of a segment that no longer holds."""
     segment = amended.get(_number(record["segment"]))
     return bool(record.get("edition", 0) != (segment.edition if segment else 0))
 
 
 def _number(value: object) -> int:
-    """A number as it stands in a record; anything else is damage."""
+    """Return a number of a record, or raise ValueError if it is damaged."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no number of a record")
     return value

@@ -1,14 +1,16 @@
-"""What a copy does next that appends to a stream that is there, decided from what stores hold.
+"""Decide the next step of a copy that appends to an existing stream, from what the stores hold.
 
-As `core.copy.next_step`, and with the same words: `next_step` is pure, each step is safe to repeat
-and to do late. Bytes are staged and verified in the same way. They become readable by transactions
-of the store, one for each generation of the source: the target is scaled to a generation's key
-ranges for as long as it takes to open one, so that each segment's bytes have a place of their own
-among those of its live writers.
+As in `core.copy.next_step`, `next_step` is pure, and each step is safe to repeat and to do late.
+Bytes are staged and verified in the same way. They become readable by transactions of the store,
+one for each generation of the source. To open a transaction, the target is scaled to the
+generation's key ranges for a moment. So each segment's bytes have a place of their own among those
+of live writers.
 
-Foresee -> Stage -> Transfer -> Stitch -> Verify -> Take -> (Loosen -> Reshape -> Open) for each
-generation -> Return -> Tighten -> Give -> Join -> Decide -> Commit -> Note -> Certify -> Seal ->
-Forget -> Done
+    PlanPlacement -> Stage -> Transfer -> Stitch -> Verify -> AcquireScaling -> RecordLayout
+      -> ((RelaxPolicy ->) Reshape -> Open) for each generation
+      -> RestoreLayout -> RestorePolicy -> ReleaseScaling -> MergeIntoTransaction
+      -> RecordDecision -> Commit -> RecordCommitted -> WriteReceipt (-> Seal) -> DeleteJournal
+      -> Done
 """
 
 from __future__ import annotations
@@ -60,30 +62,30 @@ _GONE = frozenset({TransactionState.ABORTING, TransactionState.ABORTED, Transact
 
 
 def has_ranges(one: Sequence[KeyRange], other: Sequence[KeyRange]) -> bool:
-    """Whether key ranges, both in order, are the same but for rounding."""
+    """Tell whether key ranges, both in order, are equal but for rounding."""
     return len(one) == len(other) and all(a.is_like(b) for a, b in zip(one, other, strict=True))
 
 
 def has_layout(segments: Sequence[Segment], ranges: Sequence[KeyRange]) -> bool:
-    """Whether segments take these key ranges; both in key order."""
+    """Tell whether segments take these key ranges; both in key order."""
     return has_ranges([segment.keys for segment in segments], ranges)
 
 
 def layout_of(plan: StreamPlan, generation: int) -> tuple[KeyRange, ...]:
-    """The key ranges that the source had in a generation."""
+    """Return the key ranges that the source had in a generation."""
     return tuple(plan.segments[i].keys for i in plan.active[generation])
 
 
 def is_loosened(target: SeenTarget, copy_id: str) -> bool:
-    """Whether the target has another policy than its own because of this copy."""
+    """Tell whether this copy has replaced the target's own scaling policy for the moment."""
     return any(tag.startswith(identity.TAG_APPENDING + copy_id) for tag in target.tags)
 
 
 def is_reshaped(plan: StreamPlan, roll: Roll, target: SeenTarget) -> bool:
-    """Whether the target has key ranges that this copy gave it for a moment.
+    """Tell whether the target has key ranges that this copy gave it for a moment.
 
-    Somebody who scales it in that moment knows better, so what is neither ours nor what was before
-    is left alone.
+    A user may scale the target meanwhile. So key ranges that are neither the copy's nor the
+    recorded ones stay as they are.
     """
     if roll.layout is None or has_layout(target.tail, roll.layout):
         return False
@@ -91,13 +93,15 @@ def is_reshaped(plan: StreamPlan, roll: Roll, target: SeenTarget) -> bool:
 
 
 def next_step(plan: StreamPlan, seen: Observed) -> Step:
-    """The next step of an append whose plan is recorded, or that is done.
+    """Decide the next step of an append whose plan is recorded, or that is done.
 
     Raises:
-        CopyAborted: somebody ended this copy.
+        CopyAborted: the copy was aborted.
         TargetReplaced: the target is gone.
-        TargetSealed: it takes no events any more.
-        OutcomeUnknown: the store has forgotten what became of a transaction.
+        TargetSealed: the target takes no more events, and not all bytes are appended.
+        StoreBusy: another copy scales the target at the moment.
+        StoreUnavailable: the observation lacks the transactions or the source.
+        OutcomeUnknown: the store has forgotten how a transaction ended.
         SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
     """
     roll = Roll() if seen.journal is None else seen.journal.roll
@@ -119,7 +123,11 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
 
 
 def _tidy(plan: StreamPlan, seen: Observed, digest: str) -> Step:
-    """The next step once all is appended. Whoever ends the journal has seen the target sealed."""
+    """Return the next step once all is appended.
+
+    The journal is deleted only when the target is sealed, if it is to be: without a journal nothing
+    is done to the target any more.
+    """
     if seen.journal is None:
         return Done(digest)
     if plan.seal and seen.target is not None and not seen.target.sealed:
@@ -128,19 +136,20 @@ def _tidy(plan: StreamPlan, seen: Observed, digest: str) -> Step:
 
 
 def _due(plan: StreamPlan, roll: Roll) -> list[int]:
-    """The generations that are not appended yet."""
+    """Return the generations that are not appended yet."""
     return [number for number in plan.filled if number not in roll.committed]
 
 
 def _is_lost(seen: Observed, roll: Roll) -> bool:
-    """Whether the store has dropped a transaction."""
+    """Tell whether the store has dropped a transaction."""
     return any(seen.roll.states.get(number) in _GONE for number in roll.transactions)
 
 
 def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
-    """What gives the target back the key ranges and the policy that it had, if it is time.
+    """Return the next step that restores the target's key ranges and policy, if it is time.
 
-    That is once no transaction is to be opened any more, or none beside those there are.
+    That is the case once no more transactions have to be opened: all are open, or they are lost, or
+    the copy is done or aborted.
     """
     target = seen.target
     if target is None or target.sealed:
@@ -149,7 +158,7 @@ def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
     if not over and any(number not in roll.transactions for number in _due(plan, roll)):
         return None
     if is_reshaped(plan, roll, target):
-        # The policy may have wanted more segments than there were.
+        # The target may have had fewer segments before than its policy wants at least.
         few = len(roll.layout or ()) < target.least
         return RelaxPolicy() if few else RestoreLayout(target.segments)
     if is_loosened(target, plan.copy_id):
@@ -158,7 +167,7 @@ def _back(plan: StreamPlan, seen: Observed, roll: Roll) -> Step | None:
 
 
 def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, TransactionState]) -> Step:
-    """The next step once the commit is decided. Transactions are committed in order."""
+    """Return the next step once the commit is decided. Transactions are committed in order."""
     first = states.get(due[0])
     if first is None:
         raise StoreUnavailable(f"the transactions of {plan.target} were not observed")
@@ -180,7 +189,7 @@ def _finish(plan: StreamPlan, due: Sequence[int], states: Mapping[int, Transacti
 
 
 def _fill(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
-    """The next step until the commit is decided."""
+    """Return the next step until the commit is decided."""
     if seen.journal is None or seen.journal.target is None:
         return PlanPlacement()
     if not due:
@@ -191,7 +200,7 @@ def _fill(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> S
 
 
 def _put(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> Step:
-    """The next step until all that is due is under transactions."""
+    """Return the next step until all bytes that are due are in transactions."""
     todo = [
         (i, plan.segments[i], seen.segments[i])
         for number in due
@@ -210,7 +219,7 @@ def _put(plan: StreamPlan, seen: Observed, roll: Roll, due: Sequence[int]) -> St
 
 
 def _open(plan: StreamPlan, seen: Observed, roll: Roll, generation: int) -> Step:
-    """The next step on the way to a transaction that has a generation's key ranges."""
+    """Return the next step towards an open transaction with a generation's key ranges."""
     target = seen.target
     if seen.roll.turn is None:
         return AcquireScaling()

@@ -1,16 +1,16 @@
-"""What a copy does next, decided from what its store holds.
+"""Decide the next step of a copy from what the stores hold.
 
-`next_step` is a pure function of the plan and one observation. Nothing else is remembered, so a
-driver that starts in the middle, after any crash, or beside another driver decides the same as one
-that was there from the beginning. Each step is safe to repeat and safe to carry out late.
+`next_step` is a pure function of the plan and one observation. Drivers remember nothing else. So a
+driver that starts in the middle, after a crash, or beside another driver decides the same as a
+driver that was there from the beginning. Each step is safe to repeat and safe to carry out late.
 
-    Claim -> Shape -> Bind -> Stage -> Transfer (-> Amend -> Stage) (-> Drain -> Transfer)
-      -> Stitch -> Verify -> Publish
-      -> (Scale -> Settle -> Publish) for each generation -> Configure (-> Seal) (-> Leave)
-      -> Sweep -> Done
+    MakeTarget (-> Shape) -> Bind -> Stage -> Transfer (-> Amend -> Stage)
+      (-> DrainSource -> Transfer) -> Stitch -> Verify -> Publish
+      -> (Scale -> FixSegmentCount -> Publish) for each generation -> ConfigureTarget (-> Seal)
+      (-> DeleteSource) -> Sweep -> DeleteJournal -> Done
 
-All generations are staged and verified before the first one is published: they become readable in
-the order in which the source was scaled, without a byte being moved.
+All generations are staged and verified before the first one is published. Publishing makes them
+readable in the order in which the source was scaled, and moves no bytes.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
 
 
 def seams(segment: SegmentPlan) -> tuple[int, ...]:
-    """Length of the staging segment after each part is in it; the first part's is its own."""
+    """Return the length of a segment's first staging segment after each part was merged into it."""
     return tuple(accumulate(part.length for part in segment.parts))
 
 
 def staged(segment: SegmentPlan, seen: SeenStaging) -> int:
-    """Bytes of the segment that are in the target store, published or not."""
+    """Return how many bytes of the segment are in the target store, published or not."""
     if seen.published is not None and seen.published >= 0:
         return segment.length
     total = 0
@@ -79,7 +79,7 @@ def staged(segment: SegmentPlan, seen: SeenStaging) -> int:
 
 
 def merged(segment: SegmentPlan, seen: SeenStaging, part: Part) -> bool:
-    """Whether a part was merged into the segment's first one."""
+    """Tell whether a part was merged into the segment's first part."""
     return (
         part.number > 0
         and seen.stitched is not None
@@ -88,14 +88,16 @@ def merged(segment: SegmentPlan, seen: SeenStaging, part: Part) -> bool:
 
 
 def next_step(plan: StreamPlan, seen: Observed) -> Step:
-    """The next step of a copy whose plan is recorded or whose target is whole.
+    """Decide the next step of a copy whose plan is recorded or whose target is whole.
 
     Raises:
-        TargetExists: the target is there and is not ours.
-        TargetReplaced: the target is not the one that was bound, or somebody wrote into it.
+        TargetExists: the target exists, and this copy did not make it.
+        TargetReplaced: the target is not the stream that was bound, or another client has written
+            to it.
         SourceNotFound, SourceReplaced, SourceTruncated: the source changed under the copy.
-        CopyAborted: somebody shut the target to this copy.
-        IntegrityError: the target holds other lengths than were published.
+        StoreUnavailable: the observation lacks the source.
+        CopyAborted: the copy was aborted.
+        IntegrityError: segments of the target hold other lengths than planned.
     """
     if seen.target is not None and not identity.is_ours(seen.target.tags, plan.copy_id):
         if seen.journal is not None and seen.journal.target is not None:
@@ -124,7 +126,7 @@ def next_step(plan: StreamPlan, seen: Observed) -> Step:
 
 
 def _make(plan: StreamPlan, target: SeenTarget | None) -> Step:
-    """The next step until the target has the segments of the first generation."""
+    """Return the next step until the target has the segments of the first generation."""
     if target is None:
         return MakeTarget()
     if not has_shape(plan, target.head):
@@ -133,7 +135,7 @@ def _make(plan: StreamPlan, target: SeenTarget | None) -> Step:
 
 
 def has_shape(plan: StreamPlan, segments: Sequence[Segment]) -> bool:
-    """Whether segments, in key order, take the keys of the plan's first generation."""
+    """Tell whether segments, in key order, take the keys of the plan's first generation."""
     first = [plan.segments[i].keys for i in plan.generations[0]]
     return len(segments) == len(first) and all(
         segment.keys.is_like(keys) for segment, keys in zip(segments, first, strict=True)
@@ -141,12 +143,12 @@ def has_shape(plan: StreamPlan, segments: Sequence[Segment]) -> bool:
 
 
 def generation_of(plan: StreamPlan, bound: Sequence[int], tail: Sequence[int]) -> int | None:
-    """Which of the plan's generations a target stands at, by the segments that take events.
+    """Return the generation of the plan that a target has reached; None if it has none of them.
 
     Args:
         plan: the plan.
         bound: ids of the target's segments, in the plan's order.
-        tail: ids of those that take events now, in key order.
+        tail: ids of the segments that take events now, in key order.
     """
     for number, active in enumerate(plan.active):
         if tuple(bound[i] for i in active) == tuple(tail):
@@ -155,12 +157,12 @@ def generation_of(plan: StreamPlan, bound: Sequence[int], tail: Sequence[int]) -
 
 
 def is_behind(plan: StreamPlan, seen: Sequence[SeenStaging], at: int) -> bool:
-    """Whether segments were looked at before another driver published them and went on.
+    """Tell whether another driver published segments after they were observed.
 
     Args:
         plan: the plan.
-        seen: the segments.
-        at: the generation at which the target stood when it was looked at afterwards.
+        seen: the segments as they were observed.
+        at: the generation that the target had reached when it was observed afterwards.
     """
     return any(
         state.published is None and (segment.generation < at or state.target is None)
@@ -170,12 +172,12 @@ def is_behind(plan: StreamPlan, seen: Sequence[SeenStaging], at: int) -> bool:
 
 
 def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
-    """The next step between the claim of the target and its completion.
+    """Return the next step from the recording of the target's segments to its completion.
 
     Args:
         plan: the plan.
         seen: what the stores hold.
-        at: the generation at which the target stands.
+        at: the generation that the target has reached.
     """
     pairs = list(enumerate(zip(plan.segments, seen.segments, strict=True)))
     if any(state.published == identity.ABORTED for _, (_, state) in pairs):
@@ -184,7 +186,7 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
     if not unpublished:
         _check_published(plan, seen)
         return ConfigureTarget()
-    # A scale event that is not over, since who made it died, has made segments already.
+    # A driver may have died during a scale event, whose segments exist already.
     making = at if any(segment.generation <= at for _, segment, _ in unpublished) else at + 1
     for _, segment, state in unpublished:
         empty = state.target is not None and state.target.length == 0
@@ -207,8 +209,8 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
         return step
     ready = tuple(i for i, segment, _ in unpublished if segment.generation <= at)
     if not ready:
-        # Also where the policy was changed to scale it: whoever fixed the number that there is now
-        # could do so after another driver has scaled it.
+        # Even if the target still has the policy that was set for scaling it: a late
+        # FixSegmentCount could fix the present number after another driver has scaled the target.
         return Scale(at + 1)
     if seen.target is not None and seen.target.restless:
         return FixSegmentCount()
@@ -218,7 +220,13 @@ def _fill(plan: StreamPlan, seen: Observed, at: int) -> Step:
 def stage(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenStaging]]
 ) -> Step:
-    """The next step for segments whose staged bytes are not verified yet."""
+    """Return the next step for segments whose staged bytes are not verified yet.
+
+    Args:
+        plan: the plan.
+        seen: what the stores hold.
+        todo: the segments: index in the plan, plan, staging.
+    """
     open_parts = [
         (i, part, info)
         for i, segment, state in todo
@@ -247,7 +255,7 @@ def stage(
 def first_needed(
     segment: SegmentPlan, state: SeenStaging, known: Container[int], *, verify: bool
 ) -> int | None:
-    """The first source offset that still has to be read, None when none has.
+    """Return the first source offset that still has to be read; None if all bytes were read.
 
     A chunk is needed until all its bytes are staged and, where the copy is verified, until its
     digest is known.
@@ -264,18 +272,19 @@ def first_needed(
 def _lost(
     plan: StreamPlan, seen: Observed, todo: list[tuple[int, SegmentPlan, SeenStaging]]
 ) -> tuple[tuple[int, int], ...]:
-    """Segments of which the source has lost bytes that are needed, and where each begins by now.
+    """Return the segments whose source has lost bytes that are needed, and where each begins now.
 
     Raises:
-        SourceNotFound, SourceReplaced: it is not the source that was planned.
-        SourceTruncated: such bytes are lost, and the copy is not to go on without them.
+        SourceNotFound, SourceReplaced: the planned source is gone.
+        SourceTruncated: such bytes are lost, and the copy must not continue without them.
+        StoreUnavailable: the source was not observed.
     """
     found = []
     for i, segment, state in todo:
         known = seen.journal.known(i) if seen.journal else {}
         needed = first_needed(segment, state, known, verify=plan.verify)
         if state.verified == identity.ABORTED:
-            needed = segment.start  # given up by a driver that died before it wrote that down
+            needed = segment.start  # a driver gave the staging up, and died before it recorded that
         if needed is None:
             continue
         begins = _begins(plan, seen, i)
@@ -293,7 +302,12 @@ def _lost(
 
 
 def _begins(plan: StreamPlan, seen: Observed, place: int) -> int:
-    """Where a source's segment begins by now: at its planned end if it is gone."""
+    """Return where a source's segment begins now: at its planned end if it is gone.
+
+    Raises:
+        SourceNotFound, SourceReplaced: the planned source is gone.
+        StoreUnavailable: the source was not observed.
+    """
     segment = plan.segments[place]
     name = plan.source_of(segment).stream
     if seen.sources is None:
@@ -323,7 +337,7 @@ def _begins(plan: StreamPlan, seen: Observed, place: int) -> int:
 
 
 def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number: int) -> bool:
-    """Whether a source is the one that was planned, by any of its segments."""
+    """Tell whether a source is the planned stream, which any of its planned segments proves."""
     return any(
         source is not None and source.created == segment.created
         for source, segment in zip(sources, plan.segments, strict=True)
@@ -332,10 +346,11 @@ def _is_the_same(plan: StreamPlan, sources: Sequence[SeenSource | None], number:
 
 
 def _check_published(plan: StreamPlan, seen: Observed) -> None:
-    """Refuse to call a target whole that does not hold what was planned.
+    """Raise IntegrityError if the published lengths are not the planned ones.
 
-    The attribute is set in one step with the merge, so it says what was merged. The target's length
-    is not asked: it was read before the attribute, and a merge may have come between.
+    The publish attribute is set in one step with the merge, so it says what was merged. The
+    target's length proves nothing: it was read before the attribute, and a merge may have come
+    between.
     """
     for segment, state in zip(plan.segments, seen.segments, strict=True):
         if state.published != segment.length:
@@ -346,10 +361,10 @@ def _check_published(plan: StreamPlan, seen: Observed) -> None:
 
 
 def _tidy(seen: Observed, digest: str, *, unsealed: bool) -> Step:
-    """What is left to do once the target is whole.
+    """Return the next step once the target is whole.
 
-    Whoever deletes the journal has seen the target sealed, if it is to be; without a journal
-    nothing is done to it any more.
+    The journal is deleted only when the target is sealed, if it is to be: without a journal nothing
+    is done to the target any more.
     """
     if unsealed and seen.journal is not None:
         return Seal()

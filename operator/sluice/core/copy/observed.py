@@ -1,4 +1,4 @@
-"""What a look at the stores tells of one copy: the values that its next step is decided from."""
+"""Observations of a copy in its stores, from which its next step is decided."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """The target stream, as the catalog says.
+    """The target stream, as the store's catalog describes it.
 
     Attributes:
         tags: its tags.
         segments: ids of the segments that take events, in key order.
-        head: the oldest segments that are readable, in key order.
-        restless: whether the store may scale it by itself.
+        head: the oldest readable segments, in key order.
+        restless: whether the store may scale the stream by itself.
         tail: the segments that take events, in key order.
-        least: how many its policy wants at least.
-        sealed: whether it takes no events any more.
+        least: the minimum number of segments of its scaling policy.
+        sealed: whether it takes no more events.
     """
 
     tags: tuple[str, ...]
@@ -38,7 +38,7 @@ class SeenTarget:
 
 @dataclass(frozen=True, slots=True)
 class SeenSource:
-    """One source segment: its information and creation time; None when it does not exist."""
+    """One source segment: its state and its creation time in ms."""
 
     info: SegmentInfo
     created: int
@@ -46,15 +46,16 @@ class SeenSource:
 
 @dataclass(frozen=True, slots=True)
 class SeenStaging:
-    """The staging of one segment of the plan, and its target.
+    """The staging of one segment of the plan, and its target segment.
 
     Attributes:
-        parts: each part's staging segment as it is, None where there is none.
-        stitched: length of the first part's segment after the last part merged into it.
-        verified: length at which the whole staging segment was verified; identity.ABORTED where
-            it was given up.
-        published: bytes published into the target segment, or identity.ABORTED.
-        target: the target segment as it is, None where there is none.
+        parts: the staging segment of each part; None where it does not exist.
+        stitched: length of the first part's segment after the last part was merged into it; None
+            before a merge.
+        verified: length at which the whole staging segment was verified, or identity.ABORTED if it
+            was given up; None before that.
+        published: bytes published into the target segment, or identity.ABORTED; None before that.
+        target: the target segment; None if it does not exist.
     """
 
     parts: tuple[SegmentInfo | None, ...]
@@ -66,13 +67,13 @@ class SeenStaging:
 
 @dataclass(frozen=True, slots=True)
 class SeenRoll:
-    """What the target store knows of an append; see `core.copy.next_append_step`.
+    """The state of an append in the target store; see `core.copy.next_append_step`.
 
     Attributes:
-        digest: the copy's, where it is certified to be appended; else None.
-        states: of the transactions, by generation.
-        misplaced: whether anything is staged where it cannot be merged into its transaction.
-        turn: the id of the copy whose turn it is to scale the target.
+        digest: the copy's digest, if a receipt says that it is appended; else None.
+        turn: the id of the copy whose turn it is to scale the target; None if no copy has it.
+        states: the states of the transactions, by generation.
+        misplaced: whether bytes are staged where they cannot be merged into their transaction.
     """
 
     digest: str | None = None
@@ -83,18 +84,19 @@ class SeenRoll:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the stores hold of one copy.
+    """The state of one copy in its stores.
 
     Attributes:
-        journal: what was written down; None before the plan is recorded and after the end.
-        target: the target stream, None when there is none.
-        segments: in the plan's order; empty while the target is not bound. Looked at before the
-            target, or again where that had gone on.
-        sources: in the plan's order; None when nothing has to be read from the source any more.
+        journal: the journal; None before the plan is recorded and after the journal is deleted.
+        target: the target stream; None if it does not exist.
+        segments: the staging of each segment of the plan; empty while the target's segments are not
+            recorded. Observed before the target, and again if the target had advanced meanwhile.
+        sources: the source segment of each segment of the plan, None where it does not exist. None
+            as a whole if nothing has to be read from the sources any more.
         renewed: the sources that were deleted and made again.
         outrun: the sources that were truncated past all of the plan's segments.
-        left: whether the source of a move is still there, once the target is whole.
-        roll: what belongs to an append.
+        left: whether the source of a move still exists although the target is whole.
+        roll: the state of an append.
     """
 
     journal: Journal | None
@@ -108,5 +110,5 @@ class Observed:
 
     @property
     def plan(self) -> StreamPlan | None:
-        """The plan that this was observed by, if one is recorded."""
+        """The recorded plan with its amendments; None if none is recorded."""
         return None if self.journal is None else self.journal.current

@@ -1,8 +1,8 @@
 """The plan of a stream's copy: an immutable value.
 
-It is made before a byte moves and recorded in the target store, where the first recorded one
-wins, so every driver of a copy works on the same bounds. It names streams, segments, bounds,
-source identity and parts; it holds no credentials and nothing that may change while it runs.
+A plan is made before the first byte moves, and recorded in the target store. The first recorded
+plan counts, so all drivers of a copy work on the same bounds. It names streams, segments, bounds,
+the source's identity and parts. It holds no credentials, and nothing that may change while it runs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OnTruncation = Literal["Fail", "Record"]
-"""What becomes of a copy whose source loses bytes before they were read."""
+"""What to do if a source loses bytes before they were read: fail, or record the loss and go on."""
 
 
 class Part(NamedTuple):
-    """A byte range of a source segment that is staged by itself, in source offsets."""
+    """A range of a source segment that is staged by itself: bytes [start, end), source offsets."""
 
     number: int
     start: int
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes in the part."""
+        """The number of bytes in the part."""
         return self.end - self.start
 
 
@@ -51,9 +51,9 @@ class SourceStream(Frozen):
 
     Attributes:
         stream: its name.
-        store: the store's place among those that the plan reads from.
-        archive: the run of an archive that holds the stream; no other one has the planned bytes for
-            certain.
+        store: the index of its store among the stores that the plan reads from.
+        archive: the run of an archive that holds the stream; another run may lack planned bytes.
+            None for a live stream.
     """
 
     stream: StreamName
@@ -62,30 +62,29 @@ class SourceStream(Frozen):
 
 
 class SegmentPlan(Frozen):
-    """What is copied of one source segment: the bytes [start, end).
+    """The part of one source segment to copy: the bytes [start, end).
 
     Attributes:
-        source: the place of its stream among the sources.
-        id: the segment's id there.
+        source: the index of its stream among the sources.
+        id: the segment's id in the source.
         keys: the keys it takes; the target has a segment with the same range.
-        generation: which scale event of the source made it, from 1; 0 for those that the copy
-            begins with. Another range, or another source, goes on counting with the segments that
-            it begins with.
-        range: which of the ranges that were asked for begins or ends within it; None where it is
-            copied from its first readable byte to its end.
+        generation: the number of the scale event of the source that made it, from 1; 0 for the
+            segments that the copy begins with. Another range, or another source, continues the
+            count: its first segments get the next number.
+        range: the index of the requested range that begins or ends within it; None if it is copied
+            from its first readable byte to its end.
         start: first offset copied.
         end: offset after the last byte copied.
         created: the segment's creation time in ms; with the id it is the source's identity.
-        events: number of events in the range as the source's store says, which is too low where
-            transactions brought some; None when it cannot tell for this range. They are counted
-            while the staged bytes are verified; only a copy without verification takes the store's
-            word.
+        events: number of events in the range as the source's store says; None if the store cannot
+            tell for this range. The number is too low if transactions brought events. So events are
+            counted during verification, and only a copy without verification relies on this.
         cuts: offsets where a new part begins, ascending, strictly inside (start, end).
-        torn: whether its source is gone behind `end`, and nobody knows what it had there, if
-            anything: so it is with a segment that was gone when a run of an archive came to it.
-        lost: bytes before `start` that were asked for, and that the source had lost before they
-            were read; never a part of a recorded plan, but of what a journal makes of it.
-        attempt: how often the segment was begun anew for that reason.
+        torn: whether the source is gone behind `end`, and it is unknown which bytes, if any, it had
+            there. So it is with a segment that was gone when a run of an archive came to it.
+        lost: number of requested bytes before `start` that the source lost before they were read.
+            It is never in a recorded plan; the journal's records add it.
+        attempt: how often the segment was begun anew because of lost bytes.
         edition: how often its bounds were amended.
     """
 
@@ -105,7 +104,7 @@ class SegmentPlan(Frozen):
     edition: int = Field(default=0, exclude=True)
 
     def without(self, to: int) -> SegmentPlan:
-        """What is left to copy where the source begins at `to` by now."""
+        """Return this segment without the bytes before `to`, which the source has lost."""
         changes = {
             "start": to,
             "cuts": tuple(cut for cut in self.cuts if cut > to),
@@ -117,19 +116,24 @@ class SegmentPlan(Frozen):
         return self.model_copy(update=changes)
 
     def until(self, end: int, events: int | None) -> SegmentPlan:
-        """The same up to another end, with so many events where nothing is lost."""
+        """Return this segment with another end.
+
+        Args:
+            end: offset after the last byte copied.
+            events: number of events up to there. It is dropped if bytes before `start` are lost.
+        """
         counted = 0 if self.start == end else None if self.lost else events
         changes = {"end": end, "events": counted, "edition": self.edition + 1}
         return self.model_copy(update=changes)
 
     @property
     def length(self) -> int:
-        """Bytes to copy."""
+        """The number of bytes to copy."""
         return self.end - self.start
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts in order; none for an empty segment."""
+        """The parts in order; empty for an empty segment."""
         if self.start == self.end:
             return ()
         edges = (self.start, *self.cuts, self.end)
@@ -143,12 +147,13 @@ class StreamPlan(Frozen):
         copy_id: the copy's identity, 32 hexadecimal digits.
         sources: the streams to copy, one after the other.
         target: the stream to make, or to append to.
-        append: whether the target is there, is somebody's, and is appended to.
-        segments: a target that is made gets one segment for each. Sorted by generation; within the
-            first one by key range, within the others as the store numbered them.
-        config: what the target is configured with at the end: the source's.
+        append: whether the target is a user's existing stream, which is appended to.
+        segments: the segments to copy. A target that is made gets one segment for each. Sorted by
+            generation; within the first one by key range, within the others as the store numbered
+            them.
+        config: the target's configuration at the end: that of the first source.
         verify: whether the staged bytes are read again and compared before they are published.
-        seal: whether the target takes no more events once it is whole.
+        seal: whether to seal the target once it is whole.
         on_truncation: what to do if a source loses bytes before they are read: fail, or go on
             without them.
         move: whether the source is sealed, copied to its end, and deleted when all is done.
@@ -167,43 +172,43 @@ class StreamPlan(Frozen):
 
     @property
     def origin(self) -> str:
-        """What is copied, for people."""
+        """The streams that are copied, for people."""
         return origin([source.stream for source in self.sources])
 
     @property
     def name(self) -> str:
-        """What its source is called in the scope, or in the folder of archives, that it is in."""
+        """The first source's name in its scope, or in its folder of archives."""
         source = self.sources[0]
         return source.stream.stream if source.archive is None else stream_at(source.archive.path)
 
     @property
     def target_name(self) -> str:
-        """What its target is called in its scope."""
+        """The target's name in its scope."""
         return self.target.stream
 
     def of(self, segments: Sequence[SegmentPlan]) -> StreamPlan:
-        """The same plan of other segments. What is known of the old ones is not taken over."""
+        """Return this plan with other segments. Cached properties are not taken over."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return self.model_construct(**{**fields, "segments": tuple(segments)})
 
     def source_of(self, segment: SegmentPlan) -> SourceStream:
-        """The source that a segment is of."""
+        """Return the source of a segment."""
         return self.sources[segment.source]
 
     @property
     def bytes(self) -> int:
-        """Bytes to copy."""
+        """The number of bytes to copy."""
         return sum(segment.length for segment in self.segments)
 
     @property
     def events(self) -> int | None:
-        """Events to copy as the source's store says; None where it cannot tell for all of them."""
+        """The number of events as the source's store says; None if it cannot tell for a segment."""
         counts = [segment.events for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @cached_property
     def generations(self) -> tuple[tuple[int, ...], ...]:
-        """The segments' places in `segments`: those of each generation."""
+        """For each generation, the indexes in `segments` of its segments."""
         last = self.segments[-1].generation if self.segments else 0
         return tuple(
             tuple(i for i, segment in enumerate(self.segments) if segment.generation == number)
@@ -212,7 +217,7 @@ class StreamPlan(Frozen):
 
     @cached_property
     def active(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the segments that take events once each generation is made, by keys."""
+        """For each generation, the indexes of the segments that take events then, by keys."""
         now: tuple[int, ...] = ()
         states = []
         for made in self.generations:
@@ -223,7 +228,7 @@ class StreamPlan(Frozen):
 
     @cached_property
     def filled(self) -> tuple[int, ...]:
-        """The generations that hold bytes: what an append is made of."""
+        """The generations that hold bytes; an append consists of these."""
         return tuple(
             number
             for number, made in enumerate(self.generations)
@@ -240,12 +245,11 @@ class StreamPlan(Frozen):
 
 
 def pinned(plan: StreamPlan, stores: Sequence[StoreAddress]) -> tuple[StoreAddress, ...]:
-    """The addresses of what a plan reads: of an archive that of the run, and of no other one.
+    """Return the addresses that a plan reads from: for an archive, the address of the planned run.
 
     Args:
         plan: the plan.
-        stores: the addresses of the stores that its sources are in; runs that they name are not
-            minded.
+        stores: the addresses of the stores of its sources; runs that they name are replaced.
     """
     runs = {source.store: source.archive for source in plan.sources}
     return tuple(
@@ -254,5 +258,5 @@ def pinned(plan: StreamPlan, stores: Sequence[StoreAddress]) -> tuple[StoreAddre
 
 
 def origin(streams: Sequence[StreamName | str]) -> str:
-    """Streams that are copied into one, for people: the first, and how many follow."""
+    """Return the names of streams for people: the first name, and how many follow."""
     return f"{streams[0]} and {len(streams) - 1} more" if len(streams) > 1 else str(streams[0])

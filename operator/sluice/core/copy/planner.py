@@ -1,4 +1,4 @@
-"""From a request and what was seen of the source to a plan."""
+"""Make a plan from a request and an observation of the source."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PART_BYTES = 256 << 20
-"""Segments longer than this are divided always, unless a request says otherwise."""
+"""Bytes above which a segment is always divided, unless the request sets another number."""
 
 LEAST_PART_BYTES = 32 << 20
-"""Shorter parts are not made for the sake of more tasks: each has its price at the store."""
+"""Bytes of the shortest part that is made for more tasks: each part costs calls to the store."""
 
 PARTS_PER_TASK = 2
-"""Into how many parts the work of a task is divided, so that at the end no task has to wait long
-for another's last part."""
+"""Parts of the work of one task. With more than one, no task waits long at the end for another
+task's last part."""
 
 MAX_PARTS = 64
-"""More parts than this do not make a segment faster; a part just gets longer."""
+"""Most parts of a segment. More would not make it faster, so parts get longer instead."""
 
 
 class Position(Frozen):
-    """Where a range begins or ends: a cut of the stream in one form or the other, or its edge.
+    """The beginning or end of a range: a cut of the stream as text or as offsets, or its edge.
 
     Attributes:
         text: a cut as the store's clients write it.
-        offsets: by segment id.
+        offsets: a cut as pairs of segment id and offset.
     """
 
     text: str | None = None
@@ -49,24 +49,24 @@ class Position(Frozen):
 
     @property
     def is_edge(self) -> bool:
-        """Whether it is the stream's head or its tail."""
+        """Whether the position is the stream's head or its tail."""
         return self.text is None and self.offsets is None
 
 
 class Range(Frozen):
-    """A part of a stream without gaps."""
+    """A contiguous part of a stream."""
 
     begin: Position = Position()
     end: Position = Position()
 
 
 class ArchiveChoice(Frozen):
-    """Which run of an archive to read.
+    """The choice of an archive's run to read.
 
     Attributes:
-        path: of the archive in its store.
-        run: its number; None for the last one.
-        until: the last one of those that hold the stream up to this time, in ms, or an earlier one.
+        path: the archive's path in its store.
+        run: the run's number; None for the last run.
+        until: a time in ms; chooses the last run that holds the stream up to this time at most.
     """
 
     path: str
@@ -78,12 +78,13 @@ class SourceRequest(Frozen):
     """A stream to copy, or parts of it.
 
     Attributes:
-        stream: its name; of an archive whose run is not chosen yet, its store's and its path.
-        store: the store's place among those that the copy reads from; each archive has its own.
-        ranges: what of the stream, one after the other.
-        field: of the spec, for errors.
-        archive: what of an archive, if it is one.
-        pinned: the run of it, once that is chosen.
+        stream: its name; for an archive whose run is not chosen yet, its store's name and its path.
+        store: the index of its store among the stores that the copy reads from; each archive counts
+            as a store of its own.
+        ranges: the ranges to copy, one after the other.
+        field: its field in the spec, for errors.
+        archive: the choice of the run, if the source is an archive.
+        pinned: the archive's run, once it is chosen.
     """
 
     stream: StreamName
@@ -95,15 +96,15 @@ class SourceRequest(Frozen):
 
 
 class CopyRequest(Frozen):
-    """What somebody wants copied, with names resolved and nothing observed yet.
+    """A user's request for a copy, with names resolved and nothing observed yet.
 
     Attributes:
         copy_id: the copy's identity, 32 hexadecimal digits.
-        sources: what to copy, one after the other.
-        target: the stream to make.
-        append: whether it is appended to where it is there and somebody's.
+        sources: the streams to copy, one after the other.
+        target: the stream to make, or to append to.
+        append: whether to append to the target if it exists and is a user's stream.
         verify, seal, on_truncation, move: see StreamPlan.
-        part_bytes: segments longer than this are divided into parts, see `part_size`.
+        part_bytes: segments with more bytes than this are divided into parts, see `part_size`.
         tasks: how many tasks will run at once, as far as that is known beforehand. It shapes a new
             plan only: once a plan is recorded, its parts stay as they are.
     """
@@ -121,7 +122,7 @@ class CopyRequest(Frozen):
 
     @property
     def origin(self) -> str:
-        """What is copied, for people."""
+        """The streams that are copied, for people."""
         return origin([source.stream for source in self.sources])
 
 
@@ -141,10 +142,10 @@ class SeenSegment(NamedTuple):
 
 
 def part_size(total: int, tasks: int, most: int = PART_BYTES) -> int:
-    """The bytes up to which a segment stays whole, for a copy of `total` bytes.
+    """Return the most bytes of a part, for a copy of `total` bytes. Smaller segments stay whole.
 
-    Where several tasks run at once, each is to have about PARTS_PER_TASK parts to do, but none
-    shorter than LEAST_PART_BYTES on that account, and none longer than `most`.
+    If several tasks run at once, each gets about PARTS_PER_TASK parts. But parts are not made
+    shorter than LEAST_PART_BYTES for that, and never longer than `most`.
     """
     if tasks < 2:  # noqa: PLR2004 - one task does parts one after the other anyway
         return most
@@ -153,10 +154,10 @@ def part_size(total: int, tasks: int, most: int = PART_BYTES) -> int:
 
 
 def cuts(start: int, end: int, part_bytes: int = PART_BYTES) -> tuple[int, ...]:
-    """Where a segment's range is divided into parts.
+    """Return the offsets at which a segment's range is divided into parts.
 
-    Up to `part_bytes` stay whole. Longer ranges are divided into equal parts of about that size, at
-    most MAX_PARTS, at chunk boundaries, so that no chunk belongs to two parts.
+    A range of up to `part_bytes` stays whole. A longer one is divided into equal parts of about
+    that size, at most MAX_PARTS. Cuts are at chunk boundaries, so no chunk belongs to two parts.
     """
     parts = min(-(-(end - start) // part_bytes), MAX_PARTS)
     edges = {round((start + (end - start) * i / parts) / CHUNK) * CHUNK for i in range(1, parts)}
@@ -170,18 +171,18 @@ def plan_stream(
     seen: Sequence[SeenSegment],
     append: bool = False,
 ) -> StreamPlan:
-    """The plan for a new target, or for one that is there and is appended to.
+    """Return the plan of a copy into a new target, or of an append to an existing one.
 
     Args:
-        request: what is wanted.
+        request: the request.
         config: the first source's configuration.
         seen: the sources' segments, with bounds, in the order in which the store made them.
-        append: whether the target is there.
+        append: whether the target exists and is appended to.
 
     Raises:
-        SourceUnsupported: the source has so many tags that the target could not be marked, or
-            a generation does not take the keys of those that it follows on, so that
-            the target could not be scaled in the same way.
+        SourceUnsupported: the source has so many tags that the target could not be marked. Or the
+            segments after a scale event do not take each key exactly once, so that the target
+            could not be scaled in the same way.
     """
     own = marks.plain(config)
     if len(own.tags) > marks.MOST_TAGS and not append:

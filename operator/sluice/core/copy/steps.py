@@ -1,4 +1,4 @@
-"""The steps of a copy, of which `next_step` and `next_append_step` choose."""
+"""The steps of a copy, among which `next_step` and `next_append_step` choose."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MakeTarget:
-    """Make the target stream, tagged as ours."""
+    """Make the target stream, with the copy's tags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Give the empty target the key ranges of the plan's first generation.
 
-    A store makes streams with uniform ranges, and the head of a truncated source has others.
+    A store makes streams with uniform ranges, but the head of a truncated source may have others.
 
     Attributes:
-        segments: ids of those that take events.
+        segments: ids of the segments that take events.
     """
 
     segments: tuple[int, ...]
@@ -29,10 +29,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Write down which segments the target has; those of later generations follow from them.
+    """Record the ids of the target's segments; those of later generations follow from the first.
 
     Attributes:
-        segments: ids of the first generation's.
+        segments: ids of the first generation's segments.
     """
 
     segments: tuple[int, ...]
@@ -40,28 +40,28 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Make staging segments: (segment of the plan, part) each."""
+    """Make staging segments: (index of the segment in the plan, part) each."""
 
     parts: tuple[tuple[int, Part], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Copy bytes: (segment of the plan, part, source offset to go on at) each."""
+    """Copy bytes: (index of the segment in the plan, part, source offset to continue at) each."""
 
     parts: tuple[tuple[int, Part, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Amend:
-    """Go on without bytes that the source has lost: (segment of the plan, where it begins now)."""
+    """Go on without bytes that the source has lost: (index of the segment, its new start) each."""
 
     starts: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DrainSource:
-    """Seal the source, and write down where it ends: what came since the bounds is copied, too."""
+    """Seal the source and record where it ends, so that bytes behind the bounds are copied too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,35 +71,35 @@ class DeleteSource:
 
 @dataclass(frozen=True, slots=True)
 class Stitch:
-    """Merge parts into their segment's first one: (segment of the plan, part) in order."""
+    """Merge parts into their segment's first part: (index of the segment, part) each, in order."""
 
     parts: tuple[tuple[int, Part], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Compare staged segments with their source's digests and mark them: segments of the plan."""
+    """Compare staged segments with the source's digests and mark them: indexes in the plan."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Seal staged segments and merge them into the target: segments of the plan, in order."""
+    """Seal staged segments and merge them into the target: indexes in the plan, in order."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Replace segments of the target as the source's were, once they are published whole."""
+    """Scale the target to a generation of the source, once the segments before are published."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class FixSegmentCount:
-    """Take from the store the right to scale the target, which it was given for a scale event."""
+    """Fix the target's number of segments again, after a policy that allowed a scale event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,51 +109,51 @@ class ConfigureTarget:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Let the whole target take no more events."""
+    """Seal the target, which is whole: it takes no more events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Delete staging segments that are left: (segment of the plan, part) each."""
+    """Delete remaining staging segments: (index of the segment, number of the part) each."""
 
     parts: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteJournal:
-    """Delete the journal: the target says by itself that it is whole."""
+    """Delete the journal: the target's tag, the receipt or the archive says that all is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing is left to do. `digest` is the copy's, as the target's tag says it."""
+    """Do nothing: the copy is done. `digest` is its digest, as the tag or the receipt has it."""
 
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanPlacement:
-    """Write down beside which segments is staged, before these are there."""
+    """Record beside which segments bytes are staged, as foretold before these segments exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcquireScaling:
-    """Take the turn at scaling the target, which other copies may append to as well."""
+    """Take the turn at scaling the target, to which other copies may append as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseScaling:
-    """Let other copies have their turn."""
+    """Give up the turn, so that other copies may scale the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """Write down the key ranges of the target that is appended to, to give them back."""
+    """Record the target's key ranges, to restore them later."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelaxPolicy:
-    """Let the target have few segments for a moment; its policy is noted on it in the same step."""
+    """Allow the target few segments for a moment, and note its own policy in the same call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class Reshape:
     """Scale the target to the key ranges of a generation.
 
     Attributes:
-        generation: which one.
-        segments: ids of those that take events, all of which are replaced.
+        generation: the generation's number.
+        segments: ids of the segments that take events; all are replaced.
     """
 
     generation: int
@@ -171,40 +171,44 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open the transaction of a generation, whose key ranges the target has."""
+    """Open the transaction of a generation, whose key ranges the target has now."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreLayout:
-    """Scale the target to the key ranges that it had; `segments` take events, and are replaced."""
+    """Scale the target to the key ranges that it had before.
+
+    Attributes:
+        segments: ids of the segments that take events; all are replaced.
+    """
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RestorePolicy:
-    """Give the target back the policy that is noted on it."""
+    """Restore the target's scaling policy from its note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Begin another attempt: stage where it fits the transactions, if they are kept."""
+    """Begin another attempt; with `keep`, stage beside the transactions of the present one."""
 
     keep: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MergeIntoTransaction:
-    """Merge staged segments into those of the transactions: segments of the plan, in order."""
+    """Merge staged segments into those of the transactions: indexes in the plan, in order."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDecision:
-    """Write down that the transactions are to be committed, after which no abort is possible."""
+    """Record that the transactions are to be committed. No abort is possible afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,24 +220,24 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class RecordCommitted:
-    """Write down that these generations are committed."""
+    """Record that these generations are committed."""
 
     generations: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteReceipt:
-    """Leave a receipt: all is appended, so that it is not done again."""
+    """Leave a receipt that all is appended, so that the append is not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replan:
-    """Take the bounds of a run anew: another run was recorded in the archive meanwhile."""
+    """Plan a run anew, since another run was recorded in the archive meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRun:
-    """Record a run, all of which is in the archive: it can be restored from then on."""
+    """Record a run whose objects are all in the archive. From then on it can be restored."""
 
 
 CopyStep = (
@@ -275,9 +279,9 @@ AppendStep = (
     | WriteReceipt
     | DeleteJournal
 )
-"""Those of an append, but for Stitch."""
+"""The steps of an append that move no bytes, except Stitch."""
 
 ArchiveStep = Amend | Replan | RecordRun | DeleteJournal
-"""Those of a run of an archive."""
+"""The steps of a run of an archive that move no bytes."""
 
 Step = CopyStep | AppendStep | ArchiveStep | Transfer | Verify | Done

@@ -1,1 +1,1 @@
-"""Events in rows of bytes: their frames, their number, digests of chunks."""
+"""Events in a segment's bytes: their frames, their number, digests of chunks."""

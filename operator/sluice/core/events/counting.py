@@ -1,9 +1,10 @@
-"""Counting a segment's events by stretches that are read side by side.
+"""Count a segment's events in stretches that tasks read side by side.
 
-Where events begin is known at the segment's first byte only; from there each header tells where the
-next one is. So that nobody has to wait, a stretch in the midst is counted from the first place that
-looks like a row of events. Put together, a count holds only if it began exactly where the stretch
-before it led; one that did not is taken again from there.
+Only the segment's first byte certainly begins an event; from there each header tells where the next
+event is. So that tasks need not wait for each other, a task guesses: it counts its stretch from the
+first place that looks like a row of events. When counts are added up, a stretch's count holds only
+if it began exactly where the stretch before it ended. Otherwise the stretch is counted again from
+there.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _WINDOW: Final = 1 << 20
-"""Bytes in which events are looked for at a time; from the first to the last one of them must be
-events what is taken for a row of them."""
+"""Bytes that are searched at a time. Bytes pass for a row of events if header leads to header up to
+the end of such a window."""
 
 _STEPS: Final = 1 << 20
-"""Most headers that are looked at to find the first one."""
+"""Most headers to look at in search of the first event."""
 
 _LIKELY: Final = re.compile(rb"(?s)(?=\0{5}(?!\0{3}).{3})")
-"""The header of an event of 1 to 2^24 - 1 bytes; others can follow. Zeros are no sign of events."""
+"""The header of an event of 1 to 2^24 - 1 bytes, as the first of a row; later events may be longer.
+A header of zeros, that of an empty event, does not pass for a sign of events."""
 
 _LENGTH: Final = Struct(">q")
 
@@ -35,9 +37,9 @@ class Counted(NamedTuple):
     """Events that begin in a stretch of a segment.
 
     Attributes:
-        first: where the first one begins.
-        events: how many there are; None where some bytes are no events.
-        following: where the one after them begins: behind the stretch, or at its end.
+        first: offset of the first event.
+        events: the number of events; None if some bytes are not events.
+        following: offset of the next event: behind the stretch, or at its end.
     """
 
     first: int
@@ -46,7 +48,7 @@ class Counted(NamedTuple):
 
 
 class CountedStretch(NamedTuple):
-    """The bytes [start, end) of a segment, with what was counted if there was anything."""
+    """The bytes [start, end) of a segment, with the count; None where no events were found."""
 
     start: int
     end: int
@@ -54,7 +56,7 @@ class CountedStretch(NamedTuple):
 
 
 class Total(NamedTuple):
-    """The events of a whole segment; None where its bytes are no events."""
+    """The number of events of a whole segment; None if its bytes are not events."""
 
     events: int | None
 
@@ -67,10 +69,13 @@ class Recount(NamedTuple):
 
 
 def add_up(stretches: Iterable[CountedStretch]) -> Total | Recount:
-    """The events of consecutive stretches that are a whole segment, the first one's first.
+    """Add up the counts of the consecutive stretches of a whole segment.
 
-    Nothing is taken on trust: where the events of the last stretch do not end with it, it is
-    counted again too, from where its events are known to begin.
+    Every guess is checked. If the events of the last stretch do not end with the segment, that
+    stretch is counted again too, from the offset where its events are known to begin.
+
+    Returns:
+        The total, or the first stretch that has to be counted again.
     """
     row = sorted(stretches)
     total = 0
@@ -78,7 +83,7 @@ def add_up(stretches: Iterable[CountedStretch]) -> Total | Recount:
     for stretch in row:
         last = stretch is row[-1]
         if at >= stretch.end and not (last and at > stretch.end):
-            continue  # an event reaches over all of it
+            continue  # one event covers the whole stretch
         counted = stretch.counted
         if counted is None or counted.first != at:
             return Recount(stretch, at)
@@ -93,12 +98,12 @@ class StretchCounter:
     """Counts the events that begin in [start, end).
 
     Args:
-        start: where the stretch begins.
+        start: offset at which the stretch begins.
         end: offset after its last byte.
-        limit: where the segment ends. Bytes are fed up to `reach`, since a header that begins in
-            the stretch may end behind it.
-        first: where the first event begins, if that is known: what is fed begins there. Otherwise
-            it begins at `start`.
+        limit: offset at which the segment ends. Feed bytes up to `reach`, since a header that
+            begins in the stretch may end behind it.
+        first: offset of the first event, if it is known: then feed bytes from there. Otherwise
+            feed bytes from `start`.
     """
 
     def __init__(self, start: int, end: int, limit: int, first: int | None) -> None:
@@ -114,7 +119,7 @@ class StretchCounter:
         """Take the next bytes.
 
         Raises:
-            EventsDamaged: no event begins where one has to; the message says at which offset.
+            EventsDamaged: no event begins at an offset where one has to; the message names it.
         """
         if self._search is not None:
             found = self._search.feed(block)
@@ -125,10 +130,10 @@ class StretchCounter:
         self._count(block)
 
     def finish(self) -> Counted | None:
-        """What was counted; None where no events were found.
+        """Return the count; None if no events were found.
 
         Raises:
-            EventsDamaged: as `feed`, or the last event does not end where the segment does.
+            EventsDamaged: as `feed`, or the last event does not end with the segment.
         """
         if self._search is not None:
             self._take(self._search.finish())
@@ -142,7 +147,7 @@ class StretchCounter:
         return Counted(self._first, self._counter.events, following)
 
     def _take(self, found: _Row | None) -> None:
-        """Begin to count with a row of events, if one was found."""
+        """End the search, and begin to count with the row of events if one was found."""
         self._search = None
         self._first = None
         if found is not None:
@@ -162,9 +167,9 @@ class StretchCounter:
 
 
 def first_event(blocks: Iterable[memoryview]) -> int | None:
-    """Where what looks like a row of events begins, after the first byte; None where nothing does.
+    """Return the index of the first byte that seems to begin a row of events; None if none does.
 
-    No more of the blocks is taken than it needs.
+    Only as many blocks are consumed as the search needs.
     """
     search = _Search()
     for block in blocks:
@@ -176,14 +181,14 @@ def first_event(blocks: Iterable[memoryview]) -> int | None:
 
 
 class _Row(NamedTuple):
-    """What may be the first header of a row of events, and the bytes from there on."""
+    """A possible first header of a row of events: its place, and the bytes from there on."""
 
     at: int
     data: bytes
 
 
 class _Search:
-    """Looks for the first place in bytes from which on they are events, a window at a time."""
+    """A search for the first place from which on bytes are events, a window at a time."""
 
     def __init__(self) -> None:
         self._window = bytearray()
@@ -191,14 +196,14 @@ class _Search:
         self._steps = _STEPS
 
     def feed(self, block: memoryview) -> _Row | None:
-        """Take the next bytes; the row, once there is one."""
+        """Take the next bytes; return the row once one is found."""
         if self._steps <= 0:
             return None
         self._window += block
         return self.finish() if len(self._window) >= _WINDOW else None
 
     def finish(self) -> _Row | None:
-        """Look in what is there; what can begin no row is let go."""
+        """Search the bytes at hand for a row, and drop the bytes that cannot begin one."""
         for found in _LIKELY.finditer(self._window):
             if self._leads_on(found.start()):
                 at = found.start()
@@ -212,7 +217,7 @@ class _Search:
         return None
 
     def _leads_on(self, at: int) -> bool:
-        """Whether from here on header follows header, to the end of the window or behind it."""
+        """Tell whether headers follow one another from `at` to the end of the window or beyond."""
         last = len(self._window) - HEADER
         while at <= last:
             (length,) = _LENGTH.unpack_from(self._window, at)

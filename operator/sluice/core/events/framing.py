@@ -1,7 +1,7 @@
-"""Walking through the frames of events without decoding them.
+"""Walk through the frames of events without decoding them.
 
-An event lies in a segment as int32 0, int32 length, then that many bytes; a segment is nothing but
-events. The walk goes over blocks cut anywhere and remembers only where it stands.
+An event lies in a segment as int32 0, int32 length, then that many bytes. A segment of a stream
+holds nothing but events. Blocks may be cut anywhere; the walk remembers only its position.
 """
 
 from __future__ import annotations
@@ -12,25 +12,27 @@ from typing import Final
 from sluice.errors import EventsDamaged
 
 HEADER: Final = 8
-"""Bytes before an event's own."""
+"""Bytes of the header before an event's own bytes."""
 
 _HEADER: Final = Struct(">q")
-"""The two numbers of a header, read as one, are the event's length."""
+"""The two numbers of a header, read as one: the event's length, as the first number is 0."""
 
 _RUN: Final = (16, 1 << 12)
-"""Fewest and most headers that are compared at once: more would not stay in the cache."""
+"""Fewest and most headers to compare at once: more would not stay in the processor's cache."""
 
 _APART: Final = (1 << 8, 1 << 16)
-"""Fewest and most bytes walked event by event before a run of equal ones is looked for again."""
+"""Fewest and most bytes to walk event by event before the next search for equally long events."""
 
 
 class EventCounter:
     """Counts the events in consecutive blocks of a segment, from an event's beginning on.
 
+    Positions are in bytes after the first event's beginning.
+
     Attributes:
-        events: how many have begun, and have their whole header here.
-        last: where the last one of them begins, or what is no event, in bytes after the first one's
-            beginning.
+        events: the number of events whose whole header was fed.
+        last: the position of the last of these events; after an error, of the bytes that are not an
+            event.
     """
 
     def __init__(self) -> None:
@@ -48,17 +50,17 @@ class EventCounter:
 
     @property
     def following(self) -> int:
-        """Where the event after the counted ones begins, in bytes after the first one's."""
+        """The position of the event after the counted ones."""
         return self._fed + self._skip - len(self._header)
 
     @property
     def header(self) -> bytes:
-        """What is here of a header that is not whole yet."""
+        """The bytes so far of a header that is not whole yet."""
         return self._header
 
     @property
     def unfinished(self) -> int | None:
-        """Where the event begins whose end is not here yet, as `last`; None between two events."""
+        """The position of the event whose end was not fed yet; None between two events."""
         if self.between_events:
             return None
         return self._fed - len(self._header) if self._header else self.last
@@ -67,7 +69,7 @@ class EventCounter:
         """Take the next bytes.
 
         Raises:
-            EventsDamaged: where an event has to begin there is none.
+            EventsDamaged: no event begins where one has to.
         """
         before = self._fed
         size = len(block)
@@ -95,7 +97,7 @@ class EventCounter:
             self._skip = at - size
 
     def _walk(self, block: memoryview, at: int, last: int, before: int) -> int:
-        """Go from event to event while they begin at `last` or before it; where the next begins."""
+        """Go from event to event up to index `last`; return the index of the next event."""
         unpack = _HEADER.unpack_from
         events = 0
         length = 0
@@ -112,10 +114,13 @@ class EventCounter:
         return at
 
     def _run(self, block: memoryview, at: int, last: int, before: int) -> int:
-        """Count equally long events at once: one is there, and its header stands again and again.
+        """Count a row of equally long events at once, by comparing their headers.
 
-        All headers' first bytes are taken together, then all second ones, and so on: a few calls
-        for thousands of events. Where there are few, the next look is put off.
+        The first bytes of all headers are compared together, then all second bytes, and so on: a
+        few calls count thousands of events. If such rows are short, the next search comes later.
+
+        Returns:
+            The index of the event after the row.
         """
         header = bytes(block[at : at + HEADER])
         (length,) = _HEADER.unpack(header)
@@ -139,7 +144,7 @@ class EventCounter:
 
 
 def _checked(length: int, at: int) -> int:
-    """An event's length, if it can be one."""
+    """Return an event's length, or raise EventsDamaged if the number cannot be one."""
     if length >> 31:
         raise EventsDamaged(f"no event begins {at} bytes after the first one")
     return length

@@ -1,7 +1,7 @@
-"""Events in a row of bytes: taken apart in groups, or counted object by object.
+"""Divide a segment's bytes into groups of events, or count events object by object.
 
-Both depend on offsets of the segment only, never on how the bytes came in blocks, so a run that was
-cut off makes the same objects again.
+Both depend only on offsets in the segment, never on how blocks divide the bytes. So a run of an
+archive that was interrupted makes the same objects again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST_EVENT: Final = 128 << 20
-"""The longest event that is taken out of its segment; it is held in memory as a whole."""
+"""Bytes of the longest event that is put into a group, which memory holds as a whole."""
 
 _HEADER: Final = Struct(">q")
-"""The two numbers of a header, read as one, are the event's length."""
+"""The two numbers of a header, read as one: the event's length, as the first number is 0."""
 
 
 class Group(NamedTuple):
     """Events that follow one another.
 
     Attributes:
-        start: offset of the first one.
-        data: their bytes, with headers.
-        edges: where each of them begins in `data`, and where the last one ends.
+        start: offset of the first event.
+        data: the events' bytes, with headers.
+        edges: the index in `data` at which each event begins, and that at which the last one ends.
     """
 
     start: int
@@ -38,24 +38,24 @@ class Group(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset after the last one."""
+        """The offset after the last event."""
         return self.start + len(self.data)
 
     @property
     def events(self) -> int:
-        """How many there are."""
+        """The number of events."""
         return len(self.edges) - 1
 
 
 def groups(blocks: Iterable[memoryview], start: int) -> Iterator[Group]:
-    """The events of consecutive blocks: for each chunk those that begin in it.
+    """Divide the events of consecutive blocks into groups: the events that begin in one chunk each.
 
     Args:
         blocks: bytes from an event's beginning to an event's end.
-        start: offset of the first one.
+        start: offset of the first event.
 
     Raises:
-        EventsDamaged: the bytes are no events, or do not end with one.
+        EventsDamaged: the bytes are not events, or do not end with one.
         SourceUnsupported: an event is too long.
     """
     data = bytearray()
@@ -79,12 +79,12 @@ def groups(blocks: Iterable[memoryview], start: int) -> Iterator[Group]:
 
 
 def _next_chunk(start: int) -> int:
-    """How many bytes after `start` the next chunk begins."""
+    """Return the number of bytes from `start` to the beginning of the next chunk."""
     return (chunk_of(start) + 1) * CHUNK - start
 
 
 def _walk(data: bytearray, edges: list[int], at: int, limit: int, start: int) -> int:
-    """Note where whole events begin, as long as that is before `limit`; where the next begins."""
+    """Add to `edges` where whole events before `limit` begin; return where the next one begins."""
     unpack = _HEADER.unpack_from
     size = len(data)
     last = min(size - HEADER, limit - 1)
@@ -109,9 +109,9 @@ class Tally(NamedTuple):
     """The events that begin in an object.
 
     Attributes:
-        events: how many; None where the bytes are no events.
-        first: where the first one begins; None without any.
-        last: where the last one begins; None without any.
+        events: the number of events; None if the bytes are not events.
+        first: offset of the first event; None without events.
+        last: offset of the last event; None without events.
     """
 
     events: int | None
@@ -120,12 +120,12 @@ class Tally(NamedTuple):
 
 
 class Following(NamedTuple):
-    """Where the next event begins.
+    """The place where the next event begins.
 
     Attributes:
-        offset: of its first byte. Behind the bytes that are here, or before their end if the event
-            begins with the last few of them.
-        header: these: what is here of its header.
+        offset: offset of its first byte: behind the bytes so far, or a little before their end if
+            they end within the event's header.
+        header: the bytes so far of that header.
     """
 
     offset: int
@@ -136,8 +136,8 @@ class Tallier:
     """Counts events, object by object.
 
     Args:
-        following: where the first event begins; None where nobody knows, and nothing is counted.
-        start: offset of the first byte that is fed; without it an event begins there.
+        following: where the first event begins; None if that is unknown, and nothing is counted.
+        start: offset of the first byte that is fed; None if the first event begins there.
     """
 
     def __init__(self, following: Following | None, start: int | None = None) -> None:
@@ -154,7 +154,7 @@ class Tallier:
 
     @property
     def following(self) -> Following | None:
-        """Where the event after those so far begins; None where the bytes are no events."""
+        """The place of the event after the counted ones; None if the bytes are not events."""
         if self._counter is None:
             return None
         return Following(self._start + self._counter.following, self._counter.header)
@@ -168,7 +168,7 @@ class Tallier:
         self._fed += len(block)
         try:
             if self._first is None:
-                # A header that began in the object before has to be whole to tell what follows.
+                # Complete a header that began in the object before: only a whole one has a length.
                 head, block = block[: self._header], block[self._header :]
                 self._counter.feed(head)
                 self._header -= len(head)
@@ -180,13 +180,13 @@ class Tallier:
             self._counter = None
 
     def end(self) -> Tally:
-        """What the object has. The next bytes are those of the next one."""
+        """Return the object's events. The next bytes that are fed belong to the next object."""
         if self._counter is None:
             return Tally(None)
         begun, last = self._counter.events, self._counter.last
         unfinished = self._counter.unfinished
         if unfinished is not None and (unfinished != last or not begun):
-            # One begins of which not even the header is whole.
+            # The object ends with an event whose header is not whole.
             begun, last = begun + 1, unfinished
             self._header = HEADER - (self._fed - unfinished)
         events, self._begun = begun - self._begun, begun

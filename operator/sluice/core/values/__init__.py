@@ -1,1 +1,1 @@
-"""Values that all of Sluice speaks in."""
+"""Values that all of Sluice shares."""

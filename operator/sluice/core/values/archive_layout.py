@@ -1,4 +1,4 @@
-"""The folders of an archive, and the paths at which a store of archives can have one."""
+"""The folders of an archive, and the paths that an archive can have in its store."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Final
 from sluice.errors import InvalidSpec
 
 DATA: Final = "data/"
-"""Before the names of objects that hold a segment's bytes, or an index of them."""
+"""Prefix of the names of objects that hold a segment's bytes, or an index of them."""
 
 EVENTS: Final = "events/"
-"""Before the names of objects that are one event each."""
+"""Prefix of the names of objects that are one event each."""
 
 RUNS: Final = "runs/"
-"""Before the names of manifests."""
+"""Prefix of the names of manifests."""
 
 HEADS: Final = "heads/"
-"""Before the names of heads; the last one counts."""
+"""Prefix of the names of heads; the head with the highest number counts."""
 
 LEASES: Final = "leases/"
-"""Before the names of leases, by which those that are at work keep others from sweeping."""
+"""Prefix of the names of leases, which keep other processes from sweeping objects in use."""
 
 WORK: Final = "work/"
-"""Before the names of notes: what a run has got so far that is not recorded yet."""
+"""Prefix of the names of notes, which list what an unfinished run has put so far."""
 
 PARTIAL: Final = ".partial/"
-"""Before the names of files that are being written, or were when somebody was killed."""
+"""Prefix of the names of files that are being written. A killed process leaves some behind."""
 
 ARCHIVED: Final = (DATA, EVENTS, RUNS, HEADS, LEASES, WORK)
 """The folders of an archive, wherever it is."""
 
 FOLDERS: Final = (*ARCHIVED, PARTIAL)
-"""All that an archive has; so no part of an archive's path is called like one of them."""
+"""All folders of an archive. No part of an archive's path may have the name of one."""
 
 _PATH: Final = re.compile(r"[A-Za-z0-9._=+@-]+(/[A-Za-z0-9._=+@-]+)*")
 _LONGEST_PATH: Final = 512
@@ -41,34 +41,38 @@ _ASIDE: Final = "="
 
 
 def below(folder: str, stream: str) -> str:
-    """The path of a stream's archive in a folder; without a path the folder is the whole store.
+    """Return the path of a stream's archive in a folder.
 
-    It ends with the stream's name. One that no part of a path can be called is followed by a sign
-    that is in no stream's name.
+    The path ends with the stream's name. A name that no part of a path may have, such as `data`,
+    is followed by `=`, which is in no stream's name.
+
+    Args:
+        folder: the folder's path; empty for the whole store.
+        stream: the stream's name.
     """
     part = f"{stream}{_ASIDE}" if stream in _NO_PARTS else stream
     return f"{folder}/{part}" if folder else part
 
 
 def stream_at(path: str) -> str:
-    """The name of the stream whose archive `below` puts at a path."""
+    """Return the name of the stream whose archive is at a path. The inverse of `below`."""
     part = path.rpartition("/")[2]
     aside = part.removesuffix(_ASIDE)
     return aside if aside in _NO_PARTS else part
 
 
 def is_path(path: str) -> bool:
-    """Whether an archive can have this path."""
+    """Tell whether an archive can have this path."""
     plain = _PATH.fullmatch(path) and len(path) <= _LONGEST_PATH
     return bool(plain) and not _NO_PARTS & set(path.split("/"))
 
 
 def checked_path(path: str, *, field: str) -> str:
-    """The path of an archive in its store, if it can be one.
+    """Return the path, if an archive can have it.
 
     Raises:
-        InvalidSpec: it has characters that some store writes otherwise, or a part that means
-            something else.
+        InvalidSpec: it is too long, has characters that some store would encode, or has a part
+            that is a folder of an archive.
     """
     if not is_path(path):
         folders = {folder.rstrip("/") for folder in FOLDERS}

@@ -1,8 +1,8 @@
-"""Reader groups: which bytes of streams the readers of an application have not got yet.
+"""Reader groups: the positions up to which an application has read streams.
 
-A group reads segments. When it has read one to its end it goes on with those that a scale event
-made of it, but with none of them before it has read everything that this one takes the keys of. So
-while a merge is passed there are keys for which the group reads nothing: it awaits a segment.
+A group reads segments. After the end of a segment, it goes on with the segments that a scale event
+made of it. It begins such a segment only when it has read all segments whose keys that one takes.
+So while a group passes a merge, it reads nothing for some keys: it awaits a segment.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ class GroupName(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """`scope/name`, as people write it."""
+        """Return `scope/name`."""
         return f"{self.scope}/{self.name}"
 
 
 class GroupSettings(NamedTuple):
-    """What a group is configured with, its positions aside.
+    """The configuration of a group, without its positions.
 
     Attributes:
         refresh: milliseconds between a reader's looks at what the others do.
         checkpoints: milliseconds between automatic checkpoints; negative for none.
         outstanding: most checkpoints at a time.
-        retention: the store's number for how the group holds a stream's truncation up.
+        retention: the store's number for whether and how the group holds up a stream's truncation.
     """
 
     refresh: int = 3000
@@ -43,12 +43,12 @@ class GroupSettings(NamedTuple):
 
 
 class GroupConfig(NamedTuple):
-    """What a store tells of a group without asking for its positions.
+    """What a store's catalog says about a group: no positions.
 
     Attributes:
-        settings: of the group.
-        streams: that it reads, sorted.
-        bounded: those of them that it reads only up to a cut.
+        settings: the group's settings.
+        streams: the streams that it reads, sorted.
+        bounded: the streams that it reads only up to a cut.
     """
 
     settings: GroupSettings
@@ -60,12 +60,13 @@ class GroupState(NamedTuple):
     """How far a group has read.
 
     Attributes:
-        readers: names of the readers that are online, sorted. They tell their positions when they
-            go; until then, what is known of their segments is older than what they have read.
-        positions: by stream, the offset in each segment that the group reads; `AT_END` in one that
-            a reader has read to its end, and left before it told what follows.
-        awaiting: by stream, the segments that wait for others to be read, with those they wait for.
-        changing: whether somebody is about to set other positions.
+        readers: names of the readers that are online, sorted. A reader writes down its position
+            when it leaves; until then, the known position of its segments is too early.
+        positions: by stream, the offset in each segment that the group reads. `AT_END` where a
+            reader came to the segment's end, and left before it wrote down which segments follow.
+        awaiting: by stream, the segments that the group cannot read yet, each with the segments
+            that have to be read before.
+        changing: whether a client is about to set other positions.
     """
 
     readers: tuple[str, ...]
@@ -75,10 +76,10 @@ class GroupState(NamedTuple):
 
 
 DEFAULT_SETTINGS: Final = GroupSettings()
-"""What the store's own clients take where nothing is said."""
+"""The defaults of the store's own clients."""
 
 AT_END: Final = -1
-"""Stands for the length of a sealed segment, which readers do not look up."""
+"""The offset at the end of a sealed segment: readers do not look up its length."""
 
 
 def finished(
@@ -86,13 +87,13 @@ def finished(
     awaiting: Mapping[int, frozenset[int]],
     generations: Sequence[Sequence[Segment]],
 ) -> set[int]:
-    """The segments read to their ends, for whose keys a group reads nothing at the moment.
+    """Return the segments read to their ends for whose keys a group reads nothing at the moment.
 
-    With these, at their ends, a group's positions are a cut of the stream.
+    With these segments added, at their ends, a group's positions are a cut of the stream.
 
     Args:
         reading: the segments that the group reads.
-        awaiting: those it awaits, with those it has to read before.
+        awaiting: the segments that it awaits, each with the segments that it has to read before.
         generations: the stream's segments, as scale events made them.
     """
     before = _predecessors(generations)
@@ -102,7 +103,7 @@ def finished(
         for one in before.get(segment, ())
         if one.id not in unread and one.id not in reading
     }
-    # Of a sealed stream the last segments have none behind them to be awaited.
+    # The last segments of a sealed stream have no successors that could be awaited.
     keys = {segment.id: segment.keys for made in generations for segment in made}
     taken = [keys[segment] for segment in {*found, *reading} if segment in keys]
     return found | {
@@ -113,7 +114,7 @@ def finished(
 
 
 def _predecessors(generations: Sequence[Sequence[Segment]]) -> dict[int, tuple[Segment, ...]]:
-    """The segments whose keys each segment took over."""
+    """Return, for each segment, the segments whose keys it took over."""
     before: dict[int, tuple[Segment, ...]] = {}
     active: list[Segment] = []
     for made in generations:
@@ -125,6 +126,6 @@ def _predecessors(generations: Sequence[Sequence[Segment]]) -> dict[int, tuple[S
 
 
 def _tail(generations: Sequence[Sequence[Segment]]) -> list[Segment]:
-    """The segments that nobody took keys over from."""
+    """Return the segments that no other segment took keys over from."""
     ended = {one.id for ones in _predecessors(generations).values() for one in ones}
     return [segment for made in generations for segment in made if segment.id not in ended]

@@ -1,7 +1,7 @@
-"""Names that follow from a copy's identity.
+"""Names and marks in a store that follow from a copy's identity.
 
-Everything a copy leaves in a store is named from its copy id, so a driver that knows nothing but
-the resource finds what an earlier one left, and two drivers of one copy meet at the same segments.
+Everything that a copy leaves in a store is named from its copy id. So a driver that knows only the
+resource finds what an earlier driver left, and two drivers of one copy use the same segments.
 """
 
 from __future__ import annotations
@@ -15,29 +15,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OURS = "sluice.dev/"
-"""How every tag of Sluice begins."""
+"""Prefix of every tag of Sluice."""
 
 TAG_MANAGED = OURS + "managed"
-"""On every stream that Sluice made."""
+"""Tag of every stream that Sluice made, or adopted for an EphemeralStream."""
 
 TAG_COPY = OURS + "copy="
-"""Followed by the copy id, on the copy's target."""
+"""Prefix of the tag of a copy's target; the copy id follows."""
 
 TAG_COMPLETE = OURS + "complete="
-"""Followed by the copy's digest, on a target that is published whole."""
+"""Prefix of the tag of a target that is wholly published; the copy's digest follows."""
 
 TAG_APPENDING = OURS + "appending="
-"""Followed by the copy id and the scaling policy that a stream has when nobody appends to it.
+"""Prefix of the tag of a stream whose scaling policy an append has changed.
 
-It stands on the stream as long as the policy is another one, so whoever finds it can set it right.
+The copy id and the stream's own policy follow. The tag stays as long as the policy is another one,
+so any later append or clean-up can restore it.
 """
 
 ABORTED = -1
-"""Value of the publish attribute that shuts a target segment to its copy for good."""
+"""Value of an attribute of a segment, instead of a length: the segment's copy was given up.
+
+As publish attribute it keeps the copy from ever publishing into a target segment. As verified
+attribute it keeps a staging segment, which lacks bytes that its source has lost, from publication.
+"""
 
 
 def copy_id(*, cluster: str, namespace: str, name: str, identity: Mapping[str, Any]) -> str:
-    """The copy's id: 32 hexadecimal digits.
+    """Return the copy's id: 32 hexadecimal digits.
 
     Args:
         cluster: tells clusters apart that share a store.
@@ -50,10 +55,10 @@ def copy_id(*, cluster: str, namespace: str, name: str, identity: Mapping[str, A
 
 
 def stream_copy_id(scope_id: str, stream: str) -> str:
-    """The copy id of one stream of a scope's copy.
+    """Return the copy id of one stream of a scope's copy: 32 hexadecimal digits.
 
     Args:
-        scope_id: the identity of the whole.
+        scope_id: the identity of the scope's copy.
         stream: the stream's name in the source's scope.
     """
     text = json.dumps([scope_id, stream], separators=(",", ":"))
@@ -65,49 +70,50 @@ def _key(copy: str, *parts: object) -> str:
 
 
 def staging_key(copy: str, segment: int, part: int, salt: str = "") -> str:
-    """The key of a staging segment: 32 hexadecimal digits.
+    """Return the key of a staging segment: 32 hexadecimal digits.
 
     Args:
         copy: the copy id.
-        segment: the segment's place in the plan, from 0, which is its place in the target.
+        segment: the segment's index in the plan, from 0, which is its place in the target.
         part: the part's number within the segment, from 0.
-        salt: tells attempts apart, where a segment is staged more than once.
+        salt: tells attempts apart, where a segment is staged more than once; see `attempt_salt`.
     """
     return _key(copy, "staging", segment, part, *([salt] if salt else []))
 
 
 def attempt_salt(attempt: int) -> str:
-    """The salt of the staging segments of a segment that was begun anew so often."""
+    """Return the salt of staging segments, by how often their segment was begun anew."""
     return f"attempt {attempt}" if attempt else ""
 
 
 def journal_key(copy: str, generation: int = 0) -> str:
-    """The key of the copy's journal segment: 32 hexadecimal digits.
+    """Return the key of the copy's journal segment: 32 hexadecimal digits.
 
     Args:
         copy: the copy id.
-        generation: the next one is taken where a store does not give a deleted name back at once.
+        generation: which key, from 0. A store may refuse a deleted name for a while; then the next
+            key is taken.
     """
     return _key(copy, "journal", generation)
 
 
 def scope_log_key(scope_id: str, generation: int = 0) -> str:
-    """The key of the log of a scope's copy: 32 hexadecimal digits.
+    """Return the key of the log of a scope's copy: 32 hexadecimal digits.
 
     Args:
-        scope_id: the identity of the whole copy.
+        scope_id: the identity of the scope's copy.
         generation: see `journal_key`.
     """
     return _key(scope_id, "scope", generation)
 
 
 def receipt_key(copy: str, number: int = 0) -> str:
-    """The key of the segment that says that an append is done: 32 hexadecimal digits."""
+    """Return the key of the receipt, which says that an append is done: 32 hexadecimal digits."""
     return _key(copy, "receipt", number)
 
 
 def reading_key(copy: str, manifest: str) -> str:
-    """The owner of the lease by which a copy keeps a run that it reads: 32 hexadecimal digits.
+    """Return the owner of the lease with which a copy protects a run: 32 hexadecimal digits.
 
     Args:
         copy: the copy id.
@@ -117,93 +123,99 @@ def reading_key(copy: str, manifest: str) -> str:
 
 
 def turns_key() -> str:
-    """The key of the log that says which copy scales a stream: 32 hexadecimal digits."""
+    """Return the key of the log that says which copy may scale a stream: 32 hexadecimal digits."""
     return _key("", "turns")
 
 
 def writer_id(copy: str, staging: str) -> UUID:
-    """The writer id that fences appends to one staging segment, by the segment's key."""
+    """Return the writer id that fences appends to a staging segment.
+
+    Args:
+        copy: the copy id.
+        staging: the segment's key.
+    """
     return uuid5(UUID(copy), staging)
 
 
 def publish_attribute(copy: str) -> UUID:
-    """Attribute of a target segment: the bytes this copy published into it, or ABORTED."""
+    """Return the attribute of a target segment for the bytes published into it, or ABORTED."""
     return uuid5(UUID(copy), "publish")
 
 
 def origin_attributes(copy: str) -> tuple[UUID, UUID, UUID]:
-    """Attributes of a target segment that say what was copied to it.
+    """Return the three attributes of a target segment that say what was copied to it.
 
-    They are the place of its stream among the sources, the source segment's id, and the first
-    offset copied. With the publish attribute they tell which position of a source is which of the
-    target.
+    They hold the index of its stream among the sources, the source segment's id, and the first
+    offset copied. With the publish attribute they map positions of a source to those of the target.
     """
     return uuid5(UUID(copy), "source"), uuid5(UUID(copy), "origin"), uuid5(UUID(copy), "start")
 
 
 def events_attribute(copy: str) -> UUID:
-    """Attribute of a target segment: the events this copy published into it."""
+    """Return the attribute of a target segment for the number of events published into it."""
     return uuid5(UUID(copy), "events")
 
 
 def gap_attributes(copy: str) -> tuple[UUID, UUID]:
-    """Attributes of a target segment before whose first byte the source had lost bytes.
+    """Return the two attributes of a target segment for bytes that its source had lost.
 
-    They are how many bytes, and how often the segment was begun anew.
+    They hold how many bytes are missing before its first byte, and how often the segment was begun
+    anew.
     """
     return uuid5(UUID(copy), "lost"), uuid5(UUID(copy), "attempt")
 
 
 def stitch_attribute(copy: str) -> UUID:
-    """Attribute of a segment's first part: its length after the last part merged into it."""
+    """Return the attribute of a first part for its length after the last part merged into it."""
     return uuid5(UUID(copy), "stitch")
 
 
 def verified_attribute(copy: str) -> UUID:
-    """Attribute of a whole staging segment: the length at which it was verified.
+    """Return the attribute of a whole staging segment for the length at which it was verified.
 
-    ABORTED where it was given up, since its source has lost bytes that it lacks.
+    Its value is ABORTED if the staging segment was given up, as the source has lost bytes that it
+    lacks.
     """
     return uuid5(UUID(copy), "verified")
 
 
 def group_identity(copy: str, scope: str, group: str, number: int) -> UUID:
-    """What a store is to know a reader group by that this copy makes.
+    """Return the identity in the store of a reader group that this copy makes.
 
-    Its upper half follows from the copy and the group's name, by which the copy knows it again. The
-    lower half is the number, below 2^64, which has to be another one each time: a store (0.13.0)
-    does not make a group again under the identity of one that was deleted.
+    The upper half follows from the copy and the group's name, so the copy recognises its group.
+    The lower half is `number`, below 2^64. Each call needs a new number: a store (0.13.0) does not
+    make a group under the identity of a deleted group.
     """
     return UUID(int=uuid5(UUID(copy), f"group/{scope}/{group}").int >> 64 << 64 | number)
 
 
 def same_maker(one: UUID, other: UUID) -> bool:
-    """Whether two identities of reader groups were made by one copy for one name."""
+    """Tell whether two identities of reader groups were made by one copy for one name."""
     return one.int >> 64 == other.int >> 64
 
 
 def owner_tags(copy: str) -> tuple[str, str]:
-    """The tags of a target from its creation on."""
+    """Return the tags of a target from its creation on."""
     return (TAG_MANAGED, TAG_COPY + copy)
 
 
 def without_ours(tags: Iterable[str]) -> tuple[str, ...]:
-    """The tags that are not Sluice's."""
+    """Return the tags that are not Sluice's."""
     return tuple(tag for tag in tags if not tag.startswith(OURS))
 
 
 def is_copy(tags: Iterable[str]) -> bool:
-    """Whether some copy made a stream with these tags, or is making it."""
+    """Tell whether a stream with these tags was made, or is being made, by any copy."""
     return any(tag.startswith(TAG_COPY) for tag in tags)
 
 
 def is_ours(tags: tuple[str, ...], copy: str) -> bool:
-    """Whether a stream with these tags was made by this copy."""
+    """Tell whether a stream with these tags was made by this copy."""
     return TAG_COPY + copy in tags
 
 
 def completed(tags: tuple[str, ...], copy: str) -> str | None:
-    """The digest under which this copy finished the stream with these tags; None if it has not."""
+    """Return the digest with which this copy completed the stream with these tags, or None."""
     if not is_ours(tags, copy):
         return None
     return next(
@@ -212,5 +224,5 @@ def completed(tags: tuple[str, ...], copy: str) -> str | None:
 
 
 def is_unfinished(tags: tuple[str, ...]) -> bool:
-    """Whether a stream with these tags is a target that some copy is still making."""
+    """Tell whether a stream with these tags is a target that some copy is still making."""
     return is_copy(tags) and not any(tag.startswith(TAG_COMPLETE) for tag in tags)

@@ -1,7 +1,7 @@
-"""What Sluice notes in a stream's configuration, and that configuration without it.
+"""Marks of Sluice in a stream's configuration: write, read and remove them.
 
-Marks say whose a stream is, and what a copy does to it. They hold for that stream alone: a copy
-that inherited them would be taken for somebody else's.
+Marks are tags. They say to which resource or copy a stream belongs, and what a copy does to it.
+They hold for that stream alone: a target that inherited them would pass for another resource's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ No segment reaches that many events per second, so that the store splits none.
 """
 
 MOST_TAGS: Final = 124
-"""Tags of users on a stream that is copied: a store takes 127, and a copy adds three."""
+"""Most tags of users on a stream that is copied: a store takes 127, and a copy adds three."""
 
 _NOTE: Final = re.compile(
     re.escape(TAG_APPENDING)
@@ -30,13 +30,13 @@ _NOTE: Final = re.compile(
 
 
 def policy_note(copy_id: str, scaling: Scaling) -> str:
-    """The tag that notes the policy of a stream that an append gives another one."""
+    """Return the tag that notes a stream's own policy while an append changes it."""
     policy = f"{scaling.type}/{scaling.target_rate}/{scaling.scale_factor}/{scaling.min_segments}"
     return f"{TAG_APPENDING}{copy_id}/{policy}"
 
 
 def noted_policy(tag: str) -> Scaling | None:
-    """The policy that a tag notes, whichever append did; None where it is no such tag."""
+    """Return the policy that a tag notes, of any append; None if it is another kind of tag."""
     found = _NOTE.fullmatch(tag)
     if found is None:
         return None
@@ -50,7 +50,7 @@ def noted_policy(tag: str) -> Scaling | None:
 
 
 def own_policy(config: StreamConfig) -> Scaling:
-    """A stream's own policy: the noted one while it has another one because of an append."""
+    """Return a stream's own policy: the noted one while an append has replaced it by LOOSE."""
     if config.scaling != LOOSE:
         return config.scaling
     noted = (noted_policy(tag) for tag in config.tags)
@@ -58,6 +58,6 @@ def own_policy(config: StreamConfig) -> Scaling:
 
 
 def plain(config: StreamConfig) -> StreamConfig:
-    """A stream's configuration as its users gave it, without any mark of Sluice."""
+    """Return a stream's configuration as its users set it, without any mark of Sluice."""
     changed = {"scaling": own_policy(config), "tags": without_ours(config.tags)}
     return config.model_copy(update=changed)

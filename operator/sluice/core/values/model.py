@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _BUNDLE: Final = r"^_?[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[-._a-zA-Z0-9]+$"
-"""A Secret, or a ConfigMap behind `_`, and its key. Tenants may have written what is read."""
+"""`NAME/KEY` of a Secret, or `_NAME/KEY` of a ConfigMap. Strict, as tenants may write it."""
 
 ROUNDING: Final = 1e-9
-"""Key ranges that differ by less are the same: stores divide [0, 1) in floating point."""
+"""Key ranges that differ by less are equal: stores divide [0, 1) in floating point."""
 
 
 class Frozen(BaseModel):
@@ -45,34 +45,34 @@ class StreamName(Frozen):
     stream: str
 
     def __str__(self) -> str:
-        """`scope/stream`, as people and stores write it."""
+        """Return `scope/stream`, as people and stores write it."""
         return f"{self.scope}/{self.stream}"
 
 
 class KeyRange(Frozen):
-    """The half-open part of [0, 1) whose routing keys go to one segment."""
+    """The half-open part [low, high) of [0, 1) whose hashed routing keys go to one segment."""
 
     low: float = Field(ge=0, le=1)
     high: float = Field(ge=0, le=1)
 
     def overlaps(self, other: KeyRange) -> bool:
-        """Whether a routing key can be in both; edges that differ by rounding are the same."""
+        """Tell whether a routing key can be in both; edges that differ by rounding are equal."""
         return self.low < other.high - ROUNDING and other.low < self.high - ROUNDING
 
     def is_like(self, other: KeyRange) -> bool:
-        """Whether the two differ by rounding at most."""
+        """Tell whether the two differ by rounding at most."""
         return abs(self.low - other.low) < ROUNDING and abs(self.high - other.high) < ROUNDING
 
 
 def break_in(ranges: Iterable[KeyRange]) -> tuple[float, float] | None:
-    """Where ranges do not cover [0, 1), each key once; None where they do.
+    """Find the first place where ranges fail to cover [0, 1), each key once.
 
     Args:
-        ranges: by rising keys.
+        ranges: in the order of their keys.
 
     Returns:
-        Where the keys end that are covered so far, and where the next range begins: before that if
-        keys are shared, after it if some are left out.
+        The end of the keys covered so far, and the beginning of the next range. The second is lower
+        if ranges share keys, and higher if keys are left out. None if the ranges cover [0, 1).
     """
     end = 0.0
     for keys in (*ranges, KeyRange(low=1, high=1)):
@@ -107,7 +107,7 @@ class Scaling(Frozen):
 
 
 class RetentionType(StrEnum):
-    """What a stream's retention counts."""
+    """The quantity that a stream's retention limits."""
 
     NONE = "None"
     TIME = "Milliseconds"
@@ -123,7 +123,7 @@ class StreamRetention(Frozen):
 
 
 class StreamConfig(Frozen):
-    """What a stream is configured with."""
+    """A stream's configuration."""
 
     scaling: Scaling = Scaling()
     retention: StreamRetention = StreamRetention()
@@ -139,7 +139,7 @@ class SegmentInfo(Frozen):
 
 
 class TransactionState(StrEnum):
-    """What becomes of a transaction. The store forgets it a day or so after its end."""
+    """The state of a transaction. The store forgets a transaction about a day after its end."""
 
     OPEN = "open"
     COMMITTING = "committing"
@@ -150,17 +150,17 @@ class TransactionState(StrEnum):
 
     @property
     def is_passing(self) -> bool:
-        """Whether something is decided that is not done yet."""
+        """Whether its end is decided and not carried out yet."""
         return self in {TransactionState.COMMITTING, TransactionState.ABORTING}
 
 
 class StoreHealth(Frozen):
-    """A store's answer to the question whether it is there.
+    """A store's answer to a health check.
 
     Attributes:
-        latency: seconds that its catalog took to answer; None of a volume, which only pods reach
-            that mount it.
-        protocol: the version of the protocol that its servers speak; None of a place for archives.
+        latency: seconds that its catalog took to answer; None for a volume, which is reachable
+            only from pods that mount it.
+        protocol: the version of the protocol that its servers speak; None for a store of archives.
     """
 
     latency: float | None = None
@@ -171,9 +171,10 @@ class ArchivedRun(Frozen):
     """One run of an archive, which never changes.
 
     Attributes:
-        path: of the archive in its store; empty where the archive is all that the store holds.
-        run: its number.
-        sha256: of its manifest, in hexadecimal digits: it names all that the run holds.
+        path: the archive's path in its store; empty if the archive is the whole store.
+        run: the run's number.
+        sha256: the SHA-256 of the run's manifest, in hexadecimal digits. The manifest names all
+            that the run holds, so the digest identifies its content.
     """
 
     path: str
@@ -181,37 +182,40 @@ class ArchivedRun(Frozen):
     sha256: str
 
     def __str__(self) -> str:
-        """The run, for people."""
+        """Return the run, for people."""
         return f"run {self.run} of the archive{f' {self.path}' if self.path else ''}"
 
 
 def is_none(value: object) -> bool:
-    """Whether a field is left out of JSON: what was written down before it was there stays so."""
+    """Tell whether a field is left out of JSON.
+
+    Documents written before the field existed keep their exact text, and with it their hashes.
+    """
     return value is None
 
 
 VOLUME: Final = "volume://"
-"""Before the address of a volume: the name of its claim and a path follow."""
+"""Prefix of a volume's address: the name of its claim and a path follow."""
 
 
 class StoreAddress(Frozen):
-    """Where a store is and under which name its credentials are found, never the credentials.
+    """The address of a store and the name of its credentials, never the credentials.
 
-    A bucket or a volume holds archives; with `archive` it is the address of one run, which is read
-    as a store that holds one stream.
+    A bucket or a volume holds archives. With `archive`, this is the address of one run, which is
+    read as a store that holds one stream.
 
     Attributes:
         backend: the kind of store.
         uri: its entry point: `tcp://host:port`, `s3://bucket/prefix`, or `volume://CLAIM/path`, a
-            directory below the folder of volumes (see `sluice.config`). `file:///path` is a
-            directory of this machine, as people name it on the command line.
+            directory below the folder of volumes (see `sluice.config`). On the command line also
+            `file:///path`, a directory of this machine.
         secret: the name of the Secret with `username` and `password`, for S3 `accessKeyId` and
-            `secretAccessKey`; each process reads it from the credentials folder (see
+            `secretAccessKey`. Each process reads it from the credentials folder (see
             `sluice.config`), so no task or plan carries it.
-        endpoint: the URL of an S3 that is not Amazon's.
-        region: the bucket's.
-        ca: the file in the credentials folder, as `NAME/KEY`, with the certificates in PEM that an
-            S3 is trusted by, besides the system's.
+        endpoint: the URL of an S3 service that is not Amazon's.
+        region: the bucket's region.
+        ca: a file in the credentials folder, as `NAME/KEY`, with certificates in PEM. An S3 service
+            is trusted by these, besides the system's.
         archive: the run that is read.
     """
 
@@ -227,17 +231,17 @@ class StoreAddress(Frozen):
 
     @property
     def kind(self) -> Backend:
-        """The kind of store that is there."""
+        """The kind of the store."""
         return BACKENDS[self.backend]
 
     @property
     def holds_archives(self) -> bool:
-        """Whether it is a place for archives, and not a store or what is read as one."""
+        """Whether the address is that of a store of archives, not of one run or of live streams."""
         return self.kind.holds is Holds.ARCHIVES and self.archive is None
 
     @property
     def claim(self) -> str | None:
-        """The claim of the volume, where it is one that pods mount."""
+        """The name of the volume's claim; None if it is not a volume that pods mount."""
         if not self.kind.mounted or not self.uri.startswith(VOLUME):
             return None
         return self.uri.removeprefix(VOLUME).partition("/")[0]

@@ -1,6 +1,6 @@
 """The map of a finished copy's positions, as it is published for people and programs.
 
-`engine.positions.position_map` finds it in the target; the operator writes it into a ConfigMap.
+`engine.positions.position_map` reads it from the target; the operator writes it into a ConfigMap.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from sluice.core.values.model import Frozen
 
 
 class MappedSegment(Frozen):
-    """Bytes of a source segment, and where they are in the target.
+    """Bytes of a source segment, and their place in the target.
 
     Attributes:
         segment: the source segment's id.
         start: first offset copied, `from` in JSON.
         end: offset after the last byte copied, `to` in JSON.
-        target_segment: id of the segment in which they are.
-        shift: what has to be added to an offset of the source.
+        target_segment: id of the target's segment that holds them.
+        shift: the difference between an offset in the target and the same one in the source.
     """
 
     segment: int
@@ -29,19 +29,19 @@ class MappedSegment(Frozen):
 
 
 class MappedSource(Frozen):
-    """What came of one source: its segments in the order in which the target was scaled."""
+    """The map of one source: its segments in the order in which the target was scaled."""
 
     stream: str
     segments: tuple[MappedSegment, ...]
 
 
 class PositionMap(Frozen):
-    """Which position of a copy's sources is which one of its target.
+    """The map from positions in a copy's sources to positions in its target.
 
     Attributes:
         target: the target, `scope/stream`.
-        same_positions: whether each position of the source is the same one in the target.
-        sources: in the order in which they were copied.
+        same_positions: whether each position of the source is the same in the target.
+        sources: the sources, in the order in which they were copied.
     """
 
     target: str
@@ -49,9 +49,9 @@ class PositionMap(Frozen):
     sources: tuple[MappedSource, ...]
 
     def has(self, other: PositionMap) -> bool:
-        """Whether it tells all that another one does, and of the same streams.
+        """Tell whether this map contains all segments of another map of the same streams.
 
-        A target loses segments as retention truncates it, so a later look finds less of the map.
+        A target loses segments as retention truncates it, so a map that is read later has fewer.
         """
         return (
             self.target == other.target

@@ -1,7 +1,7 @@
 """Ranges of a stream: from one cut to another, through all scale events between them.
 
-A cut is a position in a stream: an offset in each of some segments that take all keys between them,
-each key once. Generations are a stream's segments as scale events made them, see `stores.base`.
+A cut is a position in a stream: an offset in each of some segments that together take every key
+exactly once. Generations are a stream's segments as scale events made them, see `stores.reading`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class SegmentRange(NamedTuple):
-    """What a range has of one segment.
+    """The part of a segment that lies in a range.
 
     Attributes:
         segment: the segment.
-        generation: within the range, from 0.
-        start: first offset; None for the first that is readable.
+        generation: its generation within the range, from 0.
+        start: first offset; None for the first readable one.
         end: offset after the last byte; None for the segment's end when the bounds are taken.
     """
 
@@ -37,7 +37,7 @@ class SegmentRange(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A segment, and the place of its generation in the stream."""
+    """A segment, and the index of its generation in the stream."""
 
     segment: Segment
     made: int
@@ -46,17 +46,17 @@ class _Placed(NamedTuple):
 def between(
     generations: Sequence[Sequence[Segment]], begin: Cut | None, end: Cut | None, *, field: str
 ) -> list[SegmentRange]:
-    """The segments from one cut to another, in the order of `generations`.
+    """Return the segments from one cut to another, by generation.
 
     Args:
         generations: the stream's segments.
         begin: where the range begins; None for the stream's head.
         end: where it ends; None for its tail.
-        field: of the spec, for errors: the range.
+        field: the range's field in the spec, for errors.
 
     Raises:
-        InvalidSpec: a cut is none of this stream, or the end is before the beginning. The field is
-            that of the cut, and the remedy says how cuts are had.
+        InvalidSpec: a cut is not a cut of this stream, or the end is before the beginning. The
+            error names the field of the cut; the remedy for a wrong cut says how to get one.
     """
     placed = [_Placed(segment, made) for made, new in enumerate(generations) for segment in new]
     first = _segments(placed, begin, f"{field}.from") if begin is not None else None
@@ -98,7 +98,7 @@ def between(
 
 
 def _segments(placed: Sequence[_Placed], cut: Cut, field: str) -> list[_Placed]:
-    """The segments of a cut, in key order."""
+    """Return the segments of a cut, in key order, or raise InvalidSpec if it is not a cut."""
     known = {one.segment.id: one for one in placed}
     unknown = sorted(set(cut) - set(known))
     remedy = "Take the cut from the stream itself, as with getStreamInfo of Pravega's client."
@@ -129,14 +129,14 @@ def _segments(placed: Sequence[_Placed], cut: Cut, field: str) -> list[_Placed]:
 
 
 def _is_before(one: _Placed, cut: Sequence[_Placed]) -> bool:
-    """Whether a segment, or a part of its keys, was replaced before a cut."""
+    """Tell whether a segment, or a part of its keys, was replaced before a cut."""
     return any(
         other.made > one.made and other.segment.keys.overlaps(one.segment.keys) for other in cut
     )
 
 
 def _is_after(one: _Placed, cut: Sequence[_Placed]) -> bool:
-    """Whether a segment, or a part of its keys, was made after a cut."""
+    """Tell whether a segment, or a part of its keys, was made after a cut."""
     return any(
         other.made < one.made and other.segment.keys.overlaps(one.segment.keys) for other in cut
     )

@@ -1,4 +1,4 @@
-"""How often and how long a failing copy tries again, by the error's category."""
+"""Backoff: how long a failing copy waits before it retries, and when it gives up."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 _DOUBLINGS = 30
-"""More than any wait is doubled; a larger power would soon be no number any more."""
+"""Most doublings of a wait. No policy needs so many, and larger powers overflow a float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Exponential backoff that ends when nothing advanced for too long. Seconds.
+    """Exponential backoff that gives up when nothing advanced for too long. Times in seconds.
 
     Attributes:
         first: the wait after the first failure.
@@ -40,8 +40,8 @@ POLICIES = {
 
 
 ROTATED = Policy(first=1, most=5, patience=150)
-"""For a store that does not know us any more: a changed password comes to its files, in a pod,
-up to two minutes later."""
+"""For a store that rejects a password that it accepted before: a changed Secret reaches the files
+of a pod up to two minutes later."""
 
 
 @dataclass(slots=True)
@@ -58,13 +58,18 @@ class Patience:
     _known: bool = field(default=False, init=False)
 
     def advanced(self) -> None:
-        """Something moved: past failures are forgotten."""
+        """Forget past failures, since something moved."""
         self._failures = 0
         self._since = None
         self._known = True
 
     def delay(self, error: SluiceError, now: float) -> float | None:
-        """Seconds to wait before the next try after `error`; None when it is time to give up."""
+        """Return the seconds to wait before the retry after `error`; None to give up.
+
+        Args:
+            error: the failure.
+            now: the time, in seconds.
+        """
         rotated = self._known and isinstance(error, AuthenticationFailed)
         if not error.retryable and not rotated:
             return None

@@ -1,7 +1,7 @@
-"""How the work of a round is shared out among tasks.
+"""Divide the work of a round among tasks.
 
-Work is done in rounds of bounded slices: fairness, limits, suspension and bounded memory come from
-the driver looking at the world again between two rounds.
+Work is done in rounds of bounded slices. Between two rounds the driver looks at limits and
+suspension again, and other streams get their turn. Bounded rounds also bound memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ SLICE_BYTES = 256 << 20
 """The most bytes that one slice moves; a multiple of the chunk size."""
 
 SLICE_SECONDS = 20.0
-"""A slice ends at the first chunk boundary after this time."""
+"""A slice ends at the first chunk boundary after this time, in seconds."""
 
 T = TypeVar("T")
 
 
 def slice_end(at: int, end: int, most: int = SLICE_BYTES) -> int:
-    """Where a slice that begins at `at` ends: at a chunk boundary, or at the range's end.
+    """Return where a slice that begins at `at` ends: at a chunk boundary, or at the range's end.
 
-    It has about `most` bytes, and always comes at least to the next chunk boundary.
+    The slice has about `most` bytes, and always reaches at least the next chunk boundary.
     """
     if end - at <= most:
         return end
@@ -34,7 +34,7 @@ def slice_end(at: int, end: int, most: int = SLICE_BYTES) -> int:
 
 
 def take(items: Sequence[T], most: int, size: Callable[[T], int]) -> list[T]:
-    """The first items whose sizes add up to `most` bytes, at least one."""
+    """Return the first items whose sizes add up to at most `most` bytes, but at least one item."""
     total = 0
     taken: list[T] = []
     for item in items:

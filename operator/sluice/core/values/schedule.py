@@ -1,7 +1,7 @@
-"""When something is due, by times as cron writes them.
+"""Schedules in cron's syntax: find the times at which a run is due.
 
-Times are as the people of a zone have them: where an hour is left out or comes twice, what is to
-happen at a certain time happens once, as Debian's cron does it.
+Times are local times of a zone. Where clocks skip an hour, or repeat it, a job at a fixed time
+runs once, as with Debian's cron.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _FIELD: Final = "spec.schedule"
 
 
 def following(schedule: Schedule, after: datetime) -> datetime:
-    """The first time that is due after another one.
+    """Return the first scheduled time after another time.
 
     Raises:
-        InvalidSpec: there is no such zone, or no such time.
+        InvalidSpec: there is no such zone, or the schedule has no time.
     """
     return _next(schedule, after, back=False)
 
 
 def due(schedule: Schedule, *, since: datetime, now: datetime) -> datetime | None:
-    """The last time that came after another one, if it is not too late for it.
+    """Return the latest scheduled time after `since`; None if there is none or its deadline passed.
 
     Args:
-        schedule: when something is due, and how late it may be.
-        since: the last time that was heeded.
+        schedule: the times, and how late a start may be.
+        since: the last scheduled time that was handled.
         now: the time.
 
     Raises:
-        InvalidSpec: as of `following`.
+        InvalidSpec: there is no such zone, or the schedule has no time.
     """
     begun = now.replace(microsecond=0)
     latest = _next(schedule, begun + timedelta(seconds=1), back=True)
-    # Backwards, one is missed in an hour that comes twice: clocks show an earlier time again.
+    # The backward search misses a time in a repeated hour: clocks show an earlier time again.
     while (later := following(schedule, latest)) <= now:
         latest = later
     if latest <= since:
@@ -62,10 +62,10 @@ def due(schedule: Schedule, *, since: datetime, now: datetime) -> datetime | Non
 
 
 def _next(schedule: Schedule, start: datetime, *, back: bool) -> datetime:
-    """The first time after another one, or the last one before it."""
+    """Return the first scheduled time after another time, or the last one before it."""
     try:
         zone = ZoneInfo(schedule.time_zone)
-    except (KeyError, OSError, ValueError) as error:  # OSError: of a folder's name
+    except (KeyError, OSError, ValueError) as error:  # OSError: the name of a folder of zones
         raise InvalidSpec(
             f"there is no time zone {schedule.time_zone!r}",
             field=f"{_FIELD}.timeZone",

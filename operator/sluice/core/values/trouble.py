@@ -1,4 +1,4 @@
-"""Why something does not go on, as a value that can be stored and compared."""
+"""Failures as values that can be stored and compared."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sluice.core.values.model import Frozen
 from sluice.errors import Category, SluiceError
 
 _LONGEST: Final = 4096
-"""Characters of a message, as in a status; it may have words of somebody else's server."""
+"""Most characters of a message, as in a status: it may quote a server that Sluice does not run."""
 
 
 class Trouble(Frozen):
-    """A failure: one CamelCase reason, whose move it is, what is wrong and what to do.
+    """A failure: one CamelCase reason, who has to act, what is wrong and what to do.
 
-    The same in a driver's termination message, in a status and in a report.
+    It is the same in a driver's termination message, in a status and in a report.
     """
 
     reason: Reason
@@ -27,7 +27,7 @@ class Trouble(Frozen):
 
     @classmethod
     def of(cls, error: SluiceError) -> Trouble:
-        """The failure that an error means."""
+        """Return the failure that an error means."""
         return cls(
             reason=error.reason,
             category=error.category,
@@ -38,11 +38,11 @@ class Trouble(Frozen):
         )
 
     def __str__(self) -> str:
-        """What is wrong, led by the field it is about, and what to do."""
+        """Return the field, what is wrong with it, and what to do."""
         return sentence(self.message, field=self.field, remedy=self.remedy)
 
 
 def sentence(message: str, *, field: str | None, remedy: str) -> str:
-    """What is wrong, led by the field it is about, and what to do, for people."""
+    """Return the field, what is wrong with it, and what to do, as text for people."""
     what = f"{field}: {message}" if field else message
     return f"{what.rstrip('.')}. {remedy}".rstrip()

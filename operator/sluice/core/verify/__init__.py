@@ -1,1 +1,1 @@
-"""What makes two streams alike."""
+"""Rules for comparing two streams."""

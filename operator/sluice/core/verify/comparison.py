@@ -1,8 +1,8 @@
-"""Comparing the bytes of two segments, fed side by side, without keeping any.
+"""Compare the bytes of two segments, fed side by side, without keeping them.
 
-All offsets are the source's. The two need not come in equal blocks, nor begin or end together: see
-`in_step`. As long as they are the same from the first byte on, digests are made and events are
-counted once for both.
+All offsets are the source's. The two sides need not come in equal blocks, nor begin or end
+together: see `in_step`. As long as both sides are equal from the first byte on, digests and counts
+of events are computed once for both.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 
 class Contents(NamedTuple):
-    """What was found in the bytes of one side.
+    """The facts about the bytes of one side.
 
     Attributes:
         start: first offset read.
         end: offset after the last byte read.
         chunks: SHA-256 of each chunk, see `core.events.digest`.
-        events: how many there are; None where the bytes are no events.
-        no_event_at: the first offset at which no whole event begins, though one has to.
+        events: number of events; None if the bytes are not events.
+        no_event_at: the first offset at which a whole event has to begin and does not; None if
+            the bytes are events.
     """
 
     start: int
@@ -40,7 +41,7 @@ class Contents(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The next bytes of one side, or as many of both, from offset `at` on."""
+    """The next bytes from offset `at` on: of one side only, or equally many of both."""
 
     at: int
     source: memoryview
@@ -50,11 +51,11 @@ class Step(NamedTuple):
 def in_step(
     source: Iterable[tuple[int, memoryview]], target: Iterable[tuple[int, memoryview]]
 ) -> Iterator[Step]:
-    """Two rows of blocks, each without gaps, as steps from offset to offset.
+    """Divide two rows of blocks, each without gaps, into steps from offset to offset.
 
     Args:
-        source: blocks with their offsets. One is valid until the next is asked for.
-        target: the same of the other side, also with the source's offsets.
+        source: blocks with their offsets. A block is valid until the next one is taken.
+        target: the blocks of the other side, also with the source's offsets.
     """
     sides = (iter(source), iter(target))
     one, two = map(_next, sides)
@@ -67,17 +68,17 @@ def in_step(
 
 
 class _Block(NamedTuple):
-    """Bytes from an offset on; at _NEVER there are none."""
+    """Bytes from an offset on; none if the offset is _NEVER."""
 
     at: int
     data: memoryview
 
     def before(self, offset: int) -> memoryview:
-        """What lies before an offset."""
+        """Return the bytes before an offset."""
         return self.data[: max(0, offset - self.at)]
 
     def after(self, offset: int) -> _Block | None:
-        """What lies after an offset; None where nothing is left."""
+        """Return the bytes from an offset on; None if there are none."""
         rest = self.data[max(0, offset - self.at) :]
         return _Block(max(self.at, offset), rest) if rest else None
 
@@ -86,28 +87,28 @@ _NEVER: Final = sys.maxsize
 
 
 def _next(blocks: Iterator[tuple[int, memoryview]]) -> _Block:
-    """The next block that holds anything."""
+    """Return the next block that is not empty."""
     full = (_Block(at, data) for at, data in blocks if data)
     return next(full, _Block(_NEVER, memoryview(b"")))
 
 
 class Comparison:
-    """Compares a pair's bytes, fed as `in_step` gives them.
+    """The comparison of a pair's bytes, which are fed as `in_step` yields them.
 
     Attributes:
-        first: offset of the first byte that both sides have and that differs; None without one.
+        first: offset of the first byte that both sides have and that differs; None if no byte does.
     """
 
     def __init__(self, pair: Pair) -> None:
         self.first: int | None = None
         self._source = _Tally(*pair.of_source)
-        # The target's is the source's own until they part: None.
+        # None as long as both sides are equal: then the source's tally holds for the target too.
         apart = pair.of_source != pair.of_target
         self._target = _Tally(*pair.of_target) if apart else None
 
     def feed(self, step: Step) -> None:
         """Take the next bytes."""
-        # Memoryviews are compared byte by byte; bytes, though copied first, are 20 times as fast.
+        # Comparing bytes, even copied first, is 20 times as fast as comparing memoryviews.
         same = bytes(step.source) == bytes(step.target)
         if not same and self._target is None:
             self._target = self._source.fork()
@@ -119,17 +120,17 @@ class Comparison:
 
     @property
     def source(self) -> Contents:
-        """What was found in the source, once all is fed."""
+        """The facts about the source, once all steps are fed."""
         return self._source.contents
 
     @property
     def target(self) -> Contents:
-        """What was found in the target."""
+        """The facts about the target, once all steps are fed."""
         return (self._source if self._target is None else self._target).contents
 
 
 def _first_difference(one: memoryview, other: memoryview) -> int:
-    """The place of the first byte that differs in two that are equally long."""
+    """Return the index of the first byte that differs between two equally long blocks."""
     bits = int.from_bytes(one, "big") ^ int.from_bytes(other, "big")
     return len(one) - (bits.bit_length() + 7) // 8
 
@@ -144,7 +145,7 @@ class _Tally:
         self._no_event_at: int | None = None
 
     def fork(self) -> _Tally:
-        """Another one, that was fed the same bytes."""
+        """Return an independent tally that has been fed the same bytes."""
         other = _Tally(self._start, self._end)
         other._digester = self._digester.fork()
         other._counter = copy.copy(self._counter)

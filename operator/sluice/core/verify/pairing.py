@@ -1,9 +1,9 @@
-"""Which bytes of one stream have to be those of another, where the two are to hold the same.
+"""Pair the segments of two streams that have to hold the same bytes.
 
-Each segment of the source is paired with one of the target. A copy of ours says by itself which
-ones belong together, also where it is of several streams; of any two streams, those do that take
-the same keys, in the order in which scale events made them. Offsets are the source's, unless it
-says otherwise.
+Each segment of the source is paired with a segment of the target. The target of a copy says which
+segments belong together, even if the copy has several sources. In any other two streams, segments
+with the same keys belong together, in the order in which scale events made them. Offsets are the
+source's, unless the text says otherwise.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 class Alignment(StrEnum):
-    """Which bytes of two paired segments are compared where no copy tells."""
+    """Which bytes of two paired segments are compared if no copy made the target."""
 
     BEGINNINGS = "Beginnings"
-    """The first one with the first one."""
+    """Compare the first byte with the first byte, and so on."""
     OFFSETS = "Offsets"
-    """Those of the same offset."""
+    """Compare bytes with the same offset."""
 
 
 class Extent(NamedTuple):
-    """The bytes of a segment that count, [start, end) in its own offsets.
+    """The bytes of a segment to compare, [start, end) in its own offsets.
 
     Attributes:
-        segment: its id.
-        keys: that it takes; None where nobody can tell any more.
+        segment: the segment's id.
+        keys: the keys that it takes; None if they are unknown, as the segment is gone.
         start: first offset.
         end: offset after the last byte.
-        generation: which scale event of its stream made it, see `stores.base`.
-        events: how many there are in exactly these bytes, as the store counts; None if it cannot.
-        stream: the place of its stream among the sources of a copy.
+        generation: the number of the scale event that made it, see `stores.reading`.
+        events: number of events in exactly these bytes, as the store counts; None if it cannot.
+        stream: the index of its stream among the sources of a copy.
     """
 
     segment: int
@@ -50,11 +50,11 @@ class Extent(NamedTuple):
 
     @classmethod
     def of(cls, seen: SeenSegment, stream: int = 0) -> Extent:
-        """A segment whose bounds were taken."""
+        """Return the extent of a segment whose bounds were taken."""
         return cls(seen.id, seen.keys, seen.start, seen.end, seen.generation, seen.events, stream)
 
     def is_before(self, other: Extent) -> bool:
-        """Whether one has to read this segment before the other one of the same stream."""
+        """Tell whether readers have to read this segment before another one of the same stream."""
         return (
             self.stream == other.stream
             and self.keys is not None
@@ -65,7 +65,10 @@ class Extent(NamedTuple):
 
 
 class Link(NamedTuple):
-    """What a copy says of a segment of its target: it begins with [start, end) of a source's."""
+    """A copy's record about a target segment: it begins with [start, end) of a source segment.
+
+    `stream` is the index of the source; `source` and `target` are ids of segments.
+    """
 
     stream: int
     source: int
@@ -75,16 +78,16 @@ class Link(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The bytes [start, end) of a source segment, and where a target segment is to have them.
+    """The wanted bytes [start, end) of a source segment, and their place in a target segment.
 
     Attributes:
-        source: what the source has; less than is wanted where it was truncated since.
-        target: what the target has.
+        source: the bytes that the source has; fewer than wanted if it was truncated since.
+        target: the bytes that the target has.
         start: first offset wanted.
         end: offset after the last byte wanted.
-        shift: what has to be added to an offset of the source.
-        inner: whether the target goes on after this segment with one that is paired too, so that
-            more bytes here would stand between those of the source.
+        shift: the difference between an offset in the target and the same one in the source.
+        inner: whether a later segment of the target is paired too. Then extra bytes here would lie
+            between bytes of the source.
     """
 
     source: Extent
@@ -96,40 +99,40 @@ class Pair(NamedTuple):
 
     @property
     def of_source(self) -> tuple[int, int]:
-        """What the source has of the wanted bytes."""
+        """The bounds of the wanted bytes that the source has."""
         return _within(self.source.start, self.source.end, self.start, self.end)
 
     @property
     def of_target(self) -> tuple[int, int]:
-        """What the target has of them."""
+        """The bounds of the wanted bytes that the target has."""
         first, last = self.target.start - self.shift, self.target.end - self.shift
         return _within(first, last, self.start, self.end)
 
     @property
     def gone(self) -> int:
-        """How many of the wanted bytes the source has no more."""
+        """The number of wanted bytes that the source has no more."""
         first, last = self.of_source
         return self.end - self.start - (last - first)
 
     @property
     def beyond(self) -> int:
-        """How many bytes the target has after the wanted ones."""
+        """The number of bytes that the target has after the wanted ones."""
         return max(0, self.target.end - max(self.target.start, self.end + self.shift))
 
     @property
     def before(self) -> int:
-        """How many bytes the target has before the wanted ones."""
+        """The number of bytes that the target has before the wanted ones."""
         return max(0, min(self.target.end, self.start + self.shift) - self.target.start)
 
 
 class Pairing(NamedTuple):
-    """Two streams, held against each other.
+    """The pairing of two streams' segments.
 
     Attributes:
-        pairs: in the order of the source.
-        missing: segments of the source that the target has not.
-        extra: segments of the target that the source has not.
-        inner: those of the extra ones after which the target goes on with one that is paired.
+        pairs: the pairs, in the order of the source.
+        missing: segments of the source without a partner in the target.
+        extra: segments of the target without a partner in the source.
+        inner: the ids of extra segments that a later, paired segment of the target follows.
     """
 
     pairs: tuple[Pair, ...]
@@ -141,10 +144,11 @@ class Pairing(NamedTuple):
 def pair_by_keys(
     source: Sequence[Extent], target: Sequence[Extent], alignment: Alignment
 ) -> Pairing:
-    """Pair segments that take the same keys, in the order in which they came to be.
+    """Pair segments with the same keys, in the order in which they were made.
 
-    Each segment of the source gets the first one of the target's that takes its keys, is not
-    another's yet, and does not come before one that has to be read earlier.
+    Each segment of the source gets the first segment of the target that has its keys, has no
+    partner yet, and is of a later generation than the partners of all segments that have to be read
+    before.
     """
     found: dict[int, Extent] = {}
     taken: set[int] = set()
@@ -177,14 +181,14 @@ def pair_by_copy(
     *,
     whole: Container[int],
 ) -> Pairing:
-    """Pair what a copy says that belongs together.
+    """Pair segments by the copy's records on its target.
 
     Args:
-        links: what the target's segments say.
-        source: what there is of the sources' segments still.
+        links: the records of the target's segments.
+        source: the sources' segments that still exist.
         target: the target's segments.
-        whole: the sources of which the copy has all that they had: then what lies before a segment
-            that was copied was copied as well.
+        whole: the indexes of the sources that were copied as a whole, not by ranges. Of these, each
+            segment before a copied one must have been copied as well.
     """
     origin = {(one.stream, one.segment): one for one in source}
     place = {one.segment: one for one in target}
@@ -211,12 +215,12 @@ def pair_by_copy(
 
 
 def _gone(link: Link) -> Extent:
-    """A segment of a source that is not there any more."""
+    """Return an empty extent for a source's segment that is gone."""
     return Extent(link.source, None, link.end, link.end, stream=link.stream)
 
 
 def _pairing(pairs: Sequence[Pair], missing: Sequence[Extent], target: Sequence[Extent]) -> Pairing:
-    """The pairs, and what is left over, with what is known of the order in the target."""
+    """Return the pairing, with the extra segments, and with `inner` by the target's order."""
     paired = [pair.target for pair in pairs]
     ids = {one.segment for one in paired}
     extra = [one for one in target if one.segment not in ids]
@@ -237,6 +241,6 @@ def _same_keys(one: Extent, other: Extent) -> bool:
 
 
 def _within(first: int, last: int, start: int, end: int) -> tuple[int, int]:
-    """What of [first, last) lies within [start, end); empty, but within, if nothing does."""
+    """Return the part of [first, last) within [start, end); an empty range there if none is."""
     begin = min(max(first, start), end)
     return begin, max(begin, min(last, end))

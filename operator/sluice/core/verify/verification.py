@@ -1,7 +1,7 @@
-"""What a verification found: a report that anybody can recompute, see docs/verify.md.
+"""The report of a verification, which users can recompute; see docs/verify.md.
 
-Offsets are bytes. Those of the source and of the target are each named; chunks always lie at the
-source's offsets. All digests are SHA-256 in hexadecimal digits.
+Offsets are bytes. The texts say whether they are the source's or the target's; chunks always lie at
+the source's offsets. All digests are SHA-256 in hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
 
 
 class Result(StrEnum):
-    """What came of it."""
+    """The result of a verification."""
 
     EQUAL = "Equal"
     DIFFERENT = "Different"
     INCOMPLETE = "Incomplete"
-    """No difference, but the source has not got all of the bytes any more."""
+    """No difference was found, but the source does not have all of the bytes any more."""
 
 
 class What(StrEnum):
-    """In what two streams differ."""
+    """The kind of a difference between two streams."""
 
     BYTES = "Bytes"
-    """A byte is another one."""
+    """A byte differs."""
     MISSING = "Missing"
-    """The target has not got bytes of the source."""
+    """The target lacks bytes of the source."""
     EXTRA = "Extra"
-    """The target has bytes that the source has not."""
+    """The target has bytes that the source lacks."""
     SEGMENT_MISSING = "SegmentMissing"
-    """No segment of the target takes the keys of this one in its order."""
+    """The target has no segment with the keys of this source segment, in its order."""
     SEGMENT_EXTRA = "SegmentExtra"
-    """A segment of the target with bytes has none of the source's to go with."""
+    """The source has no segment for a target segment that holds bytes."""
     KEYS = "KeyRange"
-    """The two segments take other keys."""
+    """The two segments take different keys."""
     EVENT_COUNT = "EventCount"
-    """The target's store counts other events than there are."""
+    """The target's store counts another number of events than there are."""
     DIGEST = "Digest"
-    """The target is not what its copy said of it when it was finished."""
+    """The target's digest is not the one that the copy recorded at its end."""
 
 
 class Difference(Frozen):
-    """A difference, and where it begins; `source_index` as in SegmentCheck."""
+    """A difference, and the place where it begins; `source_index` as in SegmentCheck."""
 
     what: What
     message: str
@@ -62,19 +62,20 @@ class Difference(Frozen):
 
 
 class SegmentSide(Frozen):
-    """What one side has of a pair of segments.
+    """One side of a pair of segments. Offsets are this segment's own.
 
     Attributes:
         segment: its id.
-        keys: that it takes; None where nobody can tell any more.
-        start: first offset read, of this segment.
-        end: offset after the last byte read, of this segment.
-        events: how many were counted; None where the bytes are no events.
-        no_event_at: the first offset at which no whole event begins, though one has to.
-        store_events: how many there are in the segment as its store counts; None where that is of
-            other bytes.
-        digest: over the digests of the chunks.
-        chunks: their digests, in order.
+        keys: the keys that it takes; None if they are unknown, as the segment is gone.
+        start: first offset read.
+        end: offset after the last byte read.
+        events: number of events that were counted; None if the bytes are not events.
+        no_event_at: the first offset at which a whole event has to begin and does not; None if
+            the bytes are events.
+        store_events: number of events as its store counts; None if the store cannot tell, or counts
+            other bytes than those read.
+        digest: the digest over the digests of the chunks.
+        chunks: the digests of the chunks, in order.
     """
 
     segment: int
@@ -89,19 +90,19 @@ class SegmentSide(Frozen):
 
 
 class SegmentCheck(Frozen):
-    """A pair of segments, compared.
+    """The comparison of a pair of segments.
 
     Attributes:
-        source_index: the place of the source's stream among the sources.
-        equal: whether it has no difference.
+        source_index: the index of the source's stream among the sources.
+        equal: whether no difference was found.
         start: first offset of the source that is wanted.
-        end: offset after the last one.
-        shift: what has to be added to an offset of the source to have the target's.
-        gone: bytes of those that the source has no more.
-        before: bytes that the target has before them.
-        beyond: bytes that the target has after them.
-        source: what the source has.
-        target: what the target has.
+        end: offset after the last wanted byte.
+        shift: the difference between an offset in the target and the same one in the source.
+        gone: number of wanted bytes that the source has no more.
+        before: number of bytes that the target has before the wanted ones.
+        beyond: number of bytes that the target has after the wanted ones.
+        source: the source's side.
+        target: the target's side.
     """
 
     source_index: int
@@ -117,7 +118,7 @@ class SegmentCheck(Frozen):
 
 
 class Unpaired(Frozen):
-    """A segment that has none to be compared with; `source_index` is None of the target's."""
+    """A segment without a partner; `source_index` is None for a segment of the target."""
 
     source_index: int | None
     segment: int
@@ -127,16 +128,16 @@ class Unpaired(Frozen):
 
 
 class StreamSide(Frozen):
-    """One of the streams.
+    """One of the compared streams.
 
     Attributes:
-        store: its address.
+        store: its store's address.
         stream: its name.
-        begin: where the range begins, as it was asked for; None for the stream's head.
-        end: where it ends; None for its tail.
-        bytes: that were read.
-        events: that were counted; None where some bytes are no events.
-        digest: over the segments' digests, in the order of the report.
+        begin: where the range begins, as it was requested; None for the stream's head.
+        end: where the range ends; None for the stream's tail.
+        bytes: number of bytes that were read.
+        events: number of events that were counted; None if some bytes are not events.
+        digest: the digest over the segments' digests, in the order of the report.
     """
 
     store: str
@@ -149,21 +150,22 @@ class StreamSide(Frozen):
 
 
 class Verification(Frozen):
-    """Two streams, compared.
+    """The comparison of two streams, or of a copy's sources and its target.
 
     Attributes:
-        name: of the StreamCopy whose streams they are; None of any others.
-        result: what came of it.
-        source: the stream that tells how it should be; of several the first, with what was read
-            of all of them.
-        sources: each of them, with what was read of it.
-        target: the one that was held against it.
-        paired_by: what tells which segments belong together, and which of their bytes.
-        recorded_digest: what the copy wrote down on its target when it was finished.
+        name: the name of the StreamCopy whose streams they are; None for other streams.
+        result: the result.
+        source: the reference stream. If there are several, the first one, with the counts and the
+            digest over all of them.
+        sources: each source, with its own counts and digest.
+        target: the stream that was compared with the sources.
+        paired_by: how segments and their bytes were paired: by the copy's records, or as
+            Alignment says.
+        recorded_digest: the digest that the copy recorded on its target at its end.
         segments: the pairs, in the order of the source.
-        missing: segments that the target has not.
-        extra: segments that the source has not.
-        differences: the first one first.
+        missing: segments of the sources without a partner in the target.
+        extra: segments of the target without a partner in the sources.
+        differences: the differences: first those of the pairs, by pair and by place.
     """
 
     name: str | None
@@ -180,12 +182,12 @@ class Verification(Frozen):
 
     @property
     def gone(self) -> int:
-        """Bytes that could not be compared since the source has them no more."""
+        """The number of bytes that were not compared since the source has them no more."""
         return sum(segment.gone for segment in self.segments)
 
     @property
     def beyond(self) -> int:
-        """Bytes of the target that were not compared with any."""
+        """The number of bytes of the target that were not compared."""
         more = sum(segment.before + segment.beyond for segment in self.segments)
         return more + sum(segment.end - segment.start for segment in self.extra)
 
@@ -194,11 +196,11 @@ class ReportFile(Frozen):
     """The file that `sluice verify --report` writes.
 
     Attributes:
-        version: of this format.
+        version: the version of this format.
         sluice: the version of the program.
-        made: when, in UTC.
+        made: the time at which it was made, in UTC.
         chunk_bytes: bytes of a chunk.
-        verifications: one for each pair of streams.
+        verifications: the comparisons, one for each target.
     """
 
     version: Literal[1] = 1
@@ -219,17 +221,17 @@ def conclude(
     recorded: str | None = None,
     exact: bool = False,
 ) -> Verification:
-    """Say what came of it.
+    """Make the report from the comparisons.
 
     Args:
-        pairing: which segments belong together.
-        compared: each pair as it was when its bytes were read, and what was found.
-        sources: the one stream, or all that were copied into one.
-        target: the other one.
+        pairing: the pairing of the segments.
+        compared: each pair as it was when its bytes were read, and its comparison.
+        sources: the source, or all streams that were copied into the target.
+        target: the target.
         paired_by: see Verification.
         name: see Verification.
-        recorded: see Verification.
-        exact: whether nothing may be in the target that is not in the source.
+        recorded: see `recorded_digest` of Verification.
+        exact: whether bytes of the target that the source lacks are differences.
     """
     found = [list(_differences(pair, seen, exact=exact)) for pair, seen in compared]
     segments = [
@@ -267,7 +269,7 @@ def conclude(
 
 
 def _differences(pair: Pair, seen: Comparison, *, exact: bool) -> Iterator[Difference]:
-    """In what a pair differs, the first byte first."""
+    """Yield the differences of a pair, by place."""
     source, target = seen.source, seen.target
 
     def at(what: What, offset: int, message: str) -> Difference:
@@ -311,7 +313,7 @@ def _differences(pair: Pair, seen: Comparison, *, exact: bool) -> Iterator[Diffe
 
 
 def _is_all(pair: Pair) -> bool:
-    """Whether what is wanted of the source is what its store counts."""
+    """Tell whether the source's store counts the events of exactly the wanted bytes."""
     return (pair.source.start, pair.source.end) == (pair.start, pair.end)
 
 
