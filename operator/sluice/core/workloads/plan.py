@@ -1,4 +1,7 @@
-"""The plan of a resource: one copy, one run of an archive, or those of many streams of a scope."""
+"""The plan of a resource: one copy, one run of an archive, or many of either for a scope.
+
+The module also compresses plans for ConfigMaps and logs, and refuses plans that are too large.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ from sluice.errors import PlanTooLarge
 
 
 class Plan(Frozen):
-    """Copies that run together, to streams of one store, or to archives in one.
+    """Plan of copies, or of runs of archives, that one driver makes in one target store.
 
     Attributes:
-        version: of this format.
-        sources: the stores to read from. Of a scope it is one; if it holds archives, each stream
-            says which run it is in.
+        version: the version of this format.
+        sources: the stores to read from; a scope has one. If that holds archives, each stream's
+            plan names its run.
         target: the store to write to.
-        streams: one (StreamCopy) or many (ScopeCopy), those with most bytes first then.
-        scope: of many streams, what is to be said of the whole.
-        archive: what is archived, in a plan that makes no streams.
-        runs: in their place, the archives that a scope's streams are put into.
+        streams: one plan (StreamCopy), or many with the most bytes first (ScopeCopy).
+        scope: the part about a scope as a whole; None for a single stream.
+        archive: the plan of a StreamArchive's run, in place of streams.
+        runs: the plans of the runs that a scope's streams are archived by, in place of streams.
     """
 
     version: Literal[1] = 1
@@ -40,12 +43,12 @@ class Plan(Frozen):
     runs: tuple[ArchivePlan, ...] = Field(default=(), exclude_if=lambda value: not value)
 
     def placed(self, like: Plan) -> Plan:
-        """This plan, as it was recorded, with the stores where they are now, as in another one."""
+        """Return this plan with the stores' addresses of another plan, which are newer."""
         return self.model_copy(update={"sources": like.sources, "target": like.target})
 
     @property
     def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
-        """What is done for each stream, at its place."""
+        """The plans of single streams, or of runs, each at its place."""
         return self.runs or self.streams
 
     @property
@@ -57,7 +60,7 @@ class Plan(Frozen):
 
     @property
     def events(self) -> int | None:
-        """Events to copy as the source's store says; None where it cannot tell for all of them."""
+        """Events to copy, by the source's store; None if unknown for a stream."""
         if self.archive is not None:
             return self.archive.events
         counts = [stream.events for stream in self.items]
@@ -65,12 +68,15 @@ class Plan(Frozen):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it, where the stores are included, in hexadecimal digits."""
+        """SHA-256 of the whole plan with the stores' addresses, in hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the streams' hashes, and of a scope its own part, in hexadecimal digits."""
+        """SHA-256 over the streams' hashes and a scope's own part, in hexadecimal digits.
+
+        The stores' addresses are not part of it.
+        """
         if self.archive is not None:
             return self.archive.hash
         whole = "".join(stream.hash for stream in self.items)
@@ -80,28 +86,28 @@ class Plan(Frozen):
 
 
 MOST_EXPANDED: Final = 128 << 20
-"""The most bytes of a plan's JSON that is compressed; what a log can hold makes fewer."""
+"""The most bytes of JSON that a compressed plan may expand to. Plans in a log make fewer."""
 
 
 def compressed(plan: Plan) -> bytes:
-    """A plan's JSON in gzip's format: the same bytes for the same plan."""
+    """Compress a plan's JSON by gzip. The same plan gives the same bytes."""
     return gzip.compress(plan.model_dump_json().encode(), mtime=0)
 
 
 def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> Plan:
-    """The plan that was compressed to these bytes. See `unpacked`; ValueError for none."""
+    """Return the plan that was compressed to these bytes; arguments and errors as `unpacked`."""
     return Plan.model_validate_json(unpacked(data, most=most))
 
 
 def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
-    """What was compressed to these bytes.
+    """Expand compressed bytes.
 
     Args:
-        data: the bytes, which may be anybody's.
-        most: no more bytes than these are made of them.
+        data: the bytes, which may come from any client.
+        most: the most bytes to expand them to.
 
     Raises:
-        ValueError: they are those of no plan.
+        ValueError: they are not gzip's, are cut off, or expand to more bytes.
     """
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # gzip's format
     try:
@@ -114,17 +120,16 @@ def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
 
 
 MOST_PLAN_BYTES: Final = 960 << 10
-"""The longest plan: a ConfigMap takes 1 MiB, and executors' template lies beside it.
-
-That of one stream is written as JSON, that of a scope compressed.
-"""
+"""The most bytes of a plan in a ConfigMap, which takes 1 MiB. The executors' template lies beside
+the plan. A stream's plan is written as JSON, a scope's compressed."""
 
 MOST_PLAN_JSON: Final = 16 << 20
-"""The longest JSON of a scope's plan: the operator reads it whole, and 1 MiB takes it up to 25."""
+"""The most bytes of a scope's plan as JSON. The operator reads it whole, and compressed to 1 MiB
+it might have up to 25 MiB."""
 
 
 def refusal(plan: Plan) -> PlanTooLarge | None:
-    """The error that a plan cannot be written down; None where it can."""
+    """Return the error if a plan is too large for a ConfigMap; None if it fits."""
     most, reader = MOST_PLAN_BYTES, "a ConfigMap holds"
     size = len(plan.model_dump_json().encode())
     if plan.scope is None:

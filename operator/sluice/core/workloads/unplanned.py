@@ -1,4 +1,4 @@
-"""Plans that only a driver can make: of archives in volumes, into which only pods can look."""
+"""Requests that only a driver can plan: for archives in volumes, which only pods can read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sluice.core.workloads.plan import Plan
 
 
 class Unplanned(Plan):
-    """What is to be planned and carried out, in place of a plan. It has nothing to look at.
+    """Request that stands in place of a plan, for the driver to plan and carry out.
 
     Attributes:
-        copying: a copy from archives.
+        copying: a copy from an archive.
         archiving: a run of an archive.
-        scoping: the streams of a scope, from archives.
-        run: of these, which run it is: what is over in the one before is planned again.
+        scoping: a copy of a scope from archives.
+        run: the number of the scope's run; a later run plans again what failed before.
     """
 
     streams: tuple[StreamPlan, ...] = ()
@@ -32,21 +32,24 @@ class Unplanned(Plan):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what is wanted, in hexadecimal digits."""
+        """SHA-256 of the request, in hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
 def read_plan(text: str | bytes) -> Plan:
-    """A plan, or what is to be planned, from its JSON.
+    """Read a plan, or an `Unplanned`, from its JSON.
 
     Raises:
-        ValidationError: it is neither.
+        ValidationError: the JSON is neither.
     """
     return (Unplanned if _is_unplanned(text) else Plan).model_validate_json(text)
 
 
 def _is_unplanned(text: str | bytes) -> bool:
-    """Whether JSON has a field that no plan has. Streams, scopes and tags may have its name."""
+    """Tell whether JSON is an `Unplanned`, by a field that no plan has.
+
+    The JSON is parsed, since streams, scopes and tags may have the field's name.
+    """
     try:
         body = from_json(text)
     except ValueError:
