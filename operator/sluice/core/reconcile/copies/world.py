@@ -108,7 +108,7 @@ class World:
         controls: whether the driver's controls are as the spec wants them.
         answer: the answer to Question.STATE, if it was asked: Complete or Planned for a stream,
             ScopeEnded or Planned for a scope, Recorded or Planned for an archive. With
-            Question.PROGRESS, the plan that a driver made by itself, until it is in the ConfigMap.
+            Question.PROGRESS, a scope's plan that its driver made, until it is in the ConfigMap.
         positions: the position map in the ConfigMap, if the target is complete; None if there is
             none.
         results: the hash of the results in the ConfigMaps of a scope's copy; None if a ConfigMap
