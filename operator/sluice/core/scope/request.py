@@ -1,4 +1,4 @@
-"""What a user asks of a scope's copy, before the stores are observed."""
+"""The request for a scope's copy, before the stores are observed."""
 
 from __future__ import annotations
 
