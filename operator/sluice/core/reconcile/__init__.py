@@ -1,1 +1,1 @@
-"""What the operator decides: pure functions from a resource and what was seen to what to do."""
+"""The operator's decisions: pure functions from a resource and its surroundings to actions."""

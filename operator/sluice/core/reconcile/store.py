@@ -1,4 +1,4 @@
-"""StreamStore: is the store there, and who uses it."""
+"""Decide about a StreamStore: whether its store can be reached, and whether it is in use."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
 
 PROBE_SECONDS: Final = 30.0
-"""Between two looks at a store that is ready."""
+"""Seconds between two probes of a store that is ready."""
 
 AWAY: Final = Backoff(5, 60)
-"""Between two looks at a store that is not, by how often in a row it was not."""
+"""Waits between two probes of a store that is not ready, by failures in a row."""
 
 _APPLIED_LATER: Final = frozenset({ClaimNotFound.__name__, SecretNotFound.__name__})
-"""Of what may be applied a moment after its store."""
+"""Reasons that name objects which may be applied a moment after their StreamStore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreWorld:
-    """What was seen of a StreamStore's surroundings.
+    """The surroundings of a StreamStore, as they were seen.
 
     Attributes:
-        now: the time of looking.
-        probed: when the store was last asked.
-        probe: its answer, or why there is none.
-        failures: how often in a row there was none.
+        now: the time of the look.
+        probed: when the store was last probed.
+        probe: its answer, or the failure.
+        failures: failed probes in a row.
         users: resources that need the store and are not done.
         held: whether the in-use finalizer stands on it.
     """
@@ -50,12 +50,12 @@ class StoreWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreDecision:
-    """What to do about a StreamStore.
+    """Decision about a StreamStore.
 
     Attributes:
-        status: to write.
+        status: the status to write.
         hold: whether the in-use finalizer has to stand on it and its Secret.
-        again: seconds until the store is looked at again.
+        again: seconds until the next look.
     """
 
     status: StreamStoreStatus
@@ -66,7 +66,7 @@ class StoreDecision:
 def reconcile_store(
     status: StreamStoreStatus, world: StoreWorld, *, generation: int, deleting: bool
 ) -> StoreDecision:
-    """What to write, and whether to hold the store back from deletion."""
+    """Decide which status to write, and whether to keep the StreamStore from deletion."""
     probe = world.probe
     new = status.model_copy(
         update={
@@ -116,11 +116,16 @@ def reconcile_store(
 
 
 def interval(probe: StoreHealth | Trouble, failures: int) -> float:
-    """Seconds from an answer, or the last of some failures in a row, to the next look."""
+    """Give the seconds from a probe to the next one.
+
+    Args:
+        probe: the answer, or the failure.
+        failures: failed probes in a row.
+    """
     return PROBE_SECONDS if isinstance(probe, StoreHealth) else AWAY.after(failures)
 
 
 def _some(names: tuple[str, ...], most: int = 5) -> str:
-    """The first names of many."""
+    """List the first `most` names, and count the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -1,1 +1,1 @@
-"""Copies of many streams: which, under which names, and what came of each."""
+"""Copies of many streams: selection, names of targets, and results."""

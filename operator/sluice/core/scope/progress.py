@@ -1,4 +1,4 @@
-"""How far a copy is, how fast it goes and when it will be done."""
+"""Measure how far a copy is, how fast it goes and when it will be done."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from sluice.core.scope.scope import Counts
 
 _STANDSTILL = 1.0
-"""Bytes per second below which a copy stands still: there is no time left to tell."""
+"""Bytes per second below which a copy stands still, and has no estimate of the time left."""
 
 
 class Progress(NamedTuple):
-    """How far a plan is.
+    """Progress of a plan.
 
     Attributes:
         bytes: bytes in the target store, staged or published.
         total: bytes to copy.
-        published: whether all of it can be read in the target.
-        streams: of a scope's copy, its streams by their state.
+        published: whether all bytes can be read in the target.
+        streams: counts of the streams of a scope's copy; None for other copies.
     """
 
     bytes: int
@@ -29,20 +29,20 @@ class Progress(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Speed in bytes/s and the time left in seconds; None while it cannot be told."""
+    """Speed in bytes per second, and time left in seconds; None while it is unknown."""
 
     rate: float
     eta: float | None
 
 
 class Meter:
-    """Speed from repeated readings of a growing number of bytes.
+    """Meter of the speed of a copy, from repeated readings of its bytes.
 
-    The rate is an exponential mean over time: readings older than a few times `memory` hardly
+    The rate is an exponential mean over time. Readings older than a few times `memory` hardly
     count, however often readings come.
 
     Args:
-        memory: seconds over which the mean forgets.
+        memory: time constant of the mean, in seconds.
     """
 
     def __init__(self, memory: float = 5.0) -> None:
@@ -51,7 +51,7 @@ class Meter:
         self._rate: float | None = None
 
     def read(self, now: float, done: int, total: int) -> Pace:
-        """Take a reading: at `now` seconds, `done` bytes of `total` are there."""
+        """Take a reading and give the pace: at `now` seconds, `done` bytes of `total` are there."""
         if self._last is None:
             self._last = (now, done)
             return Pace(0.0, None)

@@ -1,4 +1,4 @@
-"""What is wanted of a scope's copy, before anything is observed."""
+"""The request for a scope's copy, before the stores are observed."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from sluice.core.values.archive_layout import below
 from sluice.core.values.model import Frozen, StreamName
 
 OnExists = Literal["Fail", "Skip", "Append"]
-"""What to do about streams whose target is there and is somebody else's."""
+"""What to do about streams whose target exists and was not made by this copy."""
 
 
 ONCE = "once"
-"""The key of the only run that a scope's copy makes of a stream, however often it is asked for."""
+"""The run key of every archive of a scope's copy. It makes one run per stream, however often the
+copy is requested."""
 
 
 class Selector(Frozen):
-    """Streams by name, by the beginning of their names, or by a tag that they have."""
+    """Selector of streams by name, by prefix or by tag."""
 
     type: Literal["Exact", "Prefix", "Tag"]
     value: str
 
 
 class Rename(Frozen):
-    """What the names of targets begin with in place of what the names of sources do."""
+    """Replacement of a prefix of source names by a prefix of target names."""
 
     from_prefix: str
     to_prefix: str
 
 
 class RestoreFrom(Frozen):
-    """What is read of the archives in a folder.
+    """Choice of the run that is read of each archive in a folder.
 
     Attributes:
-        until: of each the last run that holds its stream up to this time, in ms, or an earlier one;
-            None for the last one.
+        until: read the last run that holds its stream up to this time or an earlier one, in
+            milliseconds since 1970; None for the last run.
     """
 
     until: int | None = None
 
 
 class ArchiveTo(Frozen):
-    """How streams are archived into a folder; see ArchiveRequest."""
+    """Format and limits of the archives that streams are put into; see ArchiveRequest."""
 
     format: Format = Format.SEGMENTS
     max_events: int = MAX_EVENTS
@@ -57,24 +58,24 @@ class ArchiveTo(Frozen):
 
 
 class ScopeRequest(Frozen):
-    """What somebody wants copied of a scope, with stores resolved and nothing observed yet.
+    """Request for a copy of a scope, with stores resolved and nothing observed yet.
 
-    In the place of either scope there may be a folder of archives: the stream `name` is in the one
-    at `folder/name`.
+    Either scope may be a folder of archives instead. Then the archive of the stream `name` is at
+    `folder/name`.
 
     Attributes:
         scope_id: the identity of the whole copy, 32 hexadecimal digits.
-        source, target: the scopes; of archives the path of their folder.
-        restore: what is read of the source's archives; None of a scope.
-        archive: how the target's archives are made; None of a scope.
-        make_scope: whether the target's scope is made if there is none.
-        include: what is copied; everything where it is empty.
-        exclude: what is not copied of that.
-        ephemeral: whether streams of EphemeralStreams count.
-        rename: the first that fits a name holds.
+        source, target: the scopes; for archives the path of their folder.
+        restore: which runs of the source's archives are read; None for a scope.
+        archive: how the target's archives are made; None for a scope.
+        make_scope: whether to make the target's scope if there is none.
+        include: streams to copy; all streams if it is empty.
+        exclude: streams of these that are not copied.
+        ephemeral: whether streams of EphemeralStreams are copied as well.
+        rename: replacements of prefixes; the first that fits a name holds.
         on_exists: see OnExists.
-        move, on_truncation, verify: of each stream, see StreamPlan. The source's scope is deleted
-            as well after a move if it is empty then.
+        move, on_truncation, verify: for each stream, see StreamPlan. A move also deletes the
+            source's scope if it is empty at the end.
         part_bytes, tasks: see CopyRequest.
     """
 
@@ -96,7 +97,7 @@ class ScopeRequest(Frozen):
     tasks: int = Field(default=1, ge=1)
 
     def of(self, stream: str, target: str) -> CopyRequest:
-        """The copy of one stream: it is what a StreamCopy would ask for.
+        """Give the request for the copy of one stream, as a StreamCopy would make it.
 
         Args:
             stream: its name in the source's scope.
@@ -120,7 +121,7 @@ class ScopeRequest(Frozen):
         )
 
     def run_of(self, stream: str, target: str, *, store: str = "") -> ArchiveRequest:
-        """The run of an archive that one stream is put into.
+        """Give the request for the run of an archive that one stream is put into.
 
         Args:
             stream: its name in the source's scope.

@@ -1,4 +1,4 @@
-"""A scope's copy as values: what its plan says of the whole, and what came of each stream."""
+"""A scope's copy as values: its plan as a whole, and the result of each stream."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MOST_STREAMS: Final = 10_000
 """The most streams of one scope's copy: more do not fit into its plan."""
 
 MOST_NAMES: Final = 100
-"""How many streams that are left out for one reason are named; all of them are counted."""
+"""Most streams that are named for one reason of leaving out; all of them are counted."""
 
 
 class Why(StrEnum):
-    """Why a stream is left out."""
+    """Reason why a stream is left out."""
 
     NOT_SELECTED = "NotSelected"
     """`spec.streams` does not select it."""
     INTERNAL = "Internal"
-    """Its name begins with `_`, and nothing that is included names it."""
+    """Its name begins with `_`, and no selector of `include` names it."""
     EPHEMERAL = "Ephemeral"
     """An EphemeralStream owns it."""
     OWN = "Own"
@@ -34,7 +34,7 @@ class Why(StrEnum):
     EXISTS = "Exists"
     """Its target is there, and `onExists` is Skip."""
     LATER = "Later"
-    """No run of its archive holds it up to `until` already."""
+    """No run of its archive ends by `until`."""
 
 
 class LeftOut(Frozen):
@@ -46,12 +46,12 @@ class LeftOut(Frozen):
 
 
 class StreamState(StrEnum):
-    """How far one stream of a scope is."""
+    """State of one stream of a scope."""
 
     PLANNED = "Planned"
     """It is to be copied."""
     COPIED = "Copied"
-    """Its target is whole."""
+    """Its target is complete."""
     FAILED = "Failed"
     """It cannot be copied; the reason says why."""
     STOPPED = "Stopped"
@@ -59,15 +59,15 @@ class StreamState(StrEnum):
 
 
 class StreamResult(Frozen):
-    """What is known of one stream of a scope.
+    """Result of one stream of a scope, also before it is copied.
 
     Attributes:
         stream: its name in the source's scope.
         target: the name in the target's scope.
         state: how far it is.
-        bytes, events: planned, and once it is copied, copied; None where nobody can tell.
-        digest: of what was copied; None before, and without verification. Of what was archived it
-            is the SHA-256 of the run's manifest.
+        bytes, events: as planned; once it is copied, as copied. None if unknown.
+        digest: the digest of the copied bytes; None before, and without verification. For an
+            archived stream, the SHA-256 of the run's manifest.
         lost: bytes that its source had lost before they were read.
         trouble: why it failed.
     """
@@ -83,19 +83,20 @@ class StreamResult(Frozen):
 
 
 class ScopePlan(Frozen):
-    """What a plan of many streams says of the whole.
+    """Part of a plan of many streams that is about the scope as a whole.
 
     Attributes:
         scope_id: the identity of the whole copy.
-        source, target: the scopes; of archives the path of their folder.
-        make_scope: whether the target's scope is made if there is none.
-        run: which run it is, from 1; a new one is of what failed in the one before.
+        source, target: the scopes; for archives the path of their folder.
+        make_scope: whether to make the target's scope if there is none.
+        run: the run's number, from 1; a later run copies the streams that failed before.
         begin, end: when the first and the last stream's bounds were taken, in milliseconds since
-            1970 by the planner's clock. What is between them is how far the bounds are apart.
-        left_out: by reason.
+            1970 by the planner's clock. So all bounds lie within that time.
+        left_out: streams that are left out, by reason.
         tables: the key-value tables of the source's scope, which are not copied; the first
             MOST_NAMES.
-        settled: streams that are in no plan of this run: copied in a run before, or impossible.
+        settled: results of streams that this run does not plan: copied in an earlier run, or
+            impossible to copy.
         move: whether the source's scope is deleted at the end if it is empty.
     """
 
@@ -113,7 +114,7 @@ class ScopePlan(Frozen):
 
 
 class Counts(Frozen):
-    """The streams of a scope's copy, by their state. Left out ones are in none of them."""
+    """Counts of a scope's streams by state, without the streams that are left out."""
 
     total: int = 0
     copied: int = 0
@@ -122,12 +123,12 @@ class Counts(Frozen):
 
     @property
     def left(self) -> int:
-        """Streams of which it is not known yet what becomes of them."""
+        """Number of streams that have not ended yet."""
         return self.total - self.copied - self.failed - self.stopped
 
 
 def counts_of(results: Iterable[StreamResult]) -> Counts:
-    """The streams by their state."""
+    """Count the streams by their state."""
     states = [result.state for result in results]
     return Counts(
         total=len(states),

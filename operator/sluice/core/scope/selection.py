@@ -1,4 +1,4 @@
-"""Which streams of a scope are copied, and how their targets are called."""
+"""Select the streams of a scope that are copied, and name their targets."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from sluice.core.scope.request import Rename, ScopeRequest, Selector
 
 _INTERNAL: Final = "_"
-"""How the names of streams begin that a store, or Sluice, keeps for itself."""
+"""Prefix of the names of streams that a store, or Sluice, keeps for itself."""
 
 _NAME: Final = re.compile(r"(?!.{250})_?[A-Za-z0-9.-]+")
 
 
 class Chosen(NamedTuple):
-    """A stream that is copied: its name, and the target's."""
+    """Stream to copy: its name, and its target's name."""
 
     stream: str
     target: str
 
 
 class Choice(NamedTuple):
-    """What is chosen of a scope, by name, and what is left out, by reason."""
+    """Streams of a scope to copy, by name, and streams left out, by reason."""
 
     chosen: tuple[Chosen, ...]
     left_out: tuple[LeftOut, ...]
@@ -44,18 +44,18 @@ def choose(
     request: ScopeRequest,
     one_store: bool,
 ) -> Choice:
-    """What a request chooses of a scope.
+    """Choose the streams of a scope that a request copies.
 
     Args:
-        names: of all its streams, internal ones too.
-        tagged: the names of those that have a tag, for each tag that a selector names.
-        left: those that are left out for what they are, if they are selected at all, and why.
-        request: what is wanted.
-        one_store: whether the target's scope is in the store that the source's is in.
+        names: the names of all streams in the scope, also of internal ones.
+        tagged: for each tag that a selector names, the names of the streams that have it.
+        left: streams that are left out even if they are selected, and why.
+        request: the request.
+        one_store: whether source and target are in the same store.
 
     Raises:
-        InvalidSpec: two streams would have one target, a target would have a name that no stream
-            can have, or a stream would be copied to itself.
+        InvalidSpec: two streams would have one target, a target's name is impossible, or a
+            stream would be copied to itself.
     """
     chosen: list[Chosen] = []
     reasons: dict[str, Why] = {}
@@ -70,7 +70,7 @@ def choose(
 
 
 def left_out(reasons: Mapping[str, Why]) -> tuple[LeftOut, ...]:
-    """What is left out, by reason, from the reason of each stream."""
+    """Group streams that are left out by the reason of each."""
     names: defaultdict[Why, list[str]] = defaultdict(list)
     for name, why in sorted(reasons.items()):
         names[why].append(name)
@@ -82,7 +82,7 @@ def left_out(reasons: Mapping[str, Why]) -> tuple[LeftOut, ...]:
 
 
 def joined(*parts: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
-    """What is left out, by reason, where it was found in several parts."""
+    """Join several groupings of streams that are left out, by reason."""
     found = []
     for why in Why:
         same = [one for part in parts for one in part if one.why is why]
@@ -96,18 +96,18 @@ def joined(*parts: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
 def selected(
     names: Iterable[str], *, tagged: Mapping[str, Collection[str]], request: ScopeRequest
 ) -> list[str]:
-    """The streams that a request selects, sorted, whatever they are."""
+    """List the streams that the selectors of a request select, sorted."""
     return sorted(name for name in set(names) if _unselected(name, tagged, request) is None)
 
 
 def tags_of(request: ScopeRequest) -> tuple[str, ...]:
-    """The tags that selectors of a request name, sorted."""
+    """List the tags that the selectors of a request name, sorted."""
     selectors = (*request.include, *request.exclude)
     return tuple(sorted({one.value for one in selectors if one.type == "Tag"}))
 
 
 def renamed(name: str, renames: Sequence[Rename]) -> str:
-    """The name of a stream's target: the first rename that fits holds."""
+    """Return the name of a stream's target, by the first rename that fits."""
     for one in renames:
         if name.startswith(one.from_prefix):
             return one.to_prefix + name.removeprefix(one.from_prefix)
@@ -115,7 +115,7 @@ def renamed(name: str, renames: Sequence[Rename]) -> str:
 
 
 def origins_of(target: str, renames: Sequence[Rename]) -> tuple[str, ...]:
-    """The names that a stream can have whose target has this one."""
+    """List the names of the streams whose target would have this name."""
     names = [target]
     names += [
         one.from_prefix + target.removeprefix(one.to_prefix)
@@ -128,7 +128,7 @@ def origins_of(target: str, renames: Sequence[Rename]) -> tuple[str, ...]:
 def _unselected(
     name: str, tagged: Mapping[str, Collection[str]], request: ScopeRequest
 ) -> Why | None:
-    """Why the selectors do not select a stream; None if they do."""
+    """Tell why the selectors do not select a stream; None if they do."""
     if name.startswith(_INTERNAL) and not _is_named(name, request.include):
         return Why.INTERNAL
     included = not request.include or any(_fits(one, name, tagged) for one in request.include)
@@ -138,7 +138,7 @@ def _unselected(
 
 
 def _is_named(name: str, include: Sequence[Selector]) -> bool:
-    """Whether an internal stream is asked for by what its name begins with. Markers never are."""
+    """Tell whether a selector names an internal stream by its `_`. Markers are never selected."""
     return not name.startswith(MARKER) and any(
         one.type != "Tag" and one.value.startswith(_INTERNAL) and _fits(one, name, {})
         for one in include
@@ -156,7 +156,7 @@ def _fits(selector: Selector, name: str, tagged: Mapping[str, Collection[str]]) 
 
 
 def _refuse_impossible(chosen: Sequence[Chosen], request: ScopeRequest, *, one_store: bool) -> None:
-    """Refuse targets that cannot be made, all before anything is."""
+    """Raise InvalidSpec if a target cannot be made, before any target is made."""
     origin: dict[str, str] = {}
     for stream, target in chosen:
         if one_store and request.source == request.target and stream == target:

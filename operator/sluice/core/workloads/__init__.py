@@ -1,1 +1,1 @@
-"""What a resource asks for, its plan, and what the stores say of it."""
+"""Requests of resources, their plans, and the stores' answers."""

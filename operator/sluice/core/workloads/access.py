@@ -1,4 +1,4 @@
-"""What a StreamStore's `access` allows."""
+"""Check what a StreamStore's `access` allows."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def check(
     operations: Iterable[Operation],
     field: str = "spec",
 ) -> None:
-    """Check that a scope may be used so.
+    """Check that a resource may do these operations in a scope.
 
     Args:
-        access: the StreamStore's; None allows everything.
+        access: the StreamStore's `access`; None allows everything.
         store: its name, for the message.
         scope: the scope.
-        operations: all that is going to be done there.
+        operations: all operations that the resource needs there.
         field: the part of the resource that names store and scope.
 
     Raises:
-        AccessDenied: it may not.
+        AccessDenied: the scope or an operation is not allowed.
     """
     if access is None:
         return
@@ -51,7 +51,7 @@ def check(
 
 
 def needs(spec: EphemeralStreamSpec) -> set[Operation]:
-    """What an EphemeralStream does in its store, by itself or because somebody asks for it."""
+    """List the operations that an EphemeralStream does in its store, now or later."""
     needed: set[Operation] = set()
     if spec.stream is not None or spec.scope_policy == "CreateIfAbsent":
         needed.add("Create")
@@ -63,16 +63,16 @@ def needs(spec: EphemeralStreamSpec) -> set[Operation]:
 
 
 def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str) -> None:
-    """Check that a StreamStore is of the kind that is needed.
+    """Check that a StreamStore holds archives, or live streams, as needed.
 
     Args:
         spec: its spec.
         store: its name, for the message.
-        archives: whether it has to be a store of archives, and not of live streams.
-        field: of the resource that names it.
+        archives: whether it has to hold archives, and not live streams.
+        field: the field of the resource that names it.
 
     Raises:
-        InvalidSpec: it is of the other one.
+        InvalidSpec: it holds the other.
     """
     if spec.holds_archives == archives:
         return
@@ -85,8 +85,8 @@ def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str)
 
 
 CONSENT: Final = "observed-by.sluice.dev/"
-"""Of labels of a namespace, each with the name of another one whose EphemeralStreams may look at
-workloads of it."""
+"""Prefix of labels by which a namespace agrees to be observed. The rest of a label names another
+namespace, whose EphemeralStreams may have owners here."""
 
 
 def check_namespace(
@@ -97,19 +97,19 @@ def check_namespace(
     namespace: str,
     labels: Mapping[str, str] | None,
 ) -> None:
-    """Check that workloads of another namespace may own streams here: both have to agree.
+    """Check that workloads of another namespace may own streams here: both sides have to agree.
 
-    What is said is the same whether there is such a namespace or not.
+    The message does not tell whether there is such a namespace.
 
     Args:
-        access: the StreamStore's.
+        access: the StreamStore's `access`.
         store: its name, for the message.
         here: the namespace of the StreamStore and the EphemeralStream.
         namespace: the other namespace.
         labels: its labels; None when there is no such namespace.
 
     Raises:
-        AccessDenied: they may not.
+        AccessDenied: the other namespace or the StreamStore does not agree.
     """
     if (labels or {}).get(CONSENT + here) != "true":
         raise AccessDenied(

@@ -1,4 +1,4 @@
-"""What the stores say about a copy, a run of an archive, or a scope."""
+"""The stores' answers about a copy, a run of an archive, or a scope, as values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan, ScopeCopyPlan
 
 UNVERIFIED: Final = "unverified"
-"""The digest of a copy that nobody compared, or whose driver lost what it had hashed."""
+"""The digest of a copy that was not compared, or whose driver lost the hashes."""
 
 
 class CopyGap(NamedTuple):
     """Bytes [begin, end) of a source's segment that were to be copied and are not in the target.
 
-    `source` is the stream's place among the sources. Without an end nobody knows how many there
-    were, perhaps none.
+    `source` is the stream's place among the sources. If `end` is None, the number of bytes is
+    unknown, and may be 0.
     """
 
     source: int
@@ -30,20 +30,20 @@ class CopyGap(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes in it, as far as that is known."""
+        """Bytes in the gap; 0 if unknown."""
         return 0 if self.end is None else self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """The target is whole.
+    """Answer: the target is complete.
 
     Attributes:
         digest: SHA-256 over the segments' digests; `unverified` without verification.
-        bytes, events, segments: what the target holds of the copy; None where nobody knows.
-        positions: which position of the source is which one of the target; None where the target
-            has none of the copied segments any more.
-        gaps: what the sources had lost before it was read.
+        bytes, events, segments: what the target holds of the copy; None if unknown.
+        positions: the map from positions in the source to positions in the target; None if the
+            target has none of the copied segments any more.
+        gaps: bytes that the sources had lost before they were read.
     """
 
     digest: str
@@ -55,17 +55,17 @@ class Complete:
 
     @property
     def verified(self) -> bool:
-        """Whether the digest is known of what was compared."""
+        """Whether the copy was compared, and its digest is known."""
         return self.digest != UNVERIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The target is not whole: this is what there is to do.
+    """Answer: the target is not complete, and this is the plan.
 
     Attributes:
-        plan: what is to be copied.
-        recorded: whether a driver has begun to.
+        plan: the plan to carry out.
+        recorded: whether a driver has recorded it in the store.
     """
 
     plan: Plan
@@ -81,12 +81,12 @@ class ScopePlanned(Planned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeEnded:
-    """Nothing is left to do of a scope's copy: each stream is whole, has failed, or was stopped.
+    """Answer: a scope's copy is over. Each stream is copied, has failed, or was stopped.
 
     Attributes:
-        plan: what was to be copied in the last run.
-        results: of every stream, in the plan's order, those that are in no plan at the end.
-        kept: why the source's scope is there still after a move; None where it is gone, or stays.
+        plan: the plan of the last run.
+        results: the result of every stream, in the plan's order; streams without a plan follow.
+        kept: why a move has kept the source's scope; None if the scope is gone, or is no move's.
     """
 
     plan: ScopeCopyPlan
@@ -95,4 +95,4 @@ class ScopeEnded:
 
 
 Answer = Complete | Planned | ScopeEnded | Recorded
-"""What the stores say about a copy."""
+"""Answer of the stores about a copy."""

@@ -1,4 +1,7 @@
-"""The plan of a resource: one copy, one run of an archive, or those of many streams of a scope."""
+"""The plan of a resource: one copy, one run of an archive, or many of either for a scope.
+
+The module also compresses plans for ConfigMaps and logs, and refuses plans that are too large.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,12 @@ class Plan(Frozen):
     scope: ScopePlan | None = None
 
     def placed(self, like: Plan) -> Self:
-        """Return this plan, as it was recorded, with the stores' present addresses of another."""
+        """Return this plan with the stores' addresses of another plan, which are newer."""
         return self.model_copy(update={"sources": like.sources, "target": like.target})
 
     @property
     def items(self) -> tuple[StreamPlan | ArchivePlan, ...]:
-        """The plan of each stream, at its place."""
+        """The plans of single streams, or of runs, each at its place."""
         return self.streams
 
     @property
@@ -52,13 +55,13 @@ class Plan(Frozen):
 
     @property
     def events(self) -> int | None:
-        """Events to copy as the source's store says; None where it cannot tell for all of them."""
+        """Events to copy, by the source's store; None if unknown for a stream."""
         counts = [stream.events for stream in self.items]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all of it, where the stores are included, in hexadecimal digits."""
+        """SHA-256 of the whole plan with the stores' addresses, in hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
@@ -116,28 +119,28 @@ class ArchiveRunPlan(Plan):
 
 
 MOST_EXPANDED: Final = 128 << 20
-"""The most bytes of a plan's JSON that is compressed; what a log can hold makes fewer."""
+"""The most bytes of JSON that a compressed plan may expand to. Plans in a log make fewer."""
 
 
 def compressed(plan: Plan) -> bytes:
-    """A plan's JSON in gzip's format: the same bytes for the same plan."""
+    """Compress a plan's JSON by gzip. The same plan gives the same bytes."""
     return gzip.compress(plan.model_dump_json().encode(), mtime=0)
 
 
 def expanded(data: bytes, *, most: int = MOST_EXPANDED) -> ScopeCopyPlan:
-    """Return the plan that was compressed to these bytes. See `unpacked`; ValueError for none."""
+    """Return the plan that was compressed to these bytes; arguments and errors as `unpacked`."""
     return ScopeCopyPlan.model_validate_json(unpacked(data, most=most))
 
 
 def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
-    """What was compressed to these bytes.
+    """Expand compressed bytes.
 
     Args:
-        data: the bytes, which may be anybody's.
-        most: no more bytes than these are made of them.
+        data: the bytes, which may come from any client.
+        most: the most bytes to expand them to.
 
     Raises:
-        ValueError: they are those of no plan.
+        ValueError: they are not gzip's, are cut off, or expand to more bytes.
     """
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # gzip's format
     try:
@@ -150,17 +153,16 @@ def unpacked(data: bytes, *, most: int = MOST_EXPANDED) -> bytes:
 
 
 MOST_PLAN_BYTES: Final = 960 << 10
-"""The longest plan: a ConfigMap takes 1 MiB, and executors' template lies beside it.
-
-That of one stream is written as JSON, that of a scope compressed.
-"""
+"""The most bytes of a plan in a ConfigMap, which takes 1 MiB. The executors' template lies beside
+the plan. A stream's plan is written as JSON, a scope's compressed."""
 
 MOST_PLAN_JSON: Final = 16 << 20
-"""The longest JSON of a scope's plan: the operator reads it whole, and 1 MiB takes it up to 25."""
+"""The most bytes of a scope's plan as JSON. The operator reads it whole, and compressed to 1 MiB
+it might have up to 25 MiB."""
 
 
 def refusal(plan: Plan) -> PlanTooLarge | None:
-    """The error that a plan cannot be written down; None where it can."""
+    """Return the error if a plan is too large for a ConfigMap; None if it fits."""
     most, reader = MOST_PLAN_BYTES, "a ConfigMap holds"
     size = len(plan.model_dump_json().encode())
     if plan.scope is None:

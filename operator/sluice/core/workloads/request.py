@@ -1,4 +1,4 @@
-"""From resources to requests: names resolved, nothing observed."""
+"""Turn resources into requests for the engine: names are resolved, the stores not yet asked."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 CONFIG_MAPS: Final = "_"
-"""Before the names of ConfigMaps in the credentials folder, where Secrets have their own names.
+"""Prefix of ConfigMaps' folders in the credentials folder. Secrets' folders have none.
 
-No Secret's name begins so, and the longest one with it is still one of a folder.
+No Secret's name begins with it, and the longest ConfigMap's name still fits with it.
 """
 
 
@@ -48,13 +48,13 @@ def copy_request(
     tasks: int = 1,
     verify: bool = True,
 ) -> CopyRequest:
-    """What a StreamCopy asks for.
+    """Return the request of a StreamCopy.
 
     Args:
         copy: the resource.
         cluster: tells clusters apart that share a store.
         part_bytes: segments longer than this are divided into parts.
-        tasks: how many will run at once.
+        tasks: number of tasks that will run at once.
         verify: whether staged bytes are compared before they are published.
     """
     spec = copy.spec
@@ -89,7 +89,7 @@ def scope_request(
     tasks: int = 1,
     verify: bool = True,
 ) -> ScopeRequest:
-    """What a ScopeCopy asks for; arguments as those of `copy_request`."""
+    """Return the request of a ScopeCopy; arguments as those of `copy_request`."""
     spec = copy.spec
     whose = identity.copy_id(
         cluster=cluster,
@@ -127,14 +127,14 @@ def archive_request(
     run_key: str | None = None,
     verify: bool = True,
 ) -> ArchiveRequest:
-    """What a StreamArchive asks for: one run.
+    """Return the request for one run of a StreamArchive.
 
     Args:
         archive: the resource.
         cluster: tells clusters apart that share a store.
         store: the address of the stream's store, for people.
-        run_key: which run, see ArchiveRequest.
-        verify: whether what is put is read back before it is recorded.
+        run_key: the key of the run, see ArchiveRequest.
+        verify: whether objects are read back before the run is recorded.
     """
     spec = archive.spec
     whose = archive_id(archive, cluster=cluster)
@@ -153,7 +153,7 @@ def archive_request(
 
 
 def archive_id(archive: StreamArchive, *, cluster: str) -> str:
-    """The identity of a StreamArchive, whatever its runs are."""
+    """Return the identity of a StreamArchive, which all of its runs share."""
     return identity.copy_id(
         cluster=cluster,
         namespace=archive.metadata.namespace,
@@ -163,7 +163,7 @@ def archive_id(archive: StreamArchive, *, cluster: str) -> str:
 
 
 def _maker(resource: StreamArchive | ScopeCopy, whose: str) -> Maker:
-    """The resource that has archives made, by its identity."""
+    """Describe the resource that makes archives, by its identity and its name."""
     meta = resource.metadata
     name = "/".join(filter(None, (meta.namespace, meta.name)))
     return Maker(id=whose, name=f"{resource.kind} {name}")
@@ -174,14 +174,14 @@ def _selectors(specs: Iterable[StreamSelector]) -> tuple[Selector, ...]:
 
 
 def _restored(source: ScopeSource) -> RestoreFrom | None:
-    """What is read of archives; None of a scope."""
+    """Return which runs of archives are read; None if the source is a scope."""
     return (
         None if source.archive is None else RestoreFrom(until=_milliseconds(source.archive.until))
     )
 
 
 def _archived(target: ScopeTarget, maker: Maker) -> ArchiveTo | None:
-    """How archives are made; None of a scope."""
+    """Return how archives are made; None if the target is a scope."""
     made = target.archive
     if made is None:
         return None
@@ -189,9 +189,9 @@ def _archived(target: ScopeTarget, maker: Maker) -> ArchiveTo | None:
 
 
 def source_stores(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> tuple[str, ...]:
-    """The StreamStores that a copy reads from, in the order of its plan.
+    """List the StreamStores that a copy reads from, in the order of its plan.
 
-    Each is there once for all of its streams, and once more for each archive that is read in it.
+    A StreamStore is listed once for all its live streams, and once for each archive's run.
     """
     return tuple(name for name, _ in _places(spec))
 
@@ -199,13 +199,13 @@ def source_stores(spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec) -> t
 def _places(
     spec: StreamCopySpec | ScopeCopySpec | StreamArchiveSpec,
 ) -> list[tuple[str, ArchiveChoice | None]]:
-    """What a plan numbers: the StreamStores, and the archives in them."""
+    """List the places that a plan numbers: StreamStores, and runs of archives in them."""
     origins: Sequence[tuple[str, Source | ScopeSource | ArchivedStream]] = spec.origins
     return list(dict.fromkeys((source.store, _choice(source)) for _, source in origins))
 
 
 def _choice(source: Source | ScopeSource | ArchivedStream) -> ArchiveChoice | None:
-    """Which run of which archive is to be read; None of a live stream."""
+    """Return which run of which archive is read; None for a live stream."""
     archive = source.archive if isinstance(source, Source) else None
     if archive is None:
         return None
@@ -214,15 +214,15 @@ def _choice(source: Source | ScopeSource | ArchivedStream) -> ArchiveChoice | No
 
 
 def _milliseconds(moment: datetime | None) -> int | None:
-    """A time in milliseconds since 1970."""
+    """Convert a time to milliseconds since 1970."""
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def _source(source: Source, field: str, place: int) -> SourceRequest:
-    """What is asked of one source."""
+    """Return the request for one source, whose store has the number `place` in the plan."""
     choice = _choice(source)
     if choice is not None:
-        # A name for people, until the run tells the stream's own.
+        # A name for people: the stream's own name is in the run's manifest.
         name = StreamName(scope=source.store, stream=choice.path)
         return SourceRequest(stream=name, store=place, field=field, archive=choice)
     return SourceRequest(
@@ -244,7 +244,7 @@ def _position(bound: Bound) -> Position:
 
 
 def store_address(store: StreamStore) -> StoreAddress:
-    """Where a StreamStore is."""
+    """Return the address of a StreamStore's store."""
     spec = store.spec
     match spec.backend:
         case PravegaSpec() as pravega:
@@ -264,9 +264,9 @@ def store_address(store: StreamStore) -> StoreAddress:
 
 
 def ca_file(bundle: CABundle) -> str:
-    """The file in the credentials folder that holds a bundle of certificates.
+    """Return the file in the credentials folder that holds a bundle of certificates.
 
-    ConfigMaps stand there under names that no Secret of ours has.
+    ConfigMaps' folders have the prefix CONFIG_MAPS, so that they differ from Secrets' folders.
     """
     folder = bundle.name if bundle.kind == "Secret" else f"{CONFIG_MAPS}{bundle.name}"
     return f"{folder}/{bundle.key}"

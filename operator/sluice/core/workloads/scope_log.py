@@ -1,8 +1,8 @@
-"""What the drivers of a scope's copy write down: its plan, and what came of each stream.
+"""The log of a scope's copy, which its drivers write: its plan, and the result of each stream.
 
-The first record is a plan, so whoever writes it first decides for everybody. Results follow as
-streams end, and count for the run that they are of. Once a run is over, the plan of a later run may
-follow, of what failed or was stopped in it. Framed as a copy's journal is.
+The first record is a plan, so the driver that writes it first decides for all drivers. Results
+follow as streams end, and count for their run. Once a run is over, the plan of a later run may
+follow, for the streams that failed or were stopped. Records are framed as in a copy's journal.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import ScopeCopyPlan
 
 FINAL = (StreamState.COPIED, StreamState.FAILED)
-"""What is written down of a stream; all else follows from what is not."""
+"""States of streams that the log records. The other states follow from missing records."""
 
 
 def planned_results(plan: ScopeCopyPlan) -> tuple[StreamResult, ...]:
-    """What is known of each stream before any is copied: in the plan's order, then the settled."""
+    """List the results before any stream is copied: in the plan's order, then settled streams."""
     planned = tuple(
         StreamResult(
             stream=stream.name,
@@ -42,12 +42,12 @@ def planned_results(plan: ScopeCopyPlan) -> tuple[StreamResult, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ScopeState:
-    """The log, read.
+    """State of a scope's copy, as its log tells it.
 
     Attributes:
-        plan: of the latest run.
-        results: of its streams that have ended, by their places in it.
-        stopped: whether no other stream of it is begun.
+        plan: the plan of the latest run.
+        results: results of the run's streams that have ended, by place in the plan.
+        stopped: whether the run begins no other stream.
     """
 
     plan: ScopeCopyPlan
@@ -56,7 +56,7 @@ class ScopeState:
 
     @property
     def run(self) -> int:
-        """Which run it is."""
+        """The number of the run."""
         return run_of(self.plan)
 
     @property
@@ -66,7 +66,7 @@ class ScopeState:
 
     @property
     def streams(self) -> tuple[StreamResult, ...]:
-        """What is known of every stream: in the plan's order, then those that are in no plan."""
+        """The result of every stream: in the plan's order, then settled streams."""
         return tuple(
             self._known(place, result) if place < len(self.plan.items) else result
             for place, result in enumerate(planned_results(self.plan))
@@ -74,7 +74,7 @@ class ScopeState:
 
     @property
     def counts(self) -> Counts:
-        """How many streams are how far. Asked every few seconds, so without a look at each."""
+        """The streams by state. Read every few seconds, so planned streams are not looked at."""
         ended = counts_of((*self.results.values(), *self.plan.scope.settled))
         left = len(self.plan.items) - len(self.results)
         return Counts(
@@ -103,12 +103,12 @@ def follows(plan: ScopeCopyPlan, state: ScopeState | None) -> bool:
 
 
 def plan_record(plan: ScopeCopyPlan) -> dict[str, Any]:
-    """Decides what is copied in a run."""
+    """Return the record of a run's plan."""
     return {"record": "plan", "plan": base64.b64encode(compressed(plan)).decode()}
 
 
 def results_record(run: int, results: Mapping[int, StreamResult]) -> dict[str, Any]:
-    """What came of some streams, by their places in the run's plan; each one's first counts."""
+    """Return the record of results, by place in the run's plan; a stream's first result counts."""
     return {
         "record": "results",
         "run": run,
@@ -120,7 +120,7 @@ def results_record(run: int, results: Mapping[int, StreamResult]) -> dict[str, A
 
 
 def stopped_record(run: int) -> dict[str, Any]:
-    """No other stream of a run is begun."""
+    """Return the record that a run begins no other stream."""
     return {"record": "stopped", "run": run}
 
 
@@ -130,12 +130,15 @@ def fold(
     *,
     read: Callable[[bytes], ScopeCopyPlan] = expanded,
 ) -> ScopeState | None:
-    """What these records make of a log that was empty, or had come to `state`.
+    """Fold records of the log into the state of the copy.
 
     Args:
-        records: of the log.
-        state: what those before have made.
-        read: the plan that was compressed to these bytes; ValueError where none was.
+        records: the next records of the log.
+        state: the state from the records before; None at the beginning.
+        read: expands the bytes of a plan, or raises ValueError.
+
+    Returns:
+        The new state; None if there is no record yet.
 
     Raises:
         JournalDamaged: the first record is no plan, or a record is unknown or damaged.

@@ -1,4 +1,4 @@
-"""Plans that only a driver can make: of archives in volumes, into which only pods can look."""
+"""Requests that only a driver can plan: for archives in volumes, which only pods can read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Unplanned(Plan):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the request and the stores, in hexadecimal digits."""
+        """SHA-256 of the request, in hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
@@ -73,7 +73,7 @@ def read_plan(text: str | bytes) -> Plan:
     """Read a plan, or a request in place of it, from JSON.
 
     Raises:
-        ValidationError: it is neither.
+        ValidationError: the JSON is neither.
     """
     return _class_of(text).model_validate_json(text)
 

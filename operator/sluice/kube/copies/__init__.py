@@ -1,1 +1,1 @@
-"""Copies: observing them, and carrying out decisions."""
+"""Observe copies, and carry out decisions about them."""

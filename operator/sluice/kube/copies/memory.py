@@ -1,4 +1,4 @@
-"""What is kept of a copy between two looks, and never relied on."""
+"""Memory of a copy between two looks, which only spares calls."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CopyMemory:
-    """What is kept of a copy between two looks, only to spare calls.
+    """Memory of a copy between two looks. Nothing relies on it.
 
     Attributes:
-        plan: the plan ConfigMap, which never changes, and what it counts while it is kept.
-        watch, meter: for its progress.
-        controls: what the driver was last told of the spec.
-        survey: what was found by a look that was not done in time, and what that has asked.
+        plan: the plan in the ConfigMap, which never changes, and its count in the allowance.
+        watch: the plan's hash, the target's store, and the measure of progress there.
+        meter: the speed.
+        controls: the controls that were last written for the driver.
+        survey: the question of a look that ran out of time, and its findings so far.
     """
 
     plan: tuple[PlanSeen, Kept] | None = None
@@ -41,12 +42,15 @@ class CopyMemory:
     async def surveyed(
         self, blocking: Blocking, asked: object, call: Callable[[], Answer]
     ) -> Answer:
-        """What stores answer. Where time ends before that, the next look goes on with it.
+        """Ask the stores. If the time of a look ends first, the next look goes on from there.
 
         Args:
-            blocking: makes the call.
-            asked: tells what is asked, and of whom.
-            call: asks.
+            blocking: makes the call in a thread.
+            asked: identifies the question and the stores.
+            call: asks the stores.
+
+        Raises:
+            StoreTimeout: the time of the look ended.
         """
         survey = self.survey[1] if self.survey is not None and self.survey[0] == asked else {}
         before, self.survey = len(survey), None
@@ -58,6 +62,6 @@ class CopyMemory:
         try:
             return await blocking(ask)
         except StoreTimeout:
-            if len(survey) > before:  # else it is the store that is away, and all of it gets old
+            if len(survey) > before:  # else the store is away, and the findings get old
                 self.survey = (asked, survey)
             raise

@@ -1,4 +1,4 @@
-"""Looking at a copy: from objects and stores to the World that `reconcile` decides on."""
+"""Look at a copy: turn objects and stores into the World that `reconcile` decides on."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ _MOVES: Final[tuple[Operation, ...]] = ("Read", "Delete")
 _WRITES: Final[tuple[Operation, ...]] = ("Create", "Append")
 _KEEPS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 _ERASES: Final[tuple[Operation, ...]] = ("Delete",)
-"""What a copy does with its stores, as a StreamStore's `access` calls it."""
+"""Operations of copies on their stores, as a StreamStore's `access` names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """A copy and everything around it.
+    """A copy and its surroundings.
 
     Attributes:
-        body: the object.
-        resource: it, as a model.
-        seen: it, as `reconcile` takes it.
+        body: the copy's object at the API server.
+        resource: the copy as a model.
+        seen: the copy as `reconcile` takes it.
         world: its surroundings.
-        workload: what it has the engine do.
+        workload: the work that the engine does for it.
         memory: see CopyMemory.
     """
 
@@ -101,24 +101,24 @@ class Situation:
 
     @property
     def child(self) -> Child:
-        """The copy, as what is made for it knows it."""
+        """The copy, as the objects that are made for it name it."""
         return Child(
             kind=self.kind, namespace=self.namespace, name=self.seen.name, uid=self.seen.uid
         )
 
 
 class CopyObserver:
-    """Looks at the copies of a kind.
+    """Observer of copies.
 
     Args:
         api: the API server.
-        mirror: what the watches told.
-        connections: the stores themselves.
+        mirror: the objects that the watches have seen.
+        connections: connections to the stores.
         stores: the StreamStores.
-        settings: the operator's.
+        settings: the operator's settings.
         cluster: the cluster's identity.
-        threads: where blocking calls to stores are made.
-        allowance: what may be kept of what stores say.
+        threads: threads for blocking calls to stores.
+        allowance: bounds the memory for answers of stores.
     """
 
     def __init__(
@@ -144,14 +144,14 @@ class CopyObserver:
         self._memories = Memories(CopyMemory)
 
     def forget(self, namespace: str, name: str) -> None:
-        """The copy is gone, or needs nothing any more."""
+        """Forget a copy that is gone, or needs nothing any more."""
         self._memories.forget(namespace, name)
 
     async def look(self, body: Object) -> Situation:
         """Look at a copy's surroundings. Nothing is changed.
 
         Raises:
-            InvalidSpec: the object is none that this version understands.
+            InvalidSpec: this version cannot read the object.
             ApiUnavailable: the API server could not be asked.
         """
         resource = parse_copy(body)
@@ -198,10 +198,13 @@ class CopyObserver:
         return await self._ask(situation, asked) if asked else situation
 
     async def stores(self, situation: Situation) -> tuple[list[Place] | None, Place]:
-        """The stores to read from, if all can be reached, and the target's.
+        """Connect to the stores to read from, and to the target's.
+
+        Returns:
+            The sources' stores, or None if one cannot be reached; and the target's store.
 
         Raises:
-            StoreNotFound, StoreNotReady, SecretNotFound: there is no way to the target's store.
+            StoreNotFound, StoreNotReady, SecretNotFound: the target's store cannot be reached.
         """
         namespace, world = situation.namespace, situation.world
         target = await self._connections.place(namespace, self._target_address(situation))
@@ -214,7 +217,7 @@ class CopyObserver:
             return None, target
 
     def _target_address(self, situation: Situation) -> StoreAddress:
-        """The target store's address, from its StreamStore or else from the plan."""
+        """Return the target store's address, from its StreamStore or else from the plan."""
         store = situation.world.target
         if isinstance(store, StoreSeen):
             return store.address
@@ -228,7 +231,7 @@ class CopyObserver:
         )
 
     async def _ask(self, situation: Situation, asked: frozenset[Question]) -> Situation:
-        """Ask the stores; why they could not be asked is part of the answer."""
+        """Ask the stores, and add the answers or the failure to the world."""
         try:
             return await self._answers(situation, asked)
         except SluiceError as error:
@@ -262,7 +265,7 @@ class CopyObserver:
             memory.meter = Meter()
         watch = memory.watch[2]
         progress = await self.blocking(watch.measure)
-        if not self._allowance.has_room:  # it reads all of it again then
+        if not self._allowance.has_room:  # a new watch holds nothing, but reads all of it again
             memory.watch = (plan.hash, target, situation.workload.watch(plan, target))
         pace = memory.meter.read(time.monotonic(), progress.bytes, progress.total)
         reading = Reading(progress=progress, pace=pace)
@@ -273,19 +276,19 @@ class CopyObserver:
         return replace(situation, world=world)
 
     async def _published(self, child: Child, world: World) -> World:
-        """What is published of what the stores said."""
+        """Add to the world what the ConfigMaps already publish: positions, or results."""
         if isinstance(world.answer, Complete):
             name = positions_name(child.name, child.uid)
             found = await self._api.get(CONFIG_MAP, child.namespace, name)
             return replace(world, positions=positions_of(found))
-        if child.kind == SCOPE_COPY:  # each stream is told of from the first plan on
+        if child.kind == SCOPE_COPY:  # results are published from the first plan on
             return replace(world, results=await results.read(self._api, child))
         return world
 
     async def _plan(
         self, namespace: str, seen: CopySeen, memory: CopyMemory
     ) -> tuple[PlanSeen | None, bool]:
-        """The plan ConfigMap, and whether there is one that holds no plan."""
+        """Read the plan ConfigMap; return its plan, and whether it exists without a valid plan."""
         if memory.plan is not None:
             return memory.plan[0], False
         if seen.done and seen.deleted is None:
@@ -312,7 +315,19 @@ class CopyObserver:
         *,
         eager: bool,
     ) -> StoreSeen | Trouble | None:
-        """A StreamStore, as the copy sees it; `eager` where somebody has just changed the copy."""
+        """Look at a StreamStore, and check that the copy may use it.
+
+        Args:
+            body: the copy's object.
+            field: the field that holds `what`.
+            what: the source or the target in that store.
+            needs: the operations that the copy does there.
+            eager: whether the user has just changed the copy or requested a run.
+
+        Returns:
+            The StreamStore; None if there is none; a Trouble if the copy may not use it. A copy
+            that is being deleted gets the StreamStore, with the Trouble as `refused`.
+        """
         name = what.store
         try:
             found = await self._stores.look(body["metadata"]["namespace"], name, eager=eager)
@@ -350,15 +365,15 @@ class CopyObserver:
 
 
 def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
-    """Check that a volume, into which only pods can look, is good for what it is wanted for.
+    """Check that a copy can do with a volume, into which only pods can look.
 
     Args:
-        field: that names it.
-        what: what is read there, or written.
-        keeps: whether it goes with the resource.
+        field: the field that holds `what`.
+        what: the source or the target in the volume.
+        keeps: whether the archive is deleted with the resource.
 
     Raises:
-        InvalidSpec: it is not.
+        InvalidSpec: the copy needs a store that the operator can look into.
     """
     if keeps:
         raise InvalidSpec(
@@ -378,13 +393,13 @@ def _check_volume(field: str, what: Origin | Goal, *, keeps: bool) -> None:
 
 
 def _told(situation: Situation) -> Recorded | None:
-    """What the driver of the last attempt said of an archive, if that is not written down yet."""
+    """Return the last driver's report of an archive in a volume, if the status lacks it."""
     job = situation.world.job
     return None if job is None or recorded(situation.seen, job) else job.recorded
 
 
 def _addresses(copy: Copy, world: World) -> tuple[StoreAddress, ...] | None:
-    """Where the stores to read from are, as the plan numbers them; None if one is not known."""
+    """List the addresses of the source stores, as the plan numbers them; None if one is unknown."""
     known = {
         source.store: store.address
         for (_, source), store in zip(origins_of(copy), world.sources, strict=True)

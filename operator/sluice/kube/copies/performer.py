@@ -1,7 +1,7 @@
-"""Doing what `reconcile` decided about a copy.
+"""Carry out what `reconcile` decided about a copy.
 
-Every action may be done twice, by one operator or by two at once: names follow from the copy, and
-what is there already is adopted.
+Every action may be done twice, by one operator or by two at once. The names of objects follow from
+the copy, and objects that exist already are adopted.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _log = structlog.get_logger()
 
 
 class Performer:
-    """Carries out actions.
+    """Performer of actions on copies.
 
     Args:
         api: the API server.
-        observer: the way to the stores.
-        recorder: for events.
-        metrics: counts what is orphaned.
-        settings: the operator's.
+        observer: connects to the stores.
+        recorder: writes events.
+        metrics: counts orphaned copies.
+        settings: the operator's settings.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Performer:
     async def perform(  # noqa: C901, PLR0912 - a flat table of the actions
         self, situation: Situation, action: Action
     ) -> None:
-        """Do one thing.
+        """Carry out one action.
 
         Raises:
-            SluiceError: it could not be done; what was done before it stays.
+            SluiceError: it failed; parts of it may be done.
         """
         kind, namespace = situation.kind, situation.namespace
         name, uid = situation.seen.name, situation.seen.uid
@@ -128,7 +128,7 @@ class Performer:
                 assert_never(action)
 
     async def _protect(self, situation: Situation) -> None:
-        """Let the copy not go while it has something in a store."""
+        """Set the copy's finalizer, which keeps it while it has something in a store."""
         seen, kind, namespace = situation.seen, situation.kind, situation.namespace
         if not await finalizers.add(
             self._api, kind, namespace, seen.name, STAGING_FINALIZER, uid=seen.uid
@@ -136,7 +136,7 @@ class Performer:
             raise CopyAborted(f"{kind.name} {seen.name!r} was deleted before its driver started")
 
     async def _hold_stores(self, situation: Situation) -> None:
-        """Let neither the stores nor their Secrets go while the copy needs them."""
+        """Set the finalizers that keep the stores and their Secrets while the copy needs them."""
         namespace = situation.namespace
         places = (*origins_of(situation.resource), goal_of(situation.resource))
         stores = (*situation.world.sources, situation.world.target)
@@ -157,25 +157,31 @@ class Performer:
         )
 
     async def _write_plan(self, situation: Situation, plan: Plan) -> None:
-        """Write the plan down; one that another operator has written a moment ago stands."""
+        """Write the plan's ConfigMap, unless another operator has just written it."""
         body = manifests.plan_config_map(situation.child, plan)
         await self._api.create(CONFIG_MAP, situation.namespace, body)
 
     async def _write_controls(self, situation: Situation) -> None:
-        """Write the limits, and let the kubelet of a running driver see them at once."""
+        """Write the limits, and have the kubelet update a running driver's volume at once."""
         spec, namespace = situation.resource.spec, situation.namespace
         request = manifests.controls_config_map(situation.child, spec)
         await self._api.apply(CONFIG_MAP, namespace, request)
         situation.memory.controls = manifests.controls_data(spec)
         label = f"{names.UID_LABEL}={situation.seen.uid},app.kubernetes.io/component=driver"
         pods = await self._api.list(POD, namespace, labels=label)
+        # A changed pod makes its kubelet refresh the mounted ConfigMaps at once.
         for pod in (one for one in pods if names.is_pod_of(one, situation.seen.uid)):
             version = str(situation.seen.generation)
             note = {"metadata": {"annotations": {names.CONTROLS_ANNOTATION: version}}}
             await self._api.patch(POD, namespace, pod["metadata"]["name"], note)
 
     async def _start_job(self, situation: Situation, attempt: int, plan: Plan) -> None:
-        """Make the Job, unless it is there: then it is the one that was meant."""
+        """Make the Job and its ConfigMap, or adopt the copy's Job of that name.
+
+        Raises:
+            QuotaExceeded: a quota forbids the Job.
+            PodRefused: the API server refuses the Job, or its name is taken.
+        """
         request = self._request(situation, plan, attempt)
         namespace = situation.namespace
         job = manifests.job(request)
@@ -198,9 +204,9 @@ class Performer:
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
 
     async def _take_run(self, namespace: str, run: Object) -> None:
-        """Use the ConfigMap that is there if it is what is wanted; replace it otherwise.
+        """Adopt an existing ConfigMap with the wanted content; replace any other.
 
-        Another operator made it a moment ago, or somebody else did. The name is this copy's.
+        It may come from another operator, or from another client. The name is this copy's.
         """
         name = run["metadata"]["name"]
         found = await self._api.get(CONFIG_MAP, namespace, name) or {}
@@ -215,12 +221,12 @@ class Performer:
             )
 
     async def _job(self, situation: Situation, name: str) -> Object | None:
-        """Look for a Job of the copy by its name."""
+        """Return the Job of the copy with this name, if there is one."""
         found = await self._api.list(JOB, situation.namespace, fields=f"metadata.name={name}")
         return next((job for job in found if names.is_child(job, situation.seen.uid)), None)
 
     async def _delete_job(self, situation: Situation, name: str) -> None:
-        """Delete a Job of the copy, and what its driver runs from; not another's of that name."""
+        """Delete a Job of the copy and its driver's ConfigMap, but no foreign ones of that name."""
         namespace, job = situation.namespace, await self._job(situation, name)
         if job is not None:
             await self._api.delete(JOB, namespace, name, uid=job["metadata"]["uid"])
@@ -230,9 +236,9 @@ class Performer:
             await self._api.delete(CONFIG_MAP, namespace, run, uid=found["metadata"]["uid"])
 
     async def _erase(self, situation: Situation) -> None:
-        """Delete the archive of a resource; what stays of it, and why, is said.
+        """Delete the archive of a resource, and report by an event what stays of it, and why.
 
-        What others have put there nobody has asked to delete, and nothing waits for.
+        Objects that others put there stay, and the resource does not wait for them.
         """
         seen = situation.world.target
         refused = seen.refused if isinstance(seen, StoreSeen) else None
@@ -248,7 +254,7 @@ class Performer:
         await self._recorder.say(situation.body, Saying("ArchiveKept", message), action="Delete")
 
     async def _orphan(self, situation: Situation, why: str) -> None:
-        """Say what is left behind, where nobody can overlook it."""
+        """Report by log, metric and event what the copy leaves behind."""
         message = f"{_left(situation)} of the copy {situation.seen.copy_id}: {why}"
         _log.error("orphaned", left=message)
         self._metrics.count("sluice_orphaned_total", kind=situation.kind.name)
@@ -259,7 +265,7 @@ _REFUSALS = frozenset({400, 403, 422})
 
 
 def _left(situation: Situation) -> str:
-    """What a copy may leave behind, and where."""
+    """Describe what a copy may leave behind, and where."""
     resource = situation.resource
     store = f"StreamStore {goal_of(resource)[1].store!r}"
     if isinstance(resource, StreamArchive):

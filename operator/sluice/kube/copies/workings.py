@@ -1,4 +1,4 @@
-"""How copies are reconciled: the decisions of `core.reconcile`, bound to a cluster."""
+"""Reconcile copies: connect the decisions of `core.reconcile` to a cluster."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class CopyWorkings:
-    """What is particular to copies: see `reconciler.Workings`.
+    """Part of reconciling that is particular to copies, see `reconciler.Workings`.
 
     Args:
-        kind: of which kind.
-        observer: looks at them.
-        performer: acts on them.
-        metrics: what became of them.
+        kind: the kind of copies.
+        observer: looks at copies.
+        performer: acts on copies.
+        metrics: counts attempts, streams and copies.
     """
 
     finalizer: Final = STAGING_FINALIZER
@@ -53,30 +53,30 @@ class CopyWorkings:
         return await self._observer.look(body)
 
     def decide(self, situation: Situation) -> Decision:
-        """What to do."""
+        """Decide what to do."""
         if isinstance(situation.seen, ArchiveSeen):
             return decide_archive.reconcile_archive(situation.seen, situation.world)
         return reconcile(situation.seen, situation.world)
 
     def after_failure(self, situation: Situation, decided: Decision, trouble: Trouble) -> Decision:
-        """What to do when something could not be done."""
+        """Decide what to do after an action that failed."""
         seen = replace(situation.seen, status=decided.status)
         if isinstance(seen, ArchiveSeen):
             return decide_archive.after_failure(seen, situation.world, trouble)
         return after_failure(seen, situation.world, trouble)
 
     async def perform(self, situation: Situation, action: Action) -> None:
-        """Do one thing."""
+        """Carry out one action."""
         await self._performer.perform(situation, action)
         if isinstance(action, RemoveFinalizer):
             self.forget(situation.namespace, situation.seen.name)
 
     def forget(self, namespace: str, name: str) -> None:
-        """A copy is gone, or needs nothing any more."""
+        """Forget a copy that is gone, or needs nothing any more."""
         self._observer.forget(namespace, name)
 
     def written(self, before: CopyingStatus, after: CopyingStatus) -> None:
-        """Count what a new status means."""
+        """Count attempts, streams and copies that have ended, by the new status."""
         known = {entry.attempt for entry in before.history if entry.outcome}
         for entry in after.history:
             if entry.outcome and entry.attempt not in known:
@@ -100,9 +100,10 @@ def _succeeded(status: CopyingStatus) -> bool:
 
 
 def _ended(before: CopyingStatus, after: CopyingStatus) -> Iterator[tuple[StreamState, int]]:
-    """Streams of a scope that came to an end between two statuses, by the way in which they did.
+    """Count the streams of a scope that ended between two statuses, by their state.
 
-    Those that failed or were stopped are none of these any more once they are tried again.
+    The counts of failed and stopped streams may fall, when such streams are tried again. Only
+    increases are given.
     """
     if not isinstance(after, ScopeCopyStatus) or after.streams is None:
         return

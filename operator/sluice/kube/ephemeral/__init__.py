@@ -1,1 +1,1 @@
-"""EphemeralStreams: observing them and their owners, and carrying out decisions."""
+"""Observe EphemeralStreams and their owners, and carry out decisions about them."""

@@ -1,4 +1,4 @@
-"""Who else wants the same streams: other EphemeralStreams, and copies that still read them."""
+"""Find resources that want the same streams: other EphemeralStreams, and copies that read them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 
 def rival(mirror: Mirror, body: Object) -> Rival | None:
-    """The oldest EphemeralStream that claims what this one does and is older, if there is one.
+    """Return the oldest EphemeralStream that is older than this one and claims the same streams.
 
-    One counts once it has proved itself in the store, where the status says so, which tenants
-    cannot write: whoever has no rights there blocks nobody. Until then the store's tags decide.
+    It counts only after it had streams in the store, by its status, which tenants cannot write.
+    So an EphemeralStream without rights in the store blocks no other. Until then the store's tags
+    decide.
 
-    Of two that were made in one second, the one with the lower uid counts as older.
+    If two were made in the same second, the lower uid counts as older.
     """
     meta, spec = body["metadata"], body["spec"]
     here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
@@ -62,7 +63,7 @@ def rival(mirror: Mirror, body: Object) -> Rival | None:
 
 
 def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
-    """The copies and archives that are not done and read what an EphemeralStream claims, sorted."""
+    """List the unfinished copies and archives that read what an EphemeralStream claims, sorted."""
     meta, spec = body["metadata"], body["spec"]
     here = _address(mirror, meta["namespace"], spec["storeRef"]["name"])
     return tuple(
@@ -85,7 +86,7 @@ def readers(mirror: Mirror, body: Object) -> tuple[str, ...]:
 
 
 def _has_claimed(body: Object) -> bool:
-    """Whether an EphemeralStream has, or had, streams in the store by what the operator says."""
+    """Tell whether an EphemeralStream has, or had, streams in the store, by its status."""
     status = body.get("status") or {}
     ready = any(
         one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []
@@ -95,12 +96,12 @@ def _has_claimed(body: Object) -> bool:
 
 
 def _has_planned(copy: Object) -> bool:
-    """Whether the operator has planned a copy: then it may read its sources."""
+    """Tell whether the operator has planned a copy: only then it may read its sources."""
     return (copy.get("status") or {}).get("planHash") is not None
 
 
 def _told(kind: Kind, body: Object, to: str) -> str:
-    """Name a resource to the people of a namespace; of others' only that there is one."""
+    """Name a resource to the users of a namespace; give only the kind if it is in another one."""
     namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     if namespace != to:
         return f"{'an' if kind.name[0] in 'AEIOU' else 'a'} {kind.name} of another namespace"
@@ -108,18 +109,18 @@ def _told(kind: Kind, body: Object, to: str) -> str:
 
 
 def _goes_on(archive: Object) -> bool:
-    """Whether a run of an archive goes on; one may be held at rest, to be deleted later."""
+    """Tell whether a run of an archive goes on. An archive at rest may have the finalizer too."""
     conditions = (archive.get("status") or {}).get("conditions") or []
     return any(one["type"] == "Reconciling" for one in conditions)
 
 
 def _with_ephemeral(copy: Object) -> bool:
-    """Whether a ScopeCopy copies the streams of EphemeralStreams; all of the scope's count then."""
+    """Tell whether a ScopeCopy copies EphemeralStreams' streams. Then all of its scope count."""
     return bool((copy["spec"].get("streams") or {}).get("includeEphemeral"))
 
 
 def _near(mirror: Mirror, spec: Object) -> list[Object]:
-    """The EphemeralStreams that may mean a stream in common with a spec: few, of thousands."""
+    """List the EphemeralStreams that may share a stream with a spec: a few out of thousands."""
     scope, stream = spec.get("scope"), spec.get("stream")
     if stream is None:
         return mirror.where(EPHEMERAL_STREAM, _scope, scope)
@@ -133,12 +134,12 @@ def _scope(body: Object) -> str | None:
 
 
 def _place(body: Object) -> tuple[str | None, str | None]:
-    """Scope and stream of a resource; no stream for one with a prefix."""
+    """Return scope and stream of a resource; the stream is None for a prefix."""
     return _scope(body), body.get("spec", {}).get("stream")
 
 
 def _overlap(one: Object, other: Object) -> bool:
-    """Whether two specs, each with a scope and a stream or a prefix, mean a stream in common.
+    """Tell whether two specs, each with a scope and a stream or a prefix, may share a stream.
 
     A spec with neither means every stream of the scope.
     """
@@ -160,7 +161,7 @@ def _store(spec: Object) -> str:
 
 
 def _address(mirror: Mirror, namespace: str, name: str) -> StoreAddress | None:
-    """Where a StreamStore is, whatever it is called and whoever logs in."""
+    """Return a StreamStore's address without its Secret, to compare StreamStores by their store."""
     body = mirror.get(STREAM_STORE, namespace, name)
     if body is None:
         return None
@@ -175,7 +176,7 @@ def _age(body: Object) -> tuple[str, str]:
 
 
 def _grace(body: Object) -> float:
-    """Seconds for which a resource that is being deleted still leaves its stream alone."""
+    """Give the seconds that are left of the grace period of a resource that is being deleted."""
     since = datetime.fromisoformat(body["metadata"]["deletionTimestamp"])
     gone = (datetime.now(UTC) - since).total_seconds()
     return max(0.0, float(body["spec"].get("gracePeriodSeconds", 0)) - gone)

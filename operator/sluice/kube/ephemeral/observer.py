@@ -1,4 +1,4 @@
-"""Looking at an EphemeralStream: from objects and its store to the world that is decided on."""
+"""Look at an EphemeralStream: turn objects and its store into the world to decide on."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Memory:
-    """What is kept of a resource between two looks, only to spare calls.
+    """Memory of a resource between two looks.
 
     Attributes:
-        address: where its store was last seen, for the time when its StreamStore is gone.
-        holding: what the store said of streams that are ours, and when and about which generation.
+        address: the last address of its store, for the time when its StreamStore is gone.
+        holding: the store's last answer while the streams were the resource's own, when it came
+            (monotonic seconds), and the generation that it is about. It only spares calls.
     """
 
     address: StoreAddress | None = None
@@ -60,14 +61,14 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EphemeralSituation:
-    """An EphemeralStream and everything around it.
+    """An EphemeralStream and its surroundings.
 
     Attributes:
-        body: the object.
-        resource: it, as a model.
-        seen: it, as its reconcile function takes it.
+        body: its object at the API server.
+        resource: the EphemeralStream as a model.
+        seen: the EphemeralStream as its reconcile function takes it.
         world: its surroundings.
-        claim: what it claims.
+        claim: its claim in the store.
     """
 
     body: Object
@@ -78,16 +79,16 @@ class EphemeralSituation:
 
 
 class EphemeralObserver:
-    """Looks at EphemeralStreams.
+    """Observer of EphemeralStreams.
 
     Args:
         api: the API server.
-        mirror: what the watches told.
-        owners: what is known of owners.
+        mirror: the objects that the watches have seen.
+        owners: looks at owners.
         stores: the StreamStores.
-        connections: the stores themselves.
+        connections: connections to the stores.
         cluster: the cluster's identity.
-        threads: where blocking calls to stores are made.
+        threads: threads for blocking calls to stores.
     """
 
     def __init__(
@@ -111,18 +112,18 @@ class EphemeralObserver:
         self._memories = Memories(_Memory)
 
     def forget(self, namespace: str, name: str) -> None:
-        """The resource is gone."""
+        """Forget a resource that is gone, or has nothing in a store any more."""
         self._memories.forget(namespace, name)
 
     def forget_holding(self, situation: EphemeralSituation) -> None:
-        """Something was changed in the store: it is asked again."""
+        """Forget the store's answer before a change there, so that the next look asks again."""
         self._memory(situation.seen).holding = None
 
     async def look(self, body: Object) -> EphemeralSituation:
         """Look at a resource's surroundings. Nothing is changed.
 
         Raises:
-            InvalidSpec: the object is none that this version understands.
+            InvalidSpec: this version cannot read the object.
             ApiUnavailable: the API server could not be asked.
         """
         resource = parse(body, EphemeralStream)
@@ -147,10 +148,10 @@ class EphemeralObserver:
         return await self._ask(situation) if asks_store(seen, world) else situation
 
     async def store(self, situation: EphemeralSituation) -> Store:
-        """The store, also when its StreamStore is gone and a connection is still open.
+        """Connect to the store, even if its StreamStore is gone but a connection is still open.
 
         Raises:
-            StoreNotFound, SecretNotFound: there is no way to it.
+            StoreNotFound, SecretNotFound: the store cannot be reached any more.
         """
         address = self._memory(situation.seen).address
         if address is None:
@@ -164,9 +165,9 @@ class EphemeralObserver:
     async def _look_at_owners(
         self, seen: EphemeralSeen, store: StreamStore | None, refused: Trouble | None
     ) -> tuple[OwnerSeen, ...]:
-        """The owners; of a resource that is deleted, those of a prefix only.
+        """Look at the owners; for a deleted resource, only if it has a prefix.
 
-        While it is refused what the resource wants, nobody is asked about owners: the status would
+        A resource that the StreamStore refuses gets no look at owners. Otherwise its status would
         tell of workloads that its author may not see.
         """
         if refused is not None:
@@ -186,10 +187,10 @@ class EphemeralObserver:
         return tuple(found)
 
     async def _look_at_owner(self, seen: EphemeralSeen, owner: Owner) -> OwnerSeen:
-        """An owner; one by whom something would be released, or made, is looked at once more.
+        """Look at an owner. If that would make or release a stream, ask the API server once more.
 
-        A watch may lag, and a reference to an owner that is being deleted would be the end of the
-        streams.
+        A watch may lag. With a reference to an owner that is being deleted, Kubernetes would
+        delete the resource, and so its streams.
         """
         namespace = owner.namespace or seen.namespace
         found = await self._owners.look(owner, namespace)
@@ -200,7 +201,7 @@ class EphemeralObserver:
         return await self._owners.confirm(owner, namespace)
 
     async def _refused(self, seen: EphemeralSeen, store: StreamStore | None) -> Trouble | None:
-        """Why the StreamStore's access forbids what the spec asks for."""
+        """Tell why the StreamStore's access forbids what the spec asks for; None if it does not."""
         if store is None or seen.deleted is not None:
             return None
         name = store.metadata.name
@@ -224,7 +225,7 @@ class EphemeralObserver:
 
         Raises:
             AccessDenied: the StreamStore or that namespace does not agree.
-            ApiUnavailable: the API server does not say.
+            ApiUnavailable: the API server does not answer.
         """
         if owner.namespace in {None, seen.namespace}:
             return
@@ -238,7 +239,7 @@ class EphemeralObserver:
         )
 
     async def _ask(self, situation: EphemeralSituation) -> EphemeralSituation:
-        """Ask the store, unless it was asked lately; why it could not be is part of the answer."""
+        """Add the store's answer, or its failure, to the world; a recent answer is used again."""
         seen, memory = situation.seen, self._memory(situation.seen)
         if memory.holding is not None and seen.status.release is None and not seen.asked:
             holding, at, generation = memory.holding
@@ -251,28 +252,28 @@ class EphemeralObserver:
             holding = await self.blocking(lambda: claims.look(claim, store))
         except SluiceError as error:
             return replace(situation, world=replace(situation.world, trouble=Trouble.of(error)))
-        if holding.ownership is Ownership.OURS:  # what is not may be any moment
+        if holding.ownership is Ownership.OURS:  # any other answer may change at any moment
             memory.holding = (holding, time.monotonic(), seen.generation)
         left = await self._is_left(holding)
         return replace(situation, world=replace(situation.world, holding=holding, left=left))
 
     async def _is_left(self, holding: Holding) -> bool:
-        """Whether the EphemeralStream of this cluster that has a stream is there no more.
+        """Tell whether the EphemeralStream of this cluster that owns the stream is gone.
 
-        What was made under its name since is another one.
+        A resource of the same name with another uid is not the owner.
         """
         if holding.holder_uid is None:
             return False
         namespace, _, name = holding.holder_resource.partition("/")
         try:
             found = await self._api.get(EPHEMERAL_STREAM, namespace, name)
-        except InvalidSpec:  # a tag says so, which anybody may have written: it is somebody's
+        except InvalidSpec:  # any client may have written the tag; the stream is not left then
             return False
         return found is None or found["metadata"]["uid"] != holding.holder_uid
 
 
 def claim_of(resource: EphemeralStream, seen: EphemeralSeen, *, cluster: str) -> Claim:
-    """What a resource claims."""
+    """Return the claim that a resource makes in its store."""
     spec = resource.spec
     claimant = Claimant(
         cluster=cluster,
@@ -294,7 +295,7 @@ def claim_of(resource: EphemeralStream, seen: EphemeralSeen, *, cluster: str) ->
 
 
 def stream_config(spec: EphemeralStreamSpec) -> StreamConfig:
-    """A stream's configuration as the store knows it."""
+    """Return the stream's configuration in the store's terms."""
     if spec.config is None:
         return StreamConfig()
     scaling, retention = spec.config.scaling, spec.config.retention

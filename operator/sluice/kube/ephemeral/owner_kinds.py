@@ -1,4 +1,7 @@
-"""Where the API server has the objects of a kind that somebody named: discovery, remembered."""
+"""Find the resources of a kind that a spec names, by discovery at the API server.
+
+Results are remembered.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Object
 
 UNKNOWN: Final = Backoff(1, 30)
-"""Seconds for which the cluster's kinds are not read again, after so many times in vain."""
+"""Waits until an apiVersion's kinds are read again, by reads in a row that lacked the kind."""
 
 
 @dataclass(slots=True)
@@ -26,18 +29,18 @@ class _Version:
     """An apiVersion as it was last read."""
 
     kinds: dict[str, Kind | None] = field(default_factory=dict)
-    """None for a kind that is not namespaced."""
+    """By name; None for a kind that is not namespaced."""
     misses: int = 0
     again: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class OwnerKinds:
-    """The kinds of the cluster.
+    """Kinds that the cluster serves.
 
     Args:
         api: the API server.
-        clock: seconds since some moment.
+        clock: gives seconds since a fixed moment.
     """
 
     def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,12 +49,12 @@ class OwnerKinds:
         self._versions: dict[str, _Version] = {}
 
     async def find(self, api_version: str, kind: str) -> Kind:
-        """A kind. What is known is not asked for again, what is missing now and then.
+        """Find a kind. A known kind is not asked for again; a missing kind now and then.
 
         Raises:
             OwnerKindNotFound: the cluster does not serve it, or not yet.
             InvalidSpec: its objects are in no namespace.
-            ApiUnavailable: the API server does not say.
+            ApiUnavailable: the API server does not answer.
         """
         known = self._versions.setdefault(api_version, _Version())
         async with known.lock:
@@ -71,14 +74,14 @@ class OwnerKinds:
         return found
 
     def forget(self, kind: Kind) -> None:
-        """The API server does not serve a kind any more: it is asked anew."""
+        """Forget a kind that the API server does not serve any more, to ask for it anew."""
         known = self._versions.get(kind.api_version)
         if known is not None and known.kinds.get(kind.name) == kind:
             del known.kinds[kind.name]
 
 
 def _kinds(api_version: str, resources: list[Object]) -> dict[str, Kind | None]:
-    """The kinds of an apiVersion; subresources, which have kinds of their own, are none."""
+    """List the kinds of an apiVersion, without those of subresources."""
     group, slash, version = api_version.rpartition("/")
     return {
         one["kind"]: Kind(group if slash else "", version, one["name"], one["kind"])

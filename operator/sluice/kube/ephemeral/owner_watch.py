@@ -1,4 +1,4 @@
-"""What a watch tells of the objects of one kind in one namespace, kept small."""
+"""Watch the objects of one kind in one namespace, and keep only the few facts that count."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ _log = structlog.get_logger()
 
 ABSENT: Final = OwnerSeen()
 RECONNECT: Final = Backoff(0.2, 30)
-"""Seconds between attempts to watch."""
+"""Waits in seconds between attempts to watch."""
 _STEADY: Final = 5.0
-"""Seconds after which a watch that ends had worked."""
+"""Seconds that a watch has to last to count as one that worked."""
 _RELIST: Final = 3
 """Failures in a row after which a watch begins with a list again."""
 _REFUSALS: Final = frozenset({403, 404, 405})
+"""HTTP: no right, no such kind, or no such verb for it."""
 _GONE: Final = 410
-"""HTTP: no right, no such kind or no such verb for it; and a version that is too long ago."""
+"""HTTP: the resourceVersion is too old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTimeouts:
-    """How long what takes, in seconds.
+    """Timeouts of watches, in seconds.
 
     Attributes:
-        server: after which the server ends a watch, which is then opened again.
-        silence: without a byte after which a connection is taken for dead. Servers send a
-            bookmark every minute; those that do not only cost a reconnection.
-        idle: after which a watch that nobody asks ends.
-        first: for which a look waits for a watch that begins.
-        refused: for which a right that is missing is not asked for again.
+        server: after this time the server ends a watch, which is then opened again.
+        silence: a connection without a byte for this time is taken for dead. Servers send a
+            bookmark every minute; a server that does not only costs a reconnection.
+        idle: a watch that is not used for this time ends.
+        first: a look waits for a new watch for this time.
+        refused: after a refusal, the right is not tried again for this time.
     """
 
     server: float = 300
@@ -56,7 +57,7 @@ class WatchTimeouts:
 
 
 def seen(kind: Kind, body: Object | None) -> OwnerSeen:
-    """What counts of an object."""
+    """Reduce an object to the facts that count of an owner."""
     if body is None:
         return ABSENT
     meta = body["metadata"]
@@ -68,7 +69,7 @@ def seen(kind: Kind, body: Object | None) -> OwnerSeen:
 
 
 class Cache:
-    """The objects of a kind in a namespace, by name, of each what counts.
+    """Cache of the objects of a kind in a namespace, by name, each reduced to an OwnerSeen.
 
     Args:
         kind: the kind.
@@ -82,27 +83,30 @@ class Cache:
 
     @property
     def in_sync(self) -> bool:
-        """Whether it follows what happens; otherwise the API server has to be asked."""
+        """Whether the watch keeps it up to date; otherwise the API server has to be asked."""
         return self._told is None
 
     def get(self, name: str) -> OwnerSeen:
-        """An object."""
+        """Return an object; ABSENT if there is none."""
         return self._known.get(name, ABSENT)
 
     def tell(self, name: str, now: OwnerSeen) -> None:
-        """Remember what somebody was told who did not ask the cache: news are news to him."""
+        """Remember an answer of the API server that was used while the cache was not in sync.
+
+        The next list is compared with it, so a change since then is news.
+        """
         if self._told is not None:
             self._told[name] = now
 
     def replace(self, known: dict[str, OwnerSeen]) -> set[str]:
-        """Take in a list; the names of what is not as it was told."""
+        """Take in a list, and return the names of objects that differ from earlier answers."""
         before = {**self._known, **(self._told or {})}
         names = before.keys() | known.keys() if self._asked else before.keys()
         self._known, self._told, self._asked = known, None, True
         return {name for name in names if self.get(name) != before.get(name, ABSENT)}
 
     def take(self, event: Object) -> str | None:
-        """Take in an event; the name of the object, if that is news."""
+        """Take in an event, and return the object's name if the facts have changed."""
         if event["type"] == "BOOKMARK":
             return None
         name = event["object"]["metadata"]["name"]
@@ -114,24 +118,24 @@ class Cache:
         return name if self.get(name) != before else None
 
     def lose(self) -> None:
-        """Nothing is heard for now."""
+        """Note that the watch has broken, so that the cache is not in sync."""
         if self._told is None:
             self._told = {}
 
     def resume(self) -> None:
-        """What happened meanwhile is going to be heard."""
+        """Note that the watch has resumed: it delivers the events since it broke."""
         self._told = None
 
 
 class OwnerWatch:
-    """A watch, while somebody asks it.
+    """Watch of a kind in a namespace, which lasts while it is used.
 
     Args:
         api: the API server.
-        kind: of what.
-        namespace: where.
-        changed: told the name of each object that appears, changes what counts of it, or goes.
-        patience: how long what takes.
+        kind: the kind to watch.
+        namespace: the namespace to watch.
+        changed: callback, called with the name of an object whose facts have changed.
+        patience: timeouts.
     """
 
     def __init__(
@@ -157,11 +161,11 @@ class OwnerWatch:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over: nobody asked, or it must not or cannot watch."""
+        """Whether the watch is over: it was not used, was refused, or failed."""
         return self._task.done()
 
     async def use(self) -> None:
-        """Keep it going; until it is in sync for the first time, or that does not come soon."""
+        """Keep the watch going. Wait while it is new, until it is in sync, fails or takes long."""
         self._used = time.monotonic()
         if not self._tried.is_set():
             try:
@@ -171,7 +175,7 @@ class OwnerWatch:
                 return
 
     async def close(self) -> None:
-        """End it."""
+        """End the watch."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -188,18 +192,18 @@ class OwnerWatch:
                     self._version = ""
                 if failures and self.refused is None:
                     await asyncio.sleep(RECONNECT.after(failures))
-        except Exception:  # noqa: BLE001 - nobody awaits it: said here, or never
+        except Exception:  # noqa: BLE001 - no caller awaits the task: logged here, or never
             _log.exception("a watch of owners failed", kind=self._kind.name)
         finally:
             self.cache.lose()
             self._tried.set()
 
     def _left(self) -> float:
-        """Seconds until nobody has asked for too long."""
+        """Give the seconds until the watch is idle for too long."""
         return self._used + self._patience.idle - time.monotonic()
 
     async def _attempt(self, seconds: float) -> bool:
-        """Watch once; whether it broke."""
+        """Watch once, and tell whether the watch broke."""
         try:
             await self._once(seconds)
         except ApiUnavailable as error:
@@ -214,7 +218,7 @@ class OwnerWatch:
         return False
 
     async def _once(self, seconds: float) -> None:
-        """List if that is needed, and watch until the server ends it."""
+        """List the objects if needed, then watch until the server ends the watch."""
         if not self._version:
             for news in sorted(await self._list()):
                 self._changed(news)
@@ -234,7 +238,7 @@ class OwnerWatch:
                     self._changed(name)
 
     async def _list(self) -> set[str]:
-        """Take in all objects, page by page; the names of those that are news."""
+        """List all objects, page by page, and return the names of those that have changed."""
         small: dict[str, OwnerSeen] = {}
         page = await self._api.page(self._kind, self._namespace)
         while True:

@@ -1,8 +1,8 @@
-"""Owners of any kind: looked at, and watched while somebody asks for them.
+"""Look at owners of any kind, and watch them while EphemeralStreams ask for them.
 
-Each kind and namespace in use has a watch, so that asking for an owner costs nothing, and whoever
-asked is woken up. Where the operator may get objects and not list or watch them, each look is a
-GET, and it is the resync that notices changes.
+Each kind and namespace in use has a watch. So a look at an owner costs no call, and a change wakes
+the EphemeralStreams that name it. Where the operator may get objects but not list or watch them,
+each look is a GET, and changes are noticed by the resync.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
     _Place = tuple[Kind, str]
 
 LABEL: Final = 'sluice.dev/aggregate-to-owner-reader: "true"'
-"""Of ClusterRoles that the operator's rights to read owners are made of."""
+"""Label of the ClusterRoles that make up the operator's rights to read owners."""
 MOST_WATCHES: Final = 500
-"""At once. Each has a connection; beyond that, each look is a GET."""
+"""Watches at once, each with a connection. Beyond that, each look is a GET."""
 _FORBIDDEN, _NOT_FOUND = 403, 404
 
 
 class Owners:
-    """What is known of owners. One asyncio loop only.
+    """Reader of owners, for one asyncio loop.
 
     Args:
         api: the API server.
-        wake: told apiVersion, kind, namespace and name of an object that appears, is another one
-            than before, is finished (or not any more), or goes. Not only of those asked for.
-        patience: how long what takes.
+        wake: callback `(apiVersion, kind, namespace, name)`, called when an object appears, is
+            replaced, is deleted or goes, or when `finished` changes. It is called for every object
+            of a watched kind and namespace, not only for owners.
+        patience: timeouts of the watches.
     """
 
     def __init__(self, api: Api, wake: Wake, patience: WatchTimeouts | None = None) -> None:
@@ -55,18 +56,18 @@ class Owners:
         self._forbidden: dict[tuple[Kind, str, str], tuple[float, OwnerForbidden]] = {}
 
     async def look(self, owner: Owner, namespace: str) -> OwnerSeen:
-        """An owner as its watch has it, or the API server where there is none.
+        """Look at an owner in its watch, or at the API server if there is no watch.
 
         Raises:
-            ApiUnavailable: the API server does not say.
+            ApiUnavailable: the API server does not answer.
         """
         return await self._answer(self._look(owner, namespace))
 
     async def confirm(self, owner: Owner, namespace: str) -> OwnerSeen:
-        """An owner as the API server has it now.
+        """Look at an owner at the API server.
 
         Raises:
-            ApiUnavailable: the API server does not say.
+            ApiUnavailable: the API server does not answer.
         """
         return await self._answer(self._confirm(owner, namespace))
 
@@ -78,7 +79,7 @@ class Owners:
 
     @staticmethod
     async def _answer(asked: Awaitable[OwnerSeen]) -> OwnerSeen:
-        """What was seen, or why it cannot be."""
+        """Return the owner; turn an error that a person has to mend into its `trouble`."""
         try:
             return await asked
         except SpecError as error:
@@ -92,7 +93,7 @@ class Owners:
             if watch.cache.in_sync:
                 return watch.cache.get(owner.name)
         found = await self._get(kind, namespace, owner.name)
-        if watch is not None and watch.cache.in_sync:  # meanwhile: news are compared with that
+        if watch is not None and watch.cache.in_sync:  # in sync since: later events compare to it
             return watch.cache.get(owner.name)
         return found
 
@@ -101,7 +102,10 @@ class Owners:
         return await self._get(kind, namespace, owner.name)
 
     def _watch(self, kind: Kind, namespace: str) -> OwnerWatch | None:
-        """The watch of a kind in a namespace, begun if need be; None where it is not possible."""
+        """Return the watch of a kind in a namespace, or begin it; None if it cannot be watched.
+
+        Watches that have ended are removed first.
+        """
         place, now = (kind, namespace), time.monotonic()
         for other, one in list(self._watches.items()):
             if one.ended:
@@ -124,7 +128,7 @@ class Owners:
         return self._watches[place]
 
     async def _get(self, kind: Kind, namespace: str, name: str) -> OwnerSeen:
-        """An object at the API server; of a refusal it is told what it was for a while."""
+        """Read an object at the API server. A refusal for lack of rights is remembered a while."""
         now = time.monotonic()
         self._forbidden = {key: one for key, one in self._forbidden.items() if one[0] > now}
         if (kind, namespace, name) in self._forbidden:

@@ -1,4 +1,4 @@
-"""Doing what was decided about an EphemeralStream. Every action may be done twice."""
+"""Carry out what was decided about an EphemeralStream. Every action may be done twice."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _log = structlog.get_logger()
 
 
 class EphemeralPerformer:
-    """Carries out actions.
+    """Performer of actions on EphemeralStreams.
 
     Args:
         api: the API server.
-        observer: the way to the store.
-        recorder: for events.
-        metrics: counts what is released and orphaned.
+        observer: connects to the store.
+        recorder: writes events.
+        metrics: counts deleted streams and orphaned resources.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class EphemeralPerformer:
         self._metrics = metrics
 
     async def perform(self, situation: EphemeralSituation, action: EphemeralAction) -> None:
-        """Do one thing.
+        """Carry out one action.
 
         Raises:
-            SluiceError: it could not be done; what was done before it stays.
+            SluiceError: it failed; parts of it may be done.
         """
         seen = situation.seen
         match action:
@@ -86,7 +86,7 @@ class EphemeralPerformer:
     async def _change(
         self, situation: EphemeralSituation, action: Make | Adopt | Configure | Release
     ) -> None:
-        """Change something in the store."""
+        """Carry out an action in the store."""
         store, claim = await self._observer.store(situation), situation.claim
         self._observer.forget_holding(situation)
         match action:
@@ -109,7 +109,7 @@ class EphemeralPerformer:
                 assert_never(action)
 
     async def _protect(self, situation: EphemeralSituation) -> None:
-        """Let neither the resource nor its store go while it has a stream."""
+        """Set the finalizers that keep the resource and its store while it has a stream."""
         seen, store = situation.seen, situation.world.store
         if not await finalizers.add(
             self._api,
@@ -125,7 +125,7 @@ class EphemeralPerformer:
             await hold(self._api, seen.namespace, store, field="spec.storeRef.name")
 
     async def _refer(self, situation: EphemeralSituation, action: Refer) -> None:
-        """Make owners own the resource, beside those that do already, and others no more."""
+        """Add and remove ownerReferences, and keep those of other clients."""
         meta, spec = situation.body["metadata"], situation.seen.spec
         before = meta.get("ownerReferences")
         wanted = [one for one in before or () if one["uid"] not in action.drop]
@@ -142,8 +142,8 @@ class EphemeralPerformer:
                         "blockOwnerDeletion": False,
                     }
                 )
-        # The version is that of the status which was written last. One that somebody else has
-        # changed since is left to the next look.
+        # The version is that of the last written status. If another client has changed the
+        # resource since, the next look sets the references.
         change = {"resourceVersion": meta["resourceVersion"], "ownerReferences": wanted}
         written = await self._api.patch(
             EPHEMERAL_STREAM, meta["namespace"], meta["name"], {"metadata": change}
@@ -152,7 +152,7 @@ class EphemeralPerformer:
             situation.body["metadata"] = written["metadata"]
 
     async def _abandon(self, situation: EphemeralSituation, why: str) -> None:
-        """Say what is left behind, where nobody can overlook it."""
+        """Report by log, metric and event which streams are left behind."""
         spec, status = situation.seen.spec, situation.seen.status
         names = ", ".join(status.streams) or spec.stream or f"{spec.stream_prefix}*"
         message = (
@@ -165,7 +165,10 @@ class EphemeralPerformer:
 
 
 def _in_time(situation: EphemeralSituation) -> None:
-    """Check that a predecessor that left its stream to us has not begun to delete it."""
+    """Raise ResourceChanged if the look is too old to take over a predecessor's stream.
+
+    The predecessor deletes the stream when its grace period ends.
+    """
     age = (datetime.now(UTC) - situation.world.now).total_seconds()
     if situation.world.rival is not None and age > SUCCESSOR_SECONDS / 2:
         raise ResourceChanged("the stream was left to a successor for a moment, which is over")

@@ -1,4 +1,4 @@
-"""How EphemeralStreams are reconciled: the decisions of `core.reconcile`, bound to a cluster."""
+"""Reconcile EphemeralStreams: connect the decisions of `core.reconcile` to a cluster."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class EphemeralWorkings:
-    """What is particular to EphemeralStreams: see `reconciler.Workings`.
+    """Part of reconciling that is particular to EphemeralStreams, see `reconciler.Workings`.
 
     Args:
-        observer: looks at them.
-        performer: acts on them.
+        observer: looks at EphemeralStreams.
+        performer: acts on EphemeralStreams.
     """
 
     kind: Final = EPHEMERAL_STREAM
@@ -41,26 +41,26 @@ class EphemeralWorkings:
         return await self._observer.look(body)
 
     def decide(self, situation: EphemeralSituation) -> EphemeralDecision:
-        """What to do."""
+        """Decide what to do."""
         return reconcile_ephemeral(situation.seen, situation.world)
 
     def after_failure(
         self, situation: EphemeralSituation, decided: EphemeralDecision, trouble: Trouble
     ) -> EphemeralDecision:
-        """What to do when something could not be done."""
+        """Decide what to do after an action that failed."""
         return after_ephemeral_failure(
             replace(situation.seen, status=decided.status), situation.world, trouble
         )
 
     async def perform(self, situation: EphemeralSituation, action: EphemeralAction) -> None:
-        """Do one thing."""
+        """Carry out one action."""
         await self._performer.perform(situation, action)
         if isinstance(action, Unprotect):
             self.forget(situation.seen.namespace, situation.seen.name)
 
     def forget(self, namespace: str, name: str) -> None:
-        """A resource is gone, or has nothing in a store any more."""
+        """Forget a resource that is gone, or has nothing in a store any more."""
         self._observer.forget(namespace, name)
 
     def written(self, before: EphemeralStreamStatus, after: EphemeralStreamStatus) -> None:
-        """Nothing is counted: what is there is, by the resync."""
+        """Count nothing: the resync counts the existing resources."""

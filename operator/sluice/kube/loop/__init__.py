@@ -1,1 +1,1 @@
-"""The loop that reconciles: queue, workers, one look and its actions."""
+"""The reconcile loop: queue, workers, and for each resource one look and its actions."""

@@ -1,4 +1,4 @@
-"""Working keys off the queue: each goes to what reconciles its kind."""
+"""Take keys off the queue, and give each to the reconciler of its kind."""
 
 from __future__ import annotations
 
@@ -20,20 +20,27 @@ _log = structlog.get_logger()
 
 
 class Reconciles(Protocol):
-    """Looks after resources of a kind."""
+    """Reconciler of the resources of a kind."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Look after one resource; seconds until it is looked at again. SluiceError: later."""
+        """Reconcile one resource.
+
+        Returns:
+            Seconds until it is looked at again; None to wait for an event.
+
+        Raises:
+            SluiceError: it is tried again later.
+        """
         ...
 
 
 class Controller:
-    """Works keys off the queue.
+    """Workers' loop over the queue.
 
     Args:
-        kinds: who looks after the resources of a kind, by its name.
-        queue: where keys come from, and go back to.
-        metrics: what happened.
+        kinds: the reconcilers, by the names of their kinds.
+        queue: the queue of keys.
+        metrics: takes times and results.
     """
 
     def __init__(
@@ -44,7 +51,7 @@ class Controller:
         self._metrics = metrics
 
     async def work(self, lane: Lane) -> None:
-        """Work off one lane, for ever. An error of one resource concerns that one alone."""
+        """Work on the keys of one lane, for ever. An error of a resource delays that one alone."""
         while True:
             key = await self._queue.take(lane)
             begun, again, result = time.monotonic(), None, "error"

@@ -1,4 +1,4 @@
-"""What observers share: memories of resources between two looks, and threads for blocking calls."""
+"""Tools of all observers: memories of resources between looks, and threads for blocking calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class Memories(Generic[_M]):
-    """What is kept of each resource of a kind, only to spare calls.
+    """Memories of the resources of a kind, which only spare calls.
 
     Args:
         make: makes the memory of a resource that is seen for the first time.
@@ -32,26 +32,26 @@ class Memories(Generic[_M]):
         self._known: dict[tuple[str, str], tuple[str, _M]] = {}
 
     def of(self, namespace: str, name: str, uid: str) -> _M:
-        """What is kept of a resource; nothing of another one that had its name."""
+        """Return a resource's memory. A resource with another uid gets a new one."""
         known = self._known.get((namespace, name))
         if known is None or known[0] != uid:
             known = self._known[namespace, name] = (uid, self._make())
         return known[1]
 
     def forget(self, namespace: str, name: str) -> None:
-        """The resource is gone, or needs nothing any more."""
+        """Forget a resource that is gone, or needs nothing any more."""
         self._known.pop((namespace, name), None)
 
 
 class BoundedThreads(ThreadPoolExecutor):
-    """Threads in which each call has so much time, and memory, for all that it asks of stores.
+    """Pool of threads that bounds each call's time and memory for answers of stores.
 
-    So a thread ends, whatever a store does, and so does the look at a resource that waits for it.
+    So every call ends, whatever a store does, and so does the look at a resource that awaits it.
 
     Args:
         most: threads at a time.
-        seconds: of one call.
-        allowance: what all calls may hold of what stores say.
+        seconds: the most time of one call.
+        allowance: bounds the memory that the answers of stores may take in all calls.
     """
 
     def __init__(self, most: int, seconds: float, allowance: Allowance) -> None:
@@ -60,7 +60,7 @@ class BoundedThreads(ThreadPoolExecutor):
         self._allowance = allowance
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """See Executor."""
+        """Run a call within the time and memory of its tenant; see Executor."""
         namespace = current_tenant()
 
         def bounded() -> _T:
@@ -71,15 +71,15 @@ class BoundedThreads(ThreadPoolExecutor):
 
 
 class Blocking:
-    """Makes blocking calls, such as those to stores, in threads.
+    """Caller of blocking functions, such as calls to stores, in threads.
 
     Args:
-        threads: where.
+        threads: the threads.
     """
 
     def __init__(self, threads: Executor) -> None:
         self._threads = threads
 
     async def __call__(self, call: Callable[[], _T]) -> _T:
-        """What a call returns; it raises what the call raises."""
+        """Return what the call returns, or raise what it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)

@@ -1,11 +1,11 @@
-"""The one work queue: keys of resources to look at, each once, with a lane for deletions.
+"""The work queue: keys of resources to look at, each at most once, with a lane for deletions.
 
-Everything that happens only puts a key here, so nothing depends on seeing an edge: a key that is
-added while it is worked on is worked on again. Failures of one key delay that key alone. Deletions
+Every event, list and timer only adds a key, so no decision depends on a single event. A key that is
+added while it is worked on is worked on again. Failures of a key delay that key alone. Deletions
 have workers of their own, so a flood of other work cannot keep a namespace from going away.
 
-Namespaces take turns, and none takes more workers than it leaves free: however many of its
-resources wait for stores that do not answer, another namespace's need not wait for a worker.
+Namespaces take turns, and none takes more workers than it leaves free. So the resources of one
+namespace that wait for dead stores never take the last worker from another namespace.
 """
 
 from __future__ import annotations
@@ -29,44 +29,45 @@ if TYPE_CHECKING:
 
 
 class Key(NamedTuple):
-    """A resource."""
+    """Key of a resource: kind, namespace and name."""
 
     kind: str
     namespace: str
     name: str
 
     def __str__(self) -> str:
-        """As people write it."""
+        """Write the key for people."""
         return f"{self.kind}/{self.namespace}/{self.name}"
 
 
 class Lane(StrEnum):
-    """Which workers do it."""
+    """Lane of the queue, with workers of its own."""
 
     NORMAL = "normal"
     DELETION = "deletion"
 
 
 FIRST_DELAY, LONGEST_DELAY = 0.2, 60.0
-"""Seconds before a key that failed by surprise is tried again, doubled each time."""
+"""First and longest wait in seconds after an error that was raised; it doubles each time."""
 
 
 _Due = tuple[float, int, Key]
-"""When a key is due, and its place among those of one time."""
+"""The time when a key is due, a number that orders keys of one time, and the key."""
 
 
 @dataclass(slots=True)
 class _Lane:
-    """One lane.
+    """Keys and workers of one lane.
 
     Attributes:
-        workers: how many there are; None where nobody counts them.
-        moved: when a key was last taken, or done.
-        at: when each key is due that nobody has taken.
-        due: these by time, soonest first; entries that were overtaken are still among them.
-        ready: those that were due, by namespace, whose turn comes first; with overtaken ones too.
-        working: how many workers each namespace has.
-        changed: set when somebody may find a key who found none.
+        workers: number of workers; None for no limit on a namespace.
+        moved: when a worker last took or finished a key.
+        at: when each waiting key is due. Entries of `due` and `ready` with other times are stale.
+        due: heap of keys by time, with stale entries.
+        ready: heaps of keys that have become due, by namespace in the order of turns, with stale
+            entries.
+        working: number of workers of each namespace.
+        changed: set when a worker that found no key may find one.
     """
 
     workers: int | None
@@ -78,7 +79,7 @@ class _Lane:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def pick(self, now: float) -> tuple[float, Key] | None:
-        """The next key, and when it was due; of a namespace that may have another worker."""
+        """Pick the next due key whose namespace may have another worker, and tell its due time."""
         while self.due and self.due[0][0] <= now:
             one = heapq.heappop(self.due)
             heapq.heappush(self.ready.setdefault(one[2].namespace, []), one)
@@ -93,36 +94,36 @@ class _Lane:
         return None
 
     def has_room(self, namespace: str) -> bool:
-        """Whether a namespace leaves more workers free than it has."""
+        """Tell whether a namespace has fewer workers than are free."""
         if self.workers is None:
             return True
         return self.working[namespace] < self.workers - self.working.total()
 
     def next(self, now: float) -> float | None:
-        """Seconds until a key becomes due that is not; None without one."""
+        """Give the seconds until the next key becomes due; None if there is none."""
         first = self._first(self.due)
         return None if first is None else first - now
 
     def _first(self, keys: list[_Due]) -> float | None:
-        """When the first of these is due; those that were overtaken are dropped."""
+        """Tell when the first key of a heap is due, and drop stale entries before it."""
         while keys and self.at.get(keys[0][2]) != keys[0][0]:
             heapq.heappop(keys)
         return keys[0][0] if keys else None
 
     def stands(self, now: float) -> float:
-        """Seconds for which nothing was taken nor done, though there was something to do."""
+        """Give the seconds for which no key was taken or finished, though there was work."""
         if self.working.total():
             return now - self.moved
         return max(0.0, now - max(self.moved, min(self.at.values(), default=now)))
 
 
 class WorkQueue:
-    """Keys to work on. One asyncio loop only.
+    """Queue of keys to work on, for one asyncio loop.
 
     Args:
-        clock: seconds since some moment.
-        workers: of each lane; a namespace has at most half of them.
-        served: keys of other namespaces are nobody's work.
+        clock: gives seconds since a fixed moment.
+        workers: number of workers of each lane; a namespace has at most half of them.
+        served: the namespaces whose keys are queued; others are dropped.
     """
 
     def __init__(
@@ -146,9 +147,9 @@ class WorkQueue:
         """Have a key worked on in `delay` seconds, or sooner if it is due sooner already.
 
         Args:
-            key: which.
+            key: the key.
             delay: seconds.
-            lane: from now on the key is in this lane; None leaves it where it is.
+            lane: move the key to this lane; None leaves it in its lane.
         """
         if not self._served.include(key.namespace):
             return
@@ -170,7 +171,7 @@ class WorkQueue:
         queue.changed.set()
 
     async def take(self, lane: Lane) -> Key:
-        """Wait for a key that is due. It is this worker's until `done` is called."""
+        """Wait for a key that is due. No other worker gets the key until `done` is called."""
         queue = self._lanes[lane]
         while True:
             now = self._clock()
@@ -190,19 +191,19 @@ class WorkQueue:
                     await queue.changed.wait()
 
     def done(self, key: Key, *, again: float | None = None, failed: bool = False) -> None:
-        """The key was worked on.
+        """Give back a key that was worked on.
 
         Args:
-            key: which.
-            again: seconds until it is to be worked on in any case.
-            failed: by surprise: it is tried again, later each time.
+            key: the key.
+            again: seconds until it is worked on again in any case.
+            failed: whether an error was raised: then it is tried again, later each time.
         """
         queue = self._working.pop(key, None)
         if queue is not None:
             queue.working[key.namespace] -= 1
             queue.moved = self._clock()
             queue.changed.set()
-            queue.working += Counter()  # without those that have none
+            queue.working += Counter()  # drops the namespaces that have no worker
         self._waited.pop(key, None)
         wish = self._again.pop(key, None)
         if failed:
@@ -219,21 +220,21 @@ class WorkQueue:
             self._lane_of.pop(key, None)
 
     def waited(self, key: Key) -> float:
-        """Seconds for which a key that is worked on was due before somebody took it."""
+        """Give the seconds for which a key was due before a worker took it."""
         return self._waited[key]
 
     def depth(self, lane: Lane) -> int:
-        """Keys that are due and wait for a worker."""
+        """Count the keys that are due and wait for a worker."""
         now = self._clock()
         return sum(at <= now for at in self._lanes[lane].at.values())
 
     def oldest(self) -> float:
-        """Seconds for which the key that waits longest for a worker has been due."""
+        """Give the seconds for which the longest waiting key has been due."""
         now = self._clock()
         due = [at for lane in self._lanes.values() for at in lane.at.values()]
         return max(0.0, now - min(due, default=now))
 
     def stands(self) -> float:
-        """Seconds for which no worker of some lane has taken or done anything that was to do."""
+        """Give the most seconds for which a lane with work has neither taken nor finished a key."""
         now = self._clock()
         return max(lane.stands(now) for lane in self._lanes.values())

@@ -1,4 +1,7 @@
-"""The loop around the pure core, for any kind: look, decide, write the status, act."""
+"""Reconcile a resource of any kind: look, decide, write the status, act.
+
+`core.reconcile` decides, without I/O. What a kind needs besides is in its `Workings`.
+"""
 
 from __future__ import annotations
 
@@ -24,30 +27,30 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 CONFLICT_DELAY: Final = 0.1
-"""Seconds before a resource is looked at again that changed while it was looked at."""
+"""Seconds before the next look at a resource that changed during a look."""
 
 
 class Decided(Protocol):
-    """What was decided about a resource: see `core.reconcile`."""
+    """Decision about a resource, see `core.reconcile`."""
 
     @property
     def status(self) -> ResourceStatus:
-        """To write before anything is done."""
+        """The status to write before the actions."""
         ...
 
     @property
     def actions(self) -> Sequence[Any]:
-        """To do, in order."""
+        """The actions, in order."""
         ...
 
     @property
     def again(self) -> float | None:
-        """Seconds until the resource is looked at in any case."""
+        """Seconds until the next look in any case; None to wait for an event."""
         ...
 
 
 class Seen(Protocol):
-    """A resource and its surroundings, as they were looked at."""
+    """A resource and its surroundings, as they were seen."""
 
     @property
     def body(self) -> Object:
@@ -60,11 +63,11 @@ D = TypeVar("D", bound=Decided)
 
 
 class Workings(Protocol[S, D]):
-    """What is particular to a kind."""
+    """Part of reconciling that differs by kind."""
 
     @property
     def kind(self) -> Kind:
-        """Which kind."""
+        """The kind."""
         ...
 
     @property
@@ -74,46 +77,51 @@ class Workings(Protocol[S, D]):
 
     @property
     def finalizer(self) -> str:
-        """What stands on a resource that has something in a store."""
+        """The finalizer of a resource that has something in a store."""
         ...
 
     @property
     def bounded(self) -> bool:
-        """Whether it is done some day, and so has the condition Succeeded."""
+        """Whether resources of the kind end some day, and so have the condition Succeeded."""
         ...
 
     async def look(self, body: Object) -> S:
-        """Look at an object's surroundings; nothing is changed. InvalidSpec, ApiUnavailable."""
+        """Look at an object's surroundings, without a change.
+
+        Raises:
+            InvalidSpec: this version cannot read the object.
+            ApiUnavailable: the API server could not be asked.
+        """
         ...
 
     def decide(self, situation: S) -> D:
-        """What to do."""
+        """Decide what to do."""
         ...
 
     def after_failure(self, situation: S, decided: D, trouble: Trouble) -> D:
-        """What to do when something that was decided could not be done."""
+        """Decide what to do after an action of `decided` that failed."""
         ...
 
     async def perform(self, situation: S, action: Any) -> None:
-        """Do one thing. SluiceError where it could not be done."""
+        """Carry out one action, or raise a SluiceError."""
         ...
 
     def written(self, before: Any, after: Any) -> None:
-        """A status was written: count what it means."""
+        """Count in the metrics what a newly written status means."""
         ...
 
     def forget(self, namespace: str, name: str) -> None:
-        """A resource is gone."""
+        """Forget a resource that is gone."""
         ...
 
 
 class Reconciler(Generic[S, D]):
-    """Reconciles the resources of a kind.
+    """Reconciler of the resources of a kind.
 
     Args:
         api: the API server.
-        workings: of the kind.
-        statuses: writes them.
+        workings: the part that differs by kind.
+        statuses: writes statuses.
     """
 
     def __init__(self, api: Api, workings: Workings[S, D], statuses: StatusWriter) -> None:
@@ -122,10 +130,13 @@ class Reconciler(Generic[S, D]):
         self._statuses = statuses
 
     async def reconcile(self, key: Key) -> float | None:
-        """Look after one resource; seconds until it is looked at again.
+        """Reconcile one resource.
+
+        Returns:
+            Seconds until it is looked at again; None to wait for an event.
 
         Raises:
-            SluiceError: something could not be asked or written; it is tried again.
+            SluiceError: a server could not be asked, or a status not written; try again.
         """
         body = await self._api.get(self._workings.kind, key.namespace, key.name)
         if body is None:
@@ -142,7 +153,10 @@ class Reconciler(Generic[S, D]):
             return await self._carry_out(situation, decided)
 
     async def _refuse(self, body: Object, error: InvalidSpec) -> None:
-        """Say that this version cannot read a resource, and let it go if somebody insists."""
+        """Report that this version cannot read a resource.
+
+        If it is being deleted with the annotation sluice.dev/force-orphan, remove the finalizer.
+        """
         before = self._workings.status.read(body.get("status"))
         after = of_invalid(before, body, error, bounded=self._workings.bounded)
         await self._statuses.write(self._workings.kind, body, before, after)
@@ -158,7 +172,7 @@ class Reconciler(Generic[S, D]):
             )
 
     async def _carry_out(self, situation: S, decided: D) -> float | None:
-        """Write the status, then act; seconds until the resource is looked at again."""
+        """Write the status, then act; return the seconds until the next look."""
         before = self._workings.status.read(situation.body.get("status"))
         if not await self._write(situation, before, decided.status):
             return CONFLICT_DELAY
@@ -171,9 +185,9 @@ class Reconciler(Generic[S, D]):
         return decided.again
 
     async def _after_failure(self, situation: S, decided: D, trouble: Trouble) -> float | None:
-        """Say why something could not be done, and what follows from that."""
+        """Report a failed action, and carry out the decision that follows from it."""
         then = self._workings.after_failure(situation, decided, trouble)
-        # What was done before may have changed the object, so its version is not insisted on.
+        # An earlier action may have changed the object, so another version is accepted.
         if not await self._write(situation, decided.status, then.status, insist=False):
             return CONFLICT_DELAY
         for action in then.actions:
@@ -183,7 +197,7 @@ class Reconciler(Generic[S, D]):
     async def _write(
         self, situation: S, before: ResourceStatus, after: ResourceStatus, *, insist: bool = True
     ) -> bool:
-        """Write a status and count what it means; False if the resource changed meanwhile."""
+        """Write a status and count what it means; return False if the resource has changed."""
         kind = self._workings.kind
         if not await self._statuses.write(kind, situation.body, before, after, insist=insist):
             return False

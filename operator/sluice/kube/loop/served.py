@@ -1,4 +1,4 @@
-"""Which namespaces an operator serves, or a command is about."""
+"""Namespaces that an operator serves, or a command is about."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Served:
-    """Some namespaces of a cluster.
+    """Selection of a cluster's namespaces.
 
     Attributes:
-        names: only these; all where there is none.
-        excluded: not those whose names match one of these; `*` stands for any characters.
+        names: the namespaces; all if it is empty.
+        excluded: patterns of namespaces that are left out; `*` stands for any characters.
     """
 
     names: Sequence[str] = ()
     excluded: Sequence[str] = ()
 
     def include(self, namespace: str) -> bool:
-        """Whether a namespace is one of them."""
+        """Tell whether a namespace is selected."""
         named = not self.names or namespace in self.names
         return named and not any(fnmatchcase(namespace, pattern) for pattern in self.excluded)
 

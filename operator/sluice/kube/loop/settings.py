@@ -1,6 +1,6 @@
-"""The operator's configuration: a YAML file that the administrator owns (Helm values).
+"""Read the operator's configuration: a YAML file that the administrator owns (Helm values).
 
-Tenants choose one of the profiles by name; everything that makes a pod is in them.
+Profiles hold everything that makes a pod. Tenants choose a profile by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Setting(BaseModel):
-    """A part of the file: camelCase, unknown fields refused, immutable."""
+    """Base of the parts of the file: camelCase, unknown fields refused, immutable."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", frozen=True, validate_by_name=True
@@ -29,7 +29,7 @@ class Setting(BaseModel):
 
 
 class PodSize(Setting):
-    """One kind of pod of a profile."""
+    """Size of a profile's pods."""
 
     resources: dict[str, dict[str, str | int]] = {
         "requests": {"cpu": "500m", "memory": "512Mi"},
@@ -39,7 +39,7 @@ class PodSize(Setting):
 
 
 class ExecutorSize(PodSize):
-    """The executor pods of a profile."""
+    """Size of a profile's executor pods."""
 
     resources: dict[str, dict[str, str | int]] = {
         "requests": {"cpu": "500m", "memory": "1Gi"},
@@ -56,7 +56,7 @@ class MostResources(Setting):
 
 
 class Profile(Setting):
-    """What a copy runs on, as the administrator offers it. See docs/operations.md."""
+    """Runtime of copies that the administrator offers. See docs/operations.md."""
 
     image: str = ""
     service_account_name: str = "sluice-driver"
@@ -80,24 +80,25 @@ NamePattern = Annotated[str, Field(pattern=r"^[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?$"
 
 
 class Listen(Setting):
-    """Where probes and metrics are served."""
+    """Address at which probes and metrics are served."""
 
     host: str = "0.0.0.0"  # noqa: S104 - a pod's probes come from outside it
     port: int = Field(default=8080, ge=0, le=65535)
 
 
 class OperatorSettings(Setting):
-    """The file.
+    """Settings of the operator, as the file has them.
 
     Attributes:
         cluster_id: tells clusters apart that share a store; empty for the UID of kube-system.
-        namespaces: watched; empty for all.
-        excluded_namespaces: not served, as another operator serves them; `*` for any characters.
-        executor_namespaces: where drivers may make executors, since their ServiceAccount is there.
-        resync_seconds: between two looks at everything.
-        look_seconds: that one look at a resource may ask a store for, or one step change something.
+        namespaces: the namespaces to serve; empty for all.
+        excluded_namespaces: namespaces that another operator serves; `*` for any characters.
+        executor_namespaces: namespaces where drivers may make executors, since the ServiceAccount
+            for that is there.
+        resync_seconds: seconds between two looks at all resources.
+        look_seconds: the most seconds for a store's answers to one look, or for one change.
         ambient_identity: whether buckets without a Secret are opened with the operator's own
-            identity, of every namespace.
+            identity, in every namespace.
     """
 
     cluster_id: str = Field(default="", alias="clusterID")
@@ -115,7 +116,7 @@ class OperatorSettings(Setting):
 
     @property
     def served(self) -> Served:
-        """The namespaces whose resources are worked on."""
+        """The namespaces whose resources are reconciled."""
         return Served(self.namespaces, self.excluded_namespaces)
 
     @classmethod
@@ -123,7 +124,7 @@ class OperatorSettings(Setting):
         """Read the file.
 
         Raises:
-            InvalidSpec: it cannot be read; the text names the field.
+            InvalidSpec: it cannot be read; the message names the field.
         """
         try:
             return cls.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})

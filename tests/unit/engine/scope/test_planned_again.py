@@ -55,11 +55,11 @@ def test_a_recorded_plan_wins(world: World) -> None:
     found = resolved(world, known=known)
     assert found == ScopePlanned(plan=plan, recorded=True)
     world.scopes.discard("in")
-    assert resolved(world, again=True) == Planned(plan=plan, recorded=True)
+    assert resolved(world, again=True) == ScopePlanned(plan=plan, recorded=True)
     log = log_of(world)
     log.load()
     log.ended({0: planned_results(plan)[0].model_copy(update={"state": StreamState.COPIED})})
-    assert resolved(world) == Planned(plan=plan, recorded=True)
+    assert resolved(world) == ScopePlanned(plan=plan, recorded=True)
 
 
 def test_a_recorded_plan_is_for_the_stores_as_they_are_now(world: World) -> None:

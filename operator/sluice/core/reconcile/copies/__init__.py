@@ -1,1 +1,1 @@
-"""Decisions about copies: of streams, of scopes, and runs of archives."""
+"""Decisions about copies of streams, copies of scopes, and runs of archives."""

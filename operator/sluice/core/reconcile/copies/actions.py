@@ -1,4 +1,4 @@
-"""What the operator can do about a copy, as values: it decides without a connection or a clock."""
+"""The operator's actions on a copy, as values: decisions need no connection and no clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AddFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Take it off."""
+    """Remove the staging finalizer from the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,21 @@ class DropPlan:
 
 @dataclass(frozen=True, slots=True)
 class WritePositions:
-    """Publish the map of positions in a ConfigMap, in place of one of another target."""
+    """Publish the position map in a ConfigMap, in place of a map of another target."""
 
     positions: PositionMap
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResults:
-    """Publish what is known of each stream of a scope, in ConfigMaps of bounded size."""
+    """Publish the results of a scope's streams, in ConfigMaps of bounded size."""
 
     results: tuple[StreamResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteControls:
-    """Tell the driver the limits."""
+    """Write the limits into the ConfigMap that the driver reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True)
 class DeleteJob:
-    """Delete a Job, its pods, and what its driver ran from; any of them may be gone already."""
+    """Delete a Job, its pods, and its driver's ConfigMap; any of them may be gone already."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Drop staging and the target if it is unpublished; finish it if publishing has begun."""
+    """Delete staging and an unpublished target; if publishing has begun, finish it instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Erase:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """Say loudly what is left in a store that nobody can reach any more."""
+    """Report by log, metric and event what the copy leaves behind in a store."""
 
     why: str
 
@@ -109,12 +109,12 @@ Action = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do now.
+    """Decision about a copy.
 
     Attributes:
-        status: to write before anything is done.
-        actions: in order; the resource is looked at again after they are done.
-        again: seconds until it is looked at in any case; None to wait for an event.
+        status: the status to write before the actions.
+        actions: to do in this order.
+        again: seconds until the next look in any case; None to wait for an event.
     """
 
     status: CopyingStatus

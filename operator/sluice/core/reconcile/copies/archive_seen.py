@@ -1,8 +1,9 @@
-"""A StreamArchive as it was seen, and which of its runs that asks for.
+"""A StreamArchive as it was seen, and the run that it asks for.
 
-A run is known by what asked for it, its key; the archive remembers under which key each run was
-recorded. So a run is not made twice, whatever becomes of the status. What a resource asks for names
-the resource: another one of its name, applied later, asks for a run of its own.
+The key of a run names what asked for it: the first run, a request or the schedule. The archive
+keeps the key of each recorded run. So no run is made twice, even if the status is lost. Keys of
+first and requested runs contain the resource's uid. So a later resource of the same name gets runs
+of its own.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveSeen(CopySeen):
-    """A StreamArchive as the API server has it. What concerns a run is seen as of a copy.
+    """A StreamArchive as the API server has it, whose current run is seen as a copy.
 
     Attributes:
-        due: when a run was due, by the schedule, that was not begun yet.
-        later: when the next one is due after now.
+        due: the time of a scheduled run that is due and has not begun.
+        later: the time of the next scheduled run after now.
     """
 
     spec: StreamArchiveSpec
@@ -37,15 +38,15 @@ class ArchiveSeen(CopySeen):
 
     @property
     def done(self) -> bool:
-        """Whether no run is to be made now: the last one succeeded, or none was due yet."""
+        """Whether no run is to be made now: the last run succeeded, or none was due yet."""
         return not self.asked and (self.succeeded or self.resting)
 
     @property
     def asked(self) -> bool:
-        """Whether another run is to be made, or the one that failed is to be tried at once.
+        """Whether another run is to be made, or the failed run is to be tried at once.
 
-        While an attempt goes on that is not heard: what was written since its bounds were taken
-        would not be in it.
+        A request waits while an attempt goes on. That attempt's run would not have the events
+        which were written after its bounds were taken.
         """
         if self._at_work:
             return False
@@ -53,7 +54,7 @@ class ArchiveSeen(CopySeen):
 
     @property
     def over(self) -> bool:
-        """Whether the run of the status is at its end, or there was none yet."""
+        """Whether the run of the status has ended, or there was no run yet."""
         status = self.status
         gave_up = (
             status.last_failure is not None
@@ -75,7 +76,7 @@ class ArchiveSeen(CopySeen):
 
     @property
     def run_key(self) -> str | None:
-        """The run to look after; None where none was ever due."""
+        """The key of the run to make or to go on with; None if no run was ever due."""
         if self.over and self.asked:
             if self._wished:
                 return f"requested:{text.short_hash(f'{self.uid} {self.requested_at}')}"
@@ -87,7 +88,7 @@ class ArchiveSeen(CopySeen):
 
     @property
     def keeps(self) -> bool:
-        """Whether the archive is deleted with the resource, which is then kept until it is."""
+        """Whether the archive is deleted with the resource, which then stays until it is gone."""
         return self.spec.on_delete == "Delete"
 
     @property
@@ -99,10 +100,10 @@ class ArchiveSeen(CopySeen):
 
     @property
     def _at_work(self) -> bool:
-        """Whether an attempt has begun whose end is not written down.
+        """Whether an attempt has begun whose end is not in the history.
 
-        A run at its end has none, though an end may be missing: of an attempt whose Job was
-        refused, or is gone.
+        After the end of a run none is at work, though the history may lack the end of an attempt
+        whose Job was refused or is gone.
         """
         return not self.over and any(not entry.outcome for entry in self.status.history)
 
@@ -110,10 +111,11 @@ class ArchiveSeen(CopySeen):
 def times(
     spec: StreamArchiveSpec, status: StreamArchiveStatus, *, created: datetime, now: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """When a run was due that was not begun yet, and when the next one is.
+    """Give the time of a scheduled run that is due and has not begun, and of the next run.
 
-    A time of the schedule counts from when the resource was made, and is heeded once. One that was
-    heeded and is to come tells of a clock that was wrong: then the last run's end counts instead.
+    The schedule counts from the resource's creation, and each of its times makes one run. If the
+    time of the last scheduled run lies in the future, the clock was wrong. Then the end of the
+    last run counts instead.
 
     Raises:
         InvalidSpec: the schedule has no such time.

@@ -1,4 +1,4 @@
-"""What a StreamArchive's status says that is said of archives only."""
+"""Build the status of a StreamArchive."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
 
 _LASTING = (ConditionType.READY, ConditionType.SUCCEEDED, ConditionType.VERIFIED)
-"""What is said of the last run, also while nothing is to be done."""
+"""Conditions of the last run, which stay until the next run begins."""
 
 
 class ArchiveStatus(CopyStatus):
-    """Builds the next status of a StreamArchive.
+    """Builder of the next status of a StreamArchive.
 
     Args:
-        seen: the archive, with the status that stands.
+        seen: the archive, with its present status.
         now: the time.
     """
 
@@ -54,11 +54,11 @@ class ArchiveStatus(CopyStatus):
             )
 
     def unpublished(self, world: World) -> Action | None:  # noqa: ARG002 - a head publishes it
-        """Nothing is left to be done before a run can be found."""
+        """Return None: a recorded run can be found without further action."""
         return None
 
     def over(self, world: World) -> CopyingStatus:
-        """The run is in the archive."""
+        """Report that the run is in the archive."""
         recorded = _recorded(world)
         job, attempt = world.job, self._open(world)
         if attempt is not None:
@@ -100,7 +100,7 @@ class ArchiveStatus(CopyStatus):
         )
 
     def at_rest(self) -> CopyingStatus:
-        """No run is to be made now."""
+        """Report that no run is to be made now."""
         wanted: dict[ConditionType, tuple[Tri, Saying]] = {
             kind: (found.status, Saying(found.reason, found.message))
             for kind in _LASTING

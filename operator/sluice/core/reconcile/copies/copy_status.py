@@ -1,4 +1,4 @@
-"""A copy's status, of a stream, a scope or an archive's run: what is written for each situation."""
+"""Build the status of a copy of a stream or a scope, or of an archive's run."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 
 
 READ_AGAIN: Final = timedelta(seconds=30)
-"""After which a progress that has not changed is written again, to say that it was read."""
+"""Time after which unchanged progress is written again, to show that it was read."""
 
 
 class CopyStatus(ABC):
-    """Builds the next status from the one that stands. What differs is said by each kind.
+    """Builder of a copy's next status, with a subclass for each kind.
 
     Args:
-        copy: the copy, with the status that stands.
+        copy: the copy, with its present status.
         now: the time.
 
     Attributes:
-        work: what is done with them.
-        there: what those are that are there before all are.
-        comparing: a sentence on what is done when all are.
-        published: one on what is done when that is over as well.
-        dropping: a sentence on what is done when the resource is deleted.
-        undropped: one on that it cannot be done yet.
+        work: the verb for what the driver does with bytes.
+        there: the participle for bytes that it has moved, before all are moved.
+        comparing: message once all bytes are moved.
+        published: message once all of them can be read in the target.
+        dropping: message while the resource is deleted.
+        undropped: message while that fails.
     """
 
     work: ClassVar[str] = "copy"
@@ -76,46 +76,46 @@ class CopyStatus(ABC):
 
     @abstractmethod
     def unpublished(self, world: World) -> Action | None:
-        """What has to be done before it may be said that the copy is over."""
+        """Give the action that has to precede the report of the copy's end; None if none has."""
 
     @abstractmethod
     def over(self, world: World) -> CopyingStatus:
-        """The stores say that nothing is left to do, and whoever is told so finds all of it."""
+        """Report the copy's end. Positions and results are published by then."""
 
     @abstractmethod
     def _origin(self) -> str:
-        """What is copied, for a table."""
+        """Name the source, for a table."""
 
     @abstractmethod
     def _of_run(self) -> dict[str, Any]:
-        """What was said of a run and is not of the next one: the fields as they are before any."""
+        """Give the fields that belong to one run, with the values that they have before a run."""
 
     @abstractmethod
     def _of_plan(self, plan: Plan) -> dict[str, Any]:
-        """What a plan makes known."""
+        """Give the fields that follow from a plan."""
 
     @abstractmethod
     def _work(self, plan: Plan) -> str:
-        """What there is to do, in a few words."""
+        """Describe the work of a plan, in a few words."""
 
     @abstractmethod
     def _so_far(self) -> str:
-        """A sentence on how far the copy is."""
+        """Describe the progress, in a sentence."""
 
     @abstractmethod
     def _copied(self) -> str:
-        """A sentence on what is whole already, after a blank; nothing where there is none."""
+        """Name what is complete already, in a sentence after a blank; empty if nothing is."""
 
     def _moving(self, message: str) -> Saying:
-        """What is said while bytes are on their way."""
+        """Give reason and message while bytes are moved."""
         return Saying("Copying", message)
 
     @abstractmethod
     def _take(self, reading: Reading) -> dict[str, Any]:
-        """What a reading changes besides the bytes; an attempt that makes such a change is on."""
+        """Give the fields that a reading changes besides the bytes. A change counts as progress."""
 
     def unchanged(self) -> CopyingStatus:
-        """The status as it stands, said of the present generation."""
+        """Keep the conditions, for the present generation."""
         standing = {
             kind: (found.status, Saying(found.reason, found.message))
             for kind in ConditionType
@@ -124,7 +124,7 @@ class CopyStatus(ABC):
         return self._say(standing)
 
     def given_up(self) -> CopyingStatus:
-        """It failed for good: so it is said, whatever has been said meanwhile."""
+        """Report the final failure again, if other conditions have replaced it."""
         failure = self.value.last_failure
         if failure is None or self._copy.status.condition(ConditionType.STALLED) is not None:
             return self.unchanged()
@@ -132,7 +132,7 @@ class CopyStatus(ABC):
         return self._say(conditions.stalled(Saying(failure.reason, said)))
 
     def forget_failures(self) -> None:
-        """Somebody changed the spec or asked for another run: it counts from the beginning."""
+        """Start from zero failures after a change of the spec or a request for another run."""
         changes: dict[str, Any] = {"failures": 0, "retry_time": None, "last_failure": None}
         changes |= {"completion_time": None}
         if self._copy.asked:
@@ -140,7 +140,7 @@ class CopyStatus(ABC):
         self._set(**changes)
 
     def planned(self, planned: Planned) -> None:
-        """There is a plan."""
+        """Write what follows from the plan, if it is not the one of the status."""
         plan = planned.plan
         self._set(plan_digest=plan.digest)
         if self.value.plan_hash == plan.hash:
@@ -158,7 +158,7 @@ class CopyStatus(ABC):
         )
 
     def starting_attempt(self, number: int, planned: Planned) -> CopyingStatus:
-        """An attempt is about to begin."""
+        """Announce an attempt."""
         name = job_name(self._copy.uid, number)
         self._set(
             attempts=number,
@@ -177,31 +177,31 @@ class CopyStatus(ABC):
         return self._say(conditions.working(said))
 
     def starting(self, job: JobSeen) -> CopyingStatus:
-        """The driver's pod does not run yet."""
+        """Report that the driver's pod does not run yet."""
         if job.trouble is not None:
             return self.waiting(job.trouble)
         said = Saying("Starting", f"The driver of attempt {job.attempt} starts.")
         return self._say(conditions.working(said))
 
     def stopping(self) -> CopyingStatus:
-        """The driver is being stopped."""
+        """Report that the driver is being stopped."""
         self._stand()
         said = Saying("Stopping", f"The driver is being stopped; what is {self.there} stays.")
         return self._say(conditions.working(said))
 
     def waiting(self, trouble: Trouble) -> CopyingStatus:
-        """Nothing can be done before something else gets right."""
+        """Report that the copy waits for something around it."""
         self._stand()
         return self._say(conditions.working(Saying(trouble.reason, str(trouble))))
 
     def refused(self, trouble: Trouble) -> CopyingStatus:
-        """Nothing can be done before a person corrects something; what is there stays."""
+        """Report that a person has to correct something. Staged bytes stay."""
         self._stand()
         said = Saying(trouble.reason, f"{trouble}{self._copied()}")
         return self._say(conditions.stalled(said))
 
     def working_on(self, world: World, trouble: Trouble | None) -> CopyingStatus:
-        """The driver runs; `trouble` is why its progress cannot be seen."""
+        """Report that the driver runs; `trouble` is why its progress cannot be read."""
         self.measure(world)
         self._set(start_time=self.value.start_time or self._now)
         if world.reading is None:
@@ -219,20 +219,20 @@ class CopyStatus(ABC):
         return self._say(conditions.working(said))
 
     def measure(self, world: World) -> None:
-        """Take in a reading of the progress. Progress makes failures of before forgotten."""
+        """Take in a reading of the progress. New progress resets the count of failures."""
         if world.reading is None:
             return
         before = self.value.progress
         progress = _progress(world.reading, before, self._now)
         more = self._take(world.reading)
         if before is not None and not more and _says_the_same(progress, before):
-            return  # a status that only tells the time is a write for nobody
+            return  # a new time alone is not worth a write
         if before is not None and (more or progress.bytes > before.bytes):
             self._set(failures=0)
         self._set(progress=progress, **more)
 
     def end(self, job: JobSeen, *, outcome: str, reason: str | None = None) -> None:
-        """Write down how an attempt ended."""
+        """Write into the history how an attempt ended."""
         ended = Attempt(
             attempt=job.attempt,
             job=job.name,
@@ -246,7 +246,12 @@ class CopyStatus(ABC):
         self._set(history=tuple(history), attempts=max(self.value.attempts, job.attempt))
 
     def fail(self, trouble: Trouble, job: JobSeen | None) -> Verdict:
-        """Write a failure down, and what follows from it."""
+        """Write a failure, and decide what follows from it.
+
+        Args:
+            trouble: the failure.
+            job: the attempt that failed; None if the failure keeps an attempt from beginning.
+        """
         if job is not None:
             self.end(job, outcome="Failed", reason=trouble.reason)
             failures = self.value.failures + 1
@@ -288,7 +293,7 @@ class CopyStatus(ABC):
         return verdict
 
     def _row(self, trouble: Trouble) -> int:
-        """How often in a row this has kept an attempt from beginning, as far as times tell."""
+        """Estimate how often in a row this failure has kept an attempt from beginning."""
         last = self.value.last_failure
         if last is None or last.time is None or last.attempt is not None:
             return 1
@@ -297,7 +302,7 @@ class CopyStatus(ABC):
         return in_a_row(trouble, (self._now - last.time).total_seconds())
 
     def suspended(self, world: World) -> CopyingStatus:
-        """Nothing runs because somebody wants it so."""
+        """Report that the copy is suspended."""
         self._set(start_time=None)
         self._stand()
         staged = f"{self._copied()}{self._staged()}"
@@ -306,7 +311,7 @@ class CopyStatus(ABC):
         return self._say(conditions.suspended(said))
 
     def _staged(self) -> str:
-        """A sentence on what is there and stays, after a blank; nothing where there is nothing."""
+        """Name the bytes that stay, in a sentence after a blank; empty if there are none."""
         progress = self.value.progress
         if progress is None or not progress.bytes:
             return ""
@@ -314,23 +319,23 @@ class CopyStatus(ABC):
         return f" {done} of {total} are {self.there} and stay."
 
     def deleting(self, saying: Saying) -> CopyingStatus:
-        """The copy is being deleted."""
+        """Report that the copy is being deleted."""
         return self._say(conditions.working(saying))
 
     def _open(self, world: World) -> JobSeen | None:
-        """The latest attempt's Job, if its end is not written down yet."""
+        """Return the latest attempt's Job, if the status does not have its end yet."""
         job = world.job
         return None if job is None or recorded(self._copy, job) else job
 
     def _stand(self) -> None:
-        """Nothing moves: a speed and the time left would be those of before."""
+        """Clear the speed and the time left, since no bytes are moved."""
         progress = self.value.progress
         if progress is not None:
             still = {"bytes_per_second": None, "rate": None, "eta_seconds": None}
             self._set(progress=progress.model_copy(update=still))
 
     def next_attempt(self) -> int:
-        """The number of the attempt to begin: the latest one's, until its end is written down."""
+        """Give the number of the next attempt: the latest number, until that attempt has ended."""
         number = self.value.attempts
         over = any(entry.attempt == number and entry.outcome for entry in self.value.history)
         return max(1, number + over)
@@ -352,22 +357,22 @@ class CopyStatus(ABC):
 
 
 def plan_name(name: str, uid: str) -> str:
-    """The name of a copy's plan ConfigMap."""
+    """Return the name of a copy's plan ConfigMap."""
     return f"{name[:40].rstrip('-.')}-plan-{text.short_hash(uid)}"
 
 
 def positions_name(name: str, uid: str) -> str:
-    """The name of the ConfigMap with a copy's map of positions."""
+    """Return the name of the ConfigMap with a copy's position map."""
     return f"{name[:40].rstrip('-.')}-positions-{text.short_hash(uid)}"
 
 
 def job_name(uid: str, attempt: int) -> str:
-    """The name of an attempt's Job: two operators mean the same one."""
+    """Return the name of an attempt's Job. Two operators give the same name."""
     return f"sluice-{text.short_hash(uid)}-{attempt}"
 
 
 def _says_the_same(progress: ProgressStatus, before: ProgressStatus) -> bool:
-    """Whether a reading says nothing but the time that was not said a moment ago."""
+    """Tell whether progress differs from that of a moment ago in its time only."""
     if before.time is None or progress.time is None or progress.time - before.time >= READ_AGAIN:
         return False
     return progress.model_copy(update={"time": before.time}) == before
@@ -375,7 +380,7 @@ def _says_the_same(progress: ProgressStatus, before: ProgressStatus) -> bool:
 
 def _progress(reading: Reading, before: ProgressStatus | None, now: datetime) -> ProgressStatus:
     done, total = reading.progress.bytes, reading.progress.total
-    # Below 100 until the target is whole: staged is not done.
+    # Below 100 until the target is complete: staged bytes cannot be read yet.
     percent = min(99, 100 * done // total) if total else 0
     rate, eta = reading.pace
     return ProgressStatus(

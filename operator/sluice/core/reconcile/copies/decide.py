@@ -1,8 +1,9 @@
-"""StreamCopy, ScopeCopy, a run of an archive: what to do next, from spec, status and what was seen.
+"""Decide what to do next about a StreamCopy, a ScopeCopy or a run of an archive.
 
-Called again and again, on every event and at intervals; each call starts from nothing but its
-arguments. The status is a report: everything that decides is found in the cluster (plan, Jobs,
-pods) or in the target store, except for counts of failures and the time of the next attempt.
+The functions are called on every event and at intervals. Each call starts from nothing but its
+arguments: spec, status and surroundings. The status is a report; decisions rest on the cluster
+(plan, Jobs, pods) and on the target store. Only the status remembers the attempts, the failures in
+a row, the time of the next attempt, the plan's hash and the request that was handled.
 """
 
 from __future__ import annotations
@@ -58,31 +59,32 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.copies.world import JobSeen, World
 
 POLL_SECONDS: Final = 2.0
-"""Between two looks at a running copy's progress."""
+"""Seconds between two looks at a running copy's progress."""
 
 AT_ONCE: Final = 0.0
-"""What was just made is looked at, and then the copy goes on."""
+"""Seconds until the look that finds the results which were just published."""
 
 WAIT_SECONDS: Final = 10.0
-"""Between two looks at what is waited for; events usually come first."""
+"""Seconds between two looks at a copy that waits; events usually wake it sooner."""
 
 TIDY_SECONDS: Final = 30.0
-"""Before what a copy left is tried to be tidied up again."""
+"""Seconds before a failed cleanup is tried again."""
 
 MISSING: Final = frozenset(
     {"StoreNotFound", "SecretNotFound", "ClaimNotFound", "ProfileNotFound", "InvalidSpec"}
 )
-"""Reasons that are not about the streams: when they are mended, the copy goes on where it was."""
+"""Reasons that are not about the streams. Staged bytes stay: once the cause is mended, the copy
+goes on where it was."""
 
 HELD: Final = frozenset(error.__name__ for error in UNDECIDED) | {"PartiallySucceeded", "Failed"}
-"""Reasons after which all stays as it is until a person has decided, and deletes the copy."""
+"""Reasons after which everything stays in the stores until a person decides."""
 
 START_PATIENCE: Final = timedelta(minutes=10)
 """How long a driver's pod may take to start before its attempt counts as failed."""
 
 
 def questions(copy: CopySeen, world: World) -> frozenset[Question]:
-    """What the stores have to be asked before `reconcile` can decide."""
+    """List the questions whose answers `reconcile` needs from the stores."""
     if copy.deleted is not None or copy.done or not _all_ready(world):
         return frozenset()
     job = world.job
@@ -99,7 +101,7 @@ def questions(copy: CopySeen, world: World) -> frozenset[Question]:
 
 
 def reconcile(copy: CopySeen, world: World) -> Decision:
-    """What to do now. `world` has the answers to `questions`, or why there are none."""
+    """Decide what to do now. `world` has the answers to `questions`, or why there are none."""
     if copy.deleted is not None:
         return deletion.reconcile_deletion(copy, world)
     status = status_of(copy, world.now)
@@ -107,14 +109,14 @@ def reconcile(copy: CopySeen, world: World) -> Decision:
         return Decision(status=status.unchanged(), actions=_tidy(copy))
     decision = _decide(copy, world, status)
     planned = {action for action in decision.actions if isinstance(action, DeleteJob)}
-    # First: Jobs that only a late operator, or one that was cut off, can have left.
+    # Delete first the Jobs that only a delayed or killed operator can have left.
     late = [DeleteJob(job.name) for job in late_jobs(copy, world)]
     more = tuple(action for action in late if action not in planned)
     return replace(decision, actions=(*more, *decision.actions))
 
 
 def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
-    """What to do about a copy that is not done and not being deleted."""
+    """Decide about a copy that is not done and not being deleted."""
     if copy.asked or copy.changed:
         status.forget_failures()
     if isinstance(world.answer, Complete | ScopeEnded | Recorded):
@@ -133,10 +135,10 @@ def _decide(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
-    """Nothing is left to do. That is said once positions or results can be read, not before.
+    """End a copy: publish positions or results first, then report the end.
 
-    Nothing is said in between, or a copy that was asked to run again would count as heard and done.
-    What streams that failed have staged stays, for another run.
+    Until they are published the status stays as it is. Otherwise a requested run would count as
+    handled and done. Staged bytes of streams that failed stay for another run.
     """
     missing = status.unpublished(world)
     if missing is not None:
@@ -147,7 +149,7 @@ def _over(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | None:
-    """What there is to do while nothing else can be done; None when nothing is in the way."""
+    """Decide about a copy that cannot go on; None if nothing is in the way."""
     running = running_job(copy, world)
     if world.job is not None and world.job.deleting:
         said = status.given_up() if copy.gave_up else status.stopping()
@@ -171,11 +173,11 @@ def _blocked(copy: CopySeen, world: World, status: CopyStatus) -> Decision | Non
 
 
 def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
-    """What to do when an action failed: what was to be done is tried again, later each time.
+    """Decide what to do after an action that failed. It is tried again, later each time.
 
     Args:
         copy: with the status that was written before the actions.
-        world: as it was seen before them.
+        world: as it was seen before the actions.
         trouble: why an action failed.
     """
     if copy.deleted is not None:
@@ -183,10 +185,10 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
     status = status_of(copy, world.now)
     stalled = copy.status.condition(ConditionType.STALLED) is not None
     if stalled and copy.asked:
-        # What was asked for is not begun: it stands in the status as soon as it is.
+        # The requested run has not begun; the status says so until it has.
         return Decision(status=copy.status, again=WAIT_SECONDS)
     if copy.done or stalled:
-        # It is said already what became of the copy; tidying up behind it changes nothing of that.
+        # The status has the copy's end already. A failed cleanup does not change it.
         return Decision(status=status.unchanged(), again=TIDY_SECONDS)
     if copy.spec.suspend or (world.job is not None and world.job.active):
         return Decision(status=status.waiting(trouble), again=WAIT_SECONDS)
@@ -194,12 +196,15 @@ def after_failure(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
 
 
 def _tidy(copy: CopySeen) -> tuple[Action, ...]:
-    """Nothing is left to protect; the stores' finalizers go when the stores are looked at."""
+    """Delete what the copy left in the stores, and remove its finalizer.
+
+    The stores' finalizers are removed when the StreamStores are reconciled.
+    """
     return (Abandon(), RemoveFinalizer()) if copy.finalizer and not copy.keeps else ()
 
 
 def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
-    """A driver runs or is about to."""
+    """Watch over a driver that runs or starts."""
     guard: tuple[Action, ...] = () if copy.finalizer else (AddFinalizer(), HoldStores())
     if job.phase is JobPhase.PENDING:
         if job.outdated:
@@ -215,7 +220,7 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         return Decision(status=status.starting(job), actions=guard, again=POLL_SECONDS)
     controls: tuple[Action, ...] = () if world.controls else (WriteControls(),)
     made: tuple[Action, ...] = ()
-    if isinstance(world.answer, Planned):  # by the driver
+    if isinstance(world.answer, Planned):  # by the driver: only pods can look into volumes
         plan, made = plan_to_write(world, status)
         status.planned(plan)
     return Decision(
@@ -226,16 +231,16 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
 
 
 def _not_started(job: JobSeen) -> Trouble:
-    """Why a driver has failed to start of whose trouble nobody tells."""
+    """Describe a driver that has not started for an unknown reason."""
     minutes = START_PATIENCE.total_seconds() / 60
     words = f": {job.words}" if job.words else ""
     return Trouble.of(DriverNotStarted(f"the driver has not started in {minutes:.0f} min{words}"))
 
 
 def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> Decision:
-    """An attempt is over, and the target is not whole."""
+    """Record the end of an attempt that did not complete the target."""
     if job.phase is JobPhase.SUCCEEDED and world.answer is None:
-        # It says that it is done, and the store says nothing, or that it is not so.
+        # The driver reports success, but the store does not answer, or reports an error.
         if world.trouble is None or world.trouble.retryable:
             said = status.waiting(world.trouble) if world.trouble else status.unchanged()
             return Decision(status=said, again=WAIT_SECONDS)
@@ -251,16 +256,16 @@ def _ended(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> De
 def _failed(
     copy: CopySeen, status: CopyStatus, trouble: Trouble, *, attempt: JobSeen | None
 ) -> Decision:
-    """Something failed: try again later, or give up."""
+    """Record a failure; try again later, or give up."""
     verdict = status.fail(trouble, attempt)
     return Decision(status=status.value, actions=_drop(copy, status), again=verdict.wait)
 
 
 def _drop(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
-    """After a failure that leaves no way on from here, nothing stays, and the copy goes free.
+    """Delete staged bytes and the finalizer after a failure that ends the copy.
 
-    The driver has dropped what it had staged; this makes sure. What is only missing around the
-    copy and can be put there again, such as a Secret, is no reason to throw away what is staged.
+    The driver has deleted its staging already; this makes sure. An object that is missing around
+    the copy, such as a Secret, can be put there again. So staged bytes stay then.
     """
     failure = status.value.last_failure
     hopeless = (
@@ -274,7 +279,7 @@ def _drop(copy: CopySeen, status: CopyStatus) -> tuple[Action, ...]:
 
 
 def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
-    """No driver runs: start one, unless there is a reason to wait."""
+    """Start a driver, unless there is a reason to wait."""
     if waits(copy, world):
         return Decision(status=status.unchanged(), again=seconds_left(copy, world))
     if world.profile is not None:
@@ -282,7 +287,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
     if world.trouble is not None:
         return _failed(copy, status, world.trouble, attempt=None)
     if not isinstance(world.answer, Planned):
-        # Nothing is known; to say that this generation was looked at would say that all is well.
+        # There is no answer yet. A new observedGeneration would claim that the spec was checked.
         return Decision(status=copy.status, again=POLL_SECONDS)
     plan, actions = plan_to_write(world, status)
     trouble = too_large(plan)
@@ -308,7 +313,7 @@ def _begin(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
-    """Nothing runs; what is staged stays, and the plan is there to look at."""
+    """Stop the driver of a suspended copy. Staged bytes stay; the plan is written to look at."""
     job = running_job(copy, world)
     if job is not None:
         status.end(job, outcome="Suspended", reason="Suspended")
@@ -332,7 +337,7 @@ def _suspended(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
-    """The copy as a whole took too long; so its last attempt is over, also one that just failed."""
+    """Fail a copy that took too long, and end its latest attempt, even if that just failed."""
     job = world.job if world.job is not None and not recorded(copy, world.job) else None
     trouble = Trouble.of(
         DeadlineExceeded(
@@ -351,7 +356,7 @@ def _all_ready(world: World) -> bool:
 
 
 def _stores_trouble(copy: CopySeen, world: World) -> Trouble | None:
-    """Why a store cannot be worked with."""
+    """Tell why a store cannot be used; None if all can."""
     places = (*copy.spec.origins, copy.spec.goal)
     named = [(f"{field}.{one.store_field}", one.store) for field, one in places]
     for (field, name), store in zip(named, (*world.sources, world.target), strict=True):

@@ -1,7 +1,7 @@
-"""StreamArchive: which run is to be made, when the next one is, and what a run needs.
+"""Decide what to do next about a StreamArchive, and when.
 
-A run is made as a copy is: planned, attempted, tried again, given up. What is decided here is that
-there is one to be made at all.
+A run is planned, attempted, tried again and given up as a copy is, by `decide`. This module adds
+the rest between two runs, the time of the next run, and the finalizer that keeps runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:
-    """What to do now. `world` has the answers to `decide.questions`, or why there are none."""
+    """Decide what to do now.
+
+    `world` has the answers to `decide.questions`, or why there are none.
+    """
     if archive.deleted is not None:
         return decide.reconcile(archive, world)
     decided = decide.reconcile(archive, world)
@@ -33,16 +36,16 @@ def reconcile_archive(archive: ArchiveSeen, world: World) -> Decision:
 
 
 def after_failure(archive: ArchiveSeen, world: World, trouble: Trouble) -> Decision:
-    """What to do when an action failed; see `copy.after_failure`."""
+    """Decide what to do after an action that failed; see `decide.after_failure`."""
     decided = decide.after_failure(archive, world, trouble)
     return decided if archive.deleted is not None else _in_time(archive, world, decided)
 
 
 def _held(archive: ArchiveSeen, world: World, decided: Decision) -> Decision:
-    """The decision; and the resource is held where runs go with it, and nothing holds it yet.
+    """Add the finalizer to the decision, if the runs are deleted with the resource.
 
-    So it is where that is wanted only since the last run, after which it was let go. Where the
-    store allows no such thing, the resource would never go.
+    It may be missing: the last run's end removed it, and only then the spec got `onDelete: Delete`.
+    If the StreamStore forbids the deletion, no finalizer is set, or the resource could never go.
     """
     status = decided.status
     there = isinstance(status, StreamArchiveStatus) and status.archive is not None
@@ -53,7 +56,7 @@ def _held(archive: ArchiveSeen, world: World, decided: Decision) -> Decision:
 
 
 def _in_time(archive: ArchiveSeen, world: World, decided: Decision) -> Decision:
-    """The decision, made again no later than when the next run is due."""
+    """Have the next look no later than the next scheduled run."""
     if archive.later is None or archive.spec.suspend:
         return decided
     left = max((archive.later - world.now).total_seconds(), 0.05)

@@ -1,8 +1,8 @@
-"""Deleting a copy: the driver first, then what it staged, then the resource.
+"""Decide how a copy is deleted: the driver first, then its staging, then the resource.
 
-A copy that is done leaves its target alone. One that is not leaves nothing behind: staging goes,
-and the target as well if it is this copy's own and unpublished. Where publishing has begun, it is
-finished: that is a matter of seconds, and half a target is the one thing nobody wants.
+A finished copy leaves its target alone. An unfinished copy leaves nothing behind: staging is
+deleted, and so is an unpublished target that the copy made. If publishing has begun, it is
+finished instead. That takes seconds, and half a target is of no use.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
 
 POLL_SECONDS: Final = 1.0
-"""Between two looks at pods that have to go."""
+"""Seconds between two looks at pods that have to end."""
 
 RETRY_SECONDS: Final = (2.0, 60.0)
-"""First and longest wait before staging is tried to be dropped again."""
+"""First and longest wait before the deletion of staging is tried again."""
 
 GONE_PATIENCE: Final = 300.0
-"""Seconds for which a StreamStore or a Secret that is gone may come back."""
+"""Seconds for which the operator waits for a StreamStore or a Secret that is gone."""
 
 GONE: Final = frozenset({"StoreNotFound", "SecretNotFound"})
 
 
 def reconcile_deletion(copy: CopySeen, world: World) -> Decision:
-    """What to do for a copy that is being deleted. Suspending does not hold it up."""
+    """Decide about a copy that is being deleted, even if it is suspended."""
     status = status_of(copy, world.now)
     if not copy.finalizer:
         return Decision(status=status.unchanged())
@@ -55,10 +55,11 @@ def reconcile_deletion(copy: CopySeen, world: World) -> Decision:
 
 
 def deletion_failed(copy: CopySeen, world: World, trouble: Trouble) -> Decision:
-    """What to do when staging could not be dropped.
+    """Decide what to do after staging could not be deleted.
 
-    A store that does not answer is waited for, for ever: what is staged must not leak. A store or
-    a Secret that is gone for good cannot be waited for: after a while the copy is let go, loudly.
+    The operator waits for ever for a store that does not answer, since staged bytes must not leak.
+    It does not wait for ever for a StreamStore or a Secret that is gone: after GONE_PATIENCE it
+    reports the leftovers and lets the copy go.
     """
     status = status_of(copy, world.now)
     seconds = copy.deleted or 0.0

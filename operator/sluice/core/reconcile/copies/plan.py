@@ -1,4 +1,4 @@
-"""The plan that a copy goes by: which one holds, and what is written down of it."""
+"""Choose the plan that a copy follows, and decide what to write of it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Action, ...]]:
-    """The plan to go by, and what has to be written for it.
+    """Choose the plan to follow, and the actions that write it.
 
-    The plan that a driver began to carry out holds; otherwise the one that was written down, which
-    somebody may have looked at and approved; a new run takes the bounds anew.
+    A plan that a driver has recorded holds. Otherwise the plan in the ConfigMap holds, since a
+    user may have approved it. A new run takes new bounds.
     """
     answer = world.answer
     assert isinstance(answer, Planned)  # noqa: S101 - for the type checker
@@ -35,8 +35,8 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
         damaged = (DropPlan(),) if world.damaged else ()
         return answer, (*damaged, *_results(answer.plan, world), WritePlan(answer.plan))
     approved = not answer.recorded and status.value.plan_hash == written.plan.hash
-    # The bounds may be those of before, and the run of an archive that they are of; the stores are
-    # where their StreamStores say now.
+    # Bounds, and an archive's run, may come from the approved plan. The stores' addresses are
+    # always those of their StreamStores now.
     held = written.plan if approved and _follows(written.plan, answer.plan) else answer.plan
     stores = answer.plan.sources
     if isinstance(held, StreamCopyPlan):
@@ -49,9 +49,10 @@ def plan_to_write(world: World, status: CopyStatus) -> tuple[Planned, tuple[Acti
 
 
 def _follows(written: Plan, now: Plan) -> bool:
-    """Whether a plan can still be carried out: that of a run only on what it was made to follow.
+    """Tell whether a written plan can still be carried out.
 
-    What a driver is to plan is no plan that somebody has approved.
+    The plan of an archive's run can only while its parent is still the last run. An `Unplanned`
+    has no bounds that a user could have approved.
     """
     if isinstance(written, Unplanned) or isinstance(now, Unplanned):
         return False
@@ -62,14 +63,14 @@ def _follows(written: Plan, now: Plan) -> bool:
 
 
 def _parents(plan: Plan) -> dict[str, Parent | None]:
-    """What each run of a plan was made to follow, by the paths of the archives."""
+    """Give the parent of each run in a plan, by the path of its archive."""
     return {run.path: run.parent for run in plan.items if isinstance(run, ArchivePlan)}
 
 
 def _results(plan: Plan, world: World) -> tuple[Action, ...]:
-    """A scope's plan can be looked at stream by stream.
+    """Publish the planned streams of a scope, so that users can look at each.
 
-    That is written first: a copy that is suspended is left alone as soon as there is a plan.
+    They are written before the plan: a suspended copy is left alone as soon as it has a plan.
     """
     if not isinstance(plan, ScopeCopyPlan):
         return ()
@@ -78,6 +79,6 @@ def _results(plan: Plan, world: World) -> tuple[Action, ...]:
 
 
 def too_large(planned: Planned) -> Trouble | None:
-    """Why a plan cannot be written down."""
+    """Tell why a plan cannot be written into a ConfigMap; None if it can."""
     error = refusal(planned.plan)
     return None if error is None else Trouble.of(error)

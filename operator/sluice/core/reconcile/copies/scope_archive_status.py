@@ -1,4 +1,4 @@
-"""What a ScopeCopy's status says where its streams are put into archives."""
+"""Build the status of a ScopeCopy that puts its streams into archives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ScopeArchiveStatus(ScopeStatus):
-    """Builds the next status of a ScopeCopy whose target are archives."""
+    """Builder of the next status of a ScopeCopy whose targets are archives."""
 
     work: ClassVar[str] = ArchiveStatus.work
     there: ClassVar[str] = ArchiveStatus.there
@@ -39,6 +39,6 @@ class ScopeArchiveStatus(ScopeStatus):
 
 
 def scope_status_of(copy: CopySeen, spec: ScopeCopySpec, now: datetime) -> ScopeStatus:
-    """Builds the next status of a ScopeCopy, wherever its streams go."""
+    """Return the builder of a ScopeCopy's status, to a scope or to archives."""
     kind = ScopeStatus if spec.target.archive is None else ScopeArchiveStatus
     return kind(copy, spec, now)

@@ -1,4 +1,4 @@
-"""What came of each stream of a scope's copy, as it is published in ConfigMaps of bounded size."""
+"""Split the results of a scope's streams into ConfigMaps of bounded size."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_SHARD_BYTES: Final = 640 << 10
 
 
 def results_name(name: str, uid: str, number: int) -> str:
-    """The name of a ConfigMap with the results of a copy, from 0."""
+    """Return the name of a copy's ConfigMap of results; `number` counts from 0."""
     return f"{name[:40].rstrip('-.')}-results-{text.short_hash(uid)}-{number}"
 
 
 def results_hash(results: Iterable[StreamResult]) -> str:
-    """SHA-256 over the results in their order, in hexadecimal digits."""
+    """Return the SHA-256 over the results in their order, in hexadecimal digits."""
     whole = hashlib.sha256()
     for result in results:
         whole.update(result.model_dump_json().encode() + b"\n")
@@ -33,9 +33,9 @@ def results_hash(results: Iterable[StreamResult]) -> str:
 
 
 def shards(results: Sequence[StreamResult]) -> tuple[tuple[StreamResult, ...], ...]:
-    """The results in their order, so many together as go into one ConfigMap.
+    """Split the results, in their order, into groups that fit into one ConfigMap each.
 
-    There is always one: that nothing was copied is a result, and has to be found as one.
+    There is always at least one group: a copy of no streams publishes an empty result.
     """
     found: list[tuple[StreamResult, ...]] = []
     shard: list[StreamResult] = []

@@ -1,4 +1,4 @@
-"""What a ScopeCopy's status says that is said of many streams only."""
+"""Build the status of a ScopeCopy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
 
 NAMED: Final = 5
-"""Streams that a message names; the status names more."""
+"""Most streams that a message names; the status names more."""
 
 _RETRY = (
     "To try again what is not {}, annotate the copy with sluice.dev/requestedAt; "
@@ -49,16 +49,16 @@ _RETRY = (
 
 
 class ScopeStatus(CopyStatus):
-    """Builds the next status of a ScopeCopy.
+    """Builder of the next status of a ScopeCopy.
 
     Args:
-        copy: the copy, with the status that stands.
+        copy: the copy, with its present status.
         spec: its spec.
         now: the time.
 
     Attributes:
-        made: what streams are at the end.
-        where: what stands before the target's name then.
+        made: the participle for streams that are done.
+        where: the preposition before the target's name.
     """
 
     made: ClassVar[str] = "copied"
@@ -70,12 +70,12 @@ class ScopeStatus(CopyStatus):
         self._set(target=spec.target.title)
 
     def unpublished(self, world: World) -> Action | None:
-        """The results, where they are not those that are published."""
+        """Publish the results, unless the ConfigMaps already have them."""
         results = _ended(world).results
         return None if world.results == results_hash(results) else WriteResults(results)
 
     def over(self, world: World) -> CopyingStatus:
-        """Each stream is whole, has failed, or was stopped."""
+        """Report the end: each stream is copied, has failed, or was stopped."""
         ended = _ended(world)
         results = ended.results
         counts = counts_of(results)
@@ -116,7 +116,7 @@ class ScopeStatus(CopyStatus):
         )
 
     def _end(self, results: Sequence[StreamResult]) -> ProgressStatus:
-        """What was copied, of what was to be."""
+        """Give the progress at the end, from the streams that are copied."""
         copied = [one for one in results if one.state is StreamState.COPIED]
         done, total = (sum(result.bytes for result in some) for some in (copied, results))
         whole = len(copied) == len(results)
@@ -131,7 +131,7 @@ class ScopeStatus(CopyStatus):
         )
 
     def _success(self, ended: ScopeEnded) -> str:
-        """What came of it, where all is copied that was to be."""
+        """Describe the result of a copy that has copied all its streams."""
         scope, results = ended.plan.scope, ended.results
         left_out = sum(one.count for one in scope.left_out)
         aside = f" {_streams(left_out)} left out." if left_out else ""
@@ -147,12 +147,12 @@ class ScopeStatus(CopyStatus):
         return f"{what}{aside}{_lost(results)}{_moved(scope, ended.kept)}{_tables(scope)}"
 
     def _whence(self) -> str:
-        """What is copied, in a sentence."""
+        """Name the source, for a sentence."""
         source = self._spec.source
         return f"{'scope' if source.archive is None else 'the archives in'} {source.title}"
 
     def _how_far(self, scope: ScopePlan) -> str:
-        """A sentence on up to where each stream is copied."""
+        """Tell up to where each stream is copied, in a sentence."""
         archive = self._spec.source.archive
         if archive is None:
             return f"How far each goes was read within {_seconds(scope.end - scope.begin)}."
@@ -160,7 +160,7 @@ class ScopeStatus(CopyStatus):
         return f"Each is as the last run of its archive{until} has it."
 
     def _verified(self) -> Saying:
-        """What was compared, where each stream was."""
+        """Give the condition for a copy whose streams were all compared."""
         return Saying(
             "DigestsMatch",
             "What is published of each stream was read again and compared before; the digests are "
@@ -168,7 +168,10 @@ class ScopeStatus(CopyStatus):
         )
 
     def _trouble(self, results: Sequence[StreamResult], counts: Counts) -> Trouble | None:
-        """Why the copy has not succeeded; whose move it is tells the first stream that failed."""
+        """Tell why the copy has not succeeded; None if it has.
+
+        The category is that of the first stream that failed.
+        """
         if counts.copied == counts.total:
             return None
         failed = _failed(results)
@@ -184,7 +187,7 @@ class ScopeStatus(CopyStatus):
         return Trouble(reason="Failed", category=category, message=message, remedy=remedy)
 
     def _of_scope(self, scope: ScopePlan, results: Sequence[StreamResult]) -> dict[str, Any]:
-        """What a plan, and what is known of its streams, says in the status."""
+        """Give the fields that follow from a plan and the results of its streams."""
         left_out = tuple(
             LeftOutCount(reason=one.why.value, count=one.count) for one in scope.left_out
         )
@@ -228,7 +231,7 @@ class ScopeStatus(CopyStatus):
 
     @property
     def _standing(self) -> StreamCounts:
-        """The streams by their state, as the status says."""
+        """The counts of streams in the status."""
         said = self.value.streams if isinstance(self.value, ScopeCopyStatus) else None
         return said or StreamCounts()
 
@@ -275,7 +278,7 @@ def _counts(counts: Counts, left_out: int) -> StreamCounts:
 
 
 def _failed(results: Iterable[StreamResult]) -> list[tuple[StreamResult, Trouble]]:
-    """Those that failed, by name, and why."""
+    """List the failed streams by name, each with its failure."""
     found = [
         (result, result.trouble)
         for result in results
@@ -285,7 +288,7 @@ def _failed(results: Iterable[StreamResult]) -> list[tuple[StreamResult, Trouble
 
 
 def _named(results: Iterable[StreamResult]) -> tuple[FailedStream, ...]:
-    """The first of those that failed, as a status names them."""
+    """List the first failed streams, as the status names them."""
     return tuple(
         FailedStream(
             stream=result.stream,
@@ -298,18 +301,18 @@ def _named(results: Iterable[StreamResult]) -> tuple[FailedStream, ...]:
 
 
 def _events(results: Iterable[StreamResult]) -> int | None:
-    """Events in all of them; None where nobody can tell for each."""
+    """Sum up the events of all streams; None if the events of one are unknown."""
     counts = [result.events for result in results]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def _compared(results: Sequence[StreamResult]) -> bool:
-    """Whether each stream was compared, and there is one."""
+    """Tell whether there are streams, and each was compared."""
     return bool(results) and all(result.digest is not None for result in results)
 
 
 def _words(counts: StreamCounts, made: str) -> str:
-    """How many streams are copied, and what became of others."""
+    """Tell how many streams are copied, have failed, and were not begun."""
     if counts.total == 1:
         said = f"The one stream is {'' if counts.copied else 'not '}{made}"
     else:
@@ -334,7 +337,7 @@ def _lost(results: Iterable[StreamResult]) -> str:
 
 
 def _moved(scope: ScopePlan, kept: str | None) -> str:
-    """What became of the source's scope after a move."""
+    """Tell what became of the source's scope after a move, in a sentence after a blank."""
     if not scope.move:
         return ""
     if kept is None:
@@ -343,13 +346,13 @@ def _moved(scope: ScopePlan, kept: str | None) -> str:
 
 
 def _tables(scope: ScopePlan) -> str:
-    """What nobody copies."""
+    """Name the key-value tables, which are not copied, in a sentence after a blank."""
     if not scope.tables:
         return ""
     return f" Key-value tables are not copied: {_some(scope.tables)}."
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """List the first names, and count the others."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{', '.join(names[:NAMED])}{more}"

@@ -1,4 +1,4 @@
-"""A copy as it was seen, and what follows from that without any decision."""
+"""A copy as it was seen, and the facts that follow from that without a decision."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class CopySeen:
         spec, status: as they are written.
         requested_at: the annotation that asks for another run, if any.
         finalizer: whether the staging finalizer stands on it.
-        deleted: since when it is being deleted, in seconds; None if it is not.
-        force_orphan: whether it may go without its staging being dropped.
+        deleted: seconds since its deletion; None if it is not being deleted.
+        force_orphan: whether it may go without its staging being deleted.
     """
 
     name: str
@@ -44,13 +44,13 @@ class CopySeen:
 
     @property
     def done(self) -> bool:
-        """Whether it succeeded, and nobody asked for another run since."""
+        """Whether it succeeded, and no other run was requested since."""
         said = self.status.condition(ConditionType.SUCCEEDED)
         return said is not None and said.status == "True" and not self.asked
 
     @property
     def asked(self) -> bool:
-        """Whether somebody asked for another run and was not heard yet."""
+        """Whether another run is requested, and the request was not handled yet."""
         return (
             self.requested_at is not None
             and self.requested_at != self.status.last_handled_requested_at
@@ -58,7 +58,7 @@ class CopySeen:
 
     @property
     def keeps(self) -> bool:
-        """Whether something of it stays in a store that goes with the resource."""
+        """Whether the finished result is deleted with the resource. A copy's target never is."""
         return False
 
     @property
@@ -68,9 +68,9 @@ class CopySeen:
 
     @property
     def gave_up(self) -> bool:
-        """Whether it failed for good, and nobody changed it or asked for another run since.
+        """Whether it failed for good, without a change of the spec or a request since.
 
-        By the facts and not by the conditions, which tell of whatever is the matter at a time.
+        The conditions do not count here, since they may have changed after the failure.
         """
         status = self.status
         return (
@@ -83,18 +83,18 @@ class CopySeen:
 
 
 def recorded(copy: CopySeen, job: JobSeen) -> bool:
-    """Whether the end of this attempt was written down."""
+    """Tell whether the status has the end of this attempt."""
     return any(entry.attempt == job.attempt and entry.outcome for entry in copy.status.history)
 
 
 def running_job(copy: CopySeen, world: World) -> JobSeen | None:
-    """The latest attempt's Job while its driver runs or is about to, and is to."""
+    """Return the latest attempt's Job if its driver runs or starts, and its end is not recorded."""
     job = world.job
     return job if job is not None and job.active and not recorded(copy, job) else None
 
 
 def late_jobs(copy: CopySeen, world: World) -> list[JobSeen]:
-    """Jobs that must not run: another attempt has begun since, or their end was written down."""
+    """List the Jobs that must not run: a later attempt has begun, or their end is recorded."""
     return [
         job
         for job in world.jobs
@@ -103,22 +103,23 @@ def late_jobs(copy: CopySeen, world: World) -> list[JobSeen]:
 
 
 def waits(copy: CopySeen, world: World) -> bool:
-    """Whether a failure of before asks to wait still."""
+    """Tell whether the backoff after a failure still lasts."""
     at = copy.status.retry_time
+    # A request or a change by the user ends the backoff.
     heard = copy.asked or copy.changed or copy.status.last_failure is None
     return not heard and at is not None and world.now < at
 
 
 def seconds_left(copy: CopySeen, world: World) -> float | None:
-    """Seconds until the next attempt."""
+    """Give the seconds until the next attempt; None if none is due."""
     at = copy.status.retry_time
     return None if at is None else max((at - world.now).total_seconds(), 0.05)
 
 
 def too_late(copy: CopySeen, world: World) -> bool:
-    """Whether the deadline has passed, and nobody asked to go on nevertheless.
+    """Tell whether the deadline has passed. A request to run again lifts it.
 
-    A driver that says that it is done is heard first, however late anybody looks.
+    A driver that reports success is checked first, however late the operator looks.
     """
     limit, begun, job = copy.spec.active_deadline_seconds, copy.status.start_time, world.job
     return (
@@ -132,12 +133,12 @@ def too_late(copy: CopySeen, world: World) -> bool:
 
 
 def asks_again(copy: CopySeen, world: World) -> bool:
-    """Whether a scope's copy that is over is to be planned anew for what has failed.
+    """Tell whether to plan another run of a scope's copy, for the streams that failed.
 
-    It is where somebody asks for another run; or was heard, and no plan was written for it, since
-    a store was away or the operator ended: there is none that the status speaks of. So it is with
-    a copy that was not begun, where it does not matter. What became of an attempt is said before
-    another run is planned.
+    True if another run is requested. Also true if the status does not name the present plan: the
+    request was handled, but a store was away or the operator ended before a new plan was written.
+    That is true as well for a copy that has not begun, where it does not matter. The end of an
+    attempt is recorded before another run is planned.
     """
     if world.job is not None and not recorded(copy, world.job):
         return False

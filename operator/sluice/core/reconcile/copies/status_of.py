@@ -1,4 +1,4 @@
-"""Which kind says what of a copy."""
+"""Choose the builder of a copy's status by its kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def status_of(copy: CopySeen, now: datetime) -> CopyStatus:
-    """Builds the next status of a copy, of one stream, of a scope, or of an archive's run."""
+    """Return the builder of the status of a stream's copy, a scope's copy or an archive's run."""
     if isinstance(copy, ArchiveSeen):
         return ArchiveStatus(copy, now)
     match copy.spec:

@@ -1,4 +1,4 @@
-"""What a StreamCopy's status says that is said of one stream only."""
+"""Build the status of a StreamCopy."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class StreamStatus(CopyStatus):
-    """Builds the next status of a StreamCopy.
+    """Builder of the next status of a StreamCopy.
 
     Args:
-        copy: the copy, with the status that stands.
+        copy: the copy, with its present status.
         spec: its spec.
         now: the time.
     """
@@ -41,14 +41,14 @@ class StreamStatus(CopyStatus):
         super().__init__(copy, now)
 
     def unpublished(self, world: World) -> Action | None:
-        """The map of positions, where it is not the target's."""
+        """Publish the position map, unless the ConfigMap already has the target's."""
         wanted, written = _whole(world).positions, world.positions
         if wanted is None or (written is not None and written.has(wanted)):
             return None
         return WritePositions(wanted)
 
     def over(self, world: World) -> CopyingStatus:
-        """The target is whole."""
+        """Report that the target is complete."""
         complete = _whole(world)
         job, attempt, before = world.job, self._open(world), self.value.progress
         if attempt is not None:
@@ -109,7 +109,7 @@ class StreamStatus(CopyStatus):
         return {"verification": None, "position_map_ref": None}
 
     def _of_plan(self, plan: Plan) -> dict[str, Any]:
-        if not plan.streams:  # only the driver can look
+        if not plan.streams:  # from a volume: only the driver can plan
             return {"start_cut": None, "end_cut": None}
         (stream,) = plan.streams
         return {"start_cut": _cut(stream, end=False), "end_cut": _cut(stream, end=True)}
@@ -136,7 +136,7 @@ def _whole(world: World) -> Complete:
 
 
 def _without(gaps: Sequence[CopyGap]) -> str:
-    """What the sources had lost."""
+    """Describe the bytes that the sources had lost, in a sentence."""
     first, *rest = sorted(gaps, key=lambda gap: gap.end is None)
     more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""
     if first.end is None:
@@ -149,7 +149,7 @@ def _without(gaps: Sequence[CopyGap]) -> str:
 
 
 def _cut(stream: StreamPlan, *, end: bool) -> str:
-    """Offsets by segment."""
+    """Write the offsets by segment at which a copy begins, or ends."""
     active = stream.active[-1 if end else 0]
     segments = [stream.segments[place] for place in active]
     return ",".join(f"{s.id}={s.end if end else s.start}" for s in segments)

@@ -1,7 +1,7 @@
-"""What the operator saw of a copy's surroundings, as values.
+"""The surroundings of a copy as the operator saw them, as values.
 
-`reconcile` gets a `World` and answers with a `Decision`. Neither holds a connection or a clock, so
-every situation that a cluster can be in is a test of a few lines.
+`reconcile` takes a `World` and returns a `Decision`. Neither holds a connection or a clock. So a
+test of any situation of a cluster takes a few lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class JobPhase(StrEnum):
-    """How far an attempt is."""
+    """Phase of an attempt's Job."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -33,20 +33,20 @@ class JobPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSeen:
-    """One attempt's Job.
+    """The Job of an attempt.
 
     Attributes:
         name: of the Job.
-        attempt: its number, from 1.
+        attempt: the attempt's number, from 1.
         phase: how far it is.
-        started: when it was made.
+        started: when the Job was made.
         ended: when it succeeded or failed.
         trouble: why its pod does not start (PENDING), or why it failed (FAILED).
-        words: what its pod says of itself (PENDING), where that is no trouble yet.
+        words: the state of its pod (PENDING), if that is no trouble yet.
         deleting: whether it is being deleted.
         outdated: whether it was made for another runtime than the spec asks for now.
-        recorded: what its driver said of the archive in which it has recorded a run, where nobody
-            else can look into that.
+        recorded: the driver's report of an archive in a volume, after it recorded a run there.
+            Only pods can look into volumes.
     """
 
     name: str
@@ -62,30 +62,30 @@ class JobSeen:
 
     @property
     def active(self) -> bool:
-        """Whether its driver runs or is about to."""
+        """Whether its driver runs or starts."""
         return self.phase in {JobPhase.PENDING, JobPhase.RUNNING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSeen:
-    """The plan that was written down for the copy."""
+    """The plan in the copy's ConfigMap, and the ConfigMap's name."""
 
     plan: Plan
     name: str
 
 
 class Question(StrEnum):
-    """What only the stores can tell; asked for only where it decides something."""
+    """Question that only the stores can answer. It is asked only if a decision needs it."""
 
     STATE = "State"
-    """Whether the target is whole, and otherwise the plan."""
+    """Whether the target is complete; if not, the plan."""
     PROGRESS = "Progress"
-    """How many bytes are there."""
+    """How many bytes are in the target's store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A copy's progress at a moment."""
+    """Progress and speed of a copy at one moment."""
 
     progress: Progress
     pace: Pace
@@ -93,26 +93,27 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything that was seen of one copy's surroundings.
+    """The surroundings of a copy, as they were seen.
 
     Attributes:
-        now: the time of looking.
-        sources: the stores of what is copied, one for each stream, as `target`.
-        target: the store; None when there is no such StreamStore, a Trouble when there is
-            one whose spec cannot be read.
-        profile: why the runtime profile cannot be used; None when it can.
-        plan: the plan ConfigMap; None where there is none, or one that holds no plan.
-        damaged: whether there is one that holds no plan.
+        now: the time of the look.
+        sources: the stores of the sources, one for each source; values as of `target`.
+        target: the target's store; None if there is no such StreamStore, a Trouble if the copy
+            cannot use it: an unreadable spec, the wrong kind of store, or `access` forbids it.
+        profile: why the runtime profile cannot be used; None if it can.
+        plan: the plan ConfigMap; None if there is none, or it holds no plan.
+        damaged: whether there is a plan ConfigMap that holds no plan.
         jobs: the attempts whose Jobs still exist, the latest last.
         pods: pods of this copy that are not gone; 0 unless it is suspended or being deleted.
         controls: whether the driver's controls are as the spec wants them.
-        answer: to Question.STATE, if it was asked; of a stream Complete or Planned, of a scope
-            ScopeEnded or Planned, of an archive Recorded or Planned. With Question.PROGRESS the
-            plan of a driver that has made it by itself, as long as it is not written down.
-        positions: the map in the ConfigMap, if the target is whole; None where there is none.
-        results: the hash of the results that the ConfigMaps of a scope's copy have; None where
-            they are not there, or not all of them.
-        reading: to Question.PROGRESS, if it was asked.
+        answer: the answer to Question.STATE, if it was asked: Complete or Planned for a stream,
+            ScopeEnded or Planned for a scope, Recorded or Planned for an archive. With
+            Question.PROGRESS, a scope's plan that its driver made, until it is in the ConfigMap.
+        positions: the position map in the ConfigMap, if the target is complete; None if there is
+            none.
+        results: the hash of the results in the ConfigMaps of a scope's copy; None if a ConfigMap
+            is missing.
+        reading: the answer to Question.PROGRESS, if it was asked.
         trouble: why the stores could not be asked.
     """
 

@@ -1,7 +1,8 @@
-"""EphemeralStream: what to do next, from its spec, its status and what was seen.
+"""Decide what to do next about an EphemeralStream, from its spec, its status and its surroundings.
 
-Called again and again; each call starts from nothing but its arguments. Whose a stream is stands in
-the store; which object an owner is stands in the status, and in the resource's ownerReferences.
+The functions are called again and again; each call starts from nothing but its arguments. The store
+records which resource owns a stream. The status and the ownerReferences record which object an
+owner is.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
 
 REFER_SECONDS: Final = 0.5
-"""Between setting a reference to an owner and looking whether it stands."""
+"""Seconds between setting a reference to an owner and checking that it is there."""
 
 
 def asks_store(seen: EphemeralSeen, world: EphemeralWorld) -> bool:
-    """Whether `reconcile_ephemeral` can decide only when the store was asked."""
+    """Tell whether `reconcile_ephemeral` needs the store's answer."""
     if seen.deleted is not None or seen.spec.suspend:
         return False
     if seen.status.release is not None:
@@ -56,7 +57,7 @@ def asks_store(seen: EphemeralSeen, world: EphemeralWorld) -> bool:
 
 
 def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralDecision:
-    """What to do now. `world` has the store's answer if `asks_store`, or why there is none."""
+    """Decide what to do now. If `asks_store`, `world` has the store's answer or its failure."""
     if seen.deleted is not None:
         return deletion.reconcile_deletion(seen, world)
     status = EphemeralStatus(seen, world.now)
@@ -73,8 +74,8 @@ def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> Ephemeral
     decision = _alive(seen, world, status, owners)
     if not owners.refer and not owners.drop:
         return decision
-    # The next look has the references, and with them the owners; a moment later, in case somebody
-    # takes them away each time.
+    # The next look sees the references, and with them the owners. It waits a moment, in case
+    # another client removes the references each time.
     refer = Refer(owners.refer, owners.drop)
     return replace(decision, actions=(refer, *decision.actions), again=REFER_SECONDS)
 
@@ -82,7 +83,7 @@ def reconcile_ephemeral(seen: EphemeralSeen, world: EphemeralWorld) -> Ephemeral
 def after_ephemeral_failure(
     seen: EphemeralSeen, world: EphemeralWorld, trouble: Trouble
 ) -> EphemeralDecision:
-    """What to do when something that was decided could not be done."""
+    """Decide what to do after an action that failed."""
     if seen.deleted is not None:
         return deletion.deletion_failed(seen, world, trouble)
     status = EphemeralStatus(seen, world.now)
@@ -90,7 +91,7 @@ def after_ephemeral_failure(
 
 
 def _in_grace(seen: EphemeralSeen, now: datetime) -> bool:
-    """Whether owners that are gone may be followed by successors."""
+    """Tell whether a successor may still take the place of an owner that is gone."""
     since = seen.status.owners_gone_time or now
     return now < since + timedelta(seconds=seen.spec.grace_period_seconds)
 
@@ -98,7 +99,7 @@ def _in_grace(seen: EphemeralSeen, now: datetime) -> bool:
 def _alive(
     seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus, owners: OwnersVerdict
 ) -> EphemeralDecision:
-    """Whether anybody needs the streams; then they are made, otherwise released or waited with."""
+    """Make the streams if an owner needs them; otherwise release them, or wait."""
     spec, now = seen.spec, world.now
     age = (now - seen.created).total_seconds()
     if spec.max_age_seconds is not None and age >= spec.max_age_seconds:
@@ -115,7 +116,7 @@ def _alive(
 
 
 def _unowned(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:
-    """No owner was ever there."""
+    """Wait for the first owner."""
     if owners.refer:
         said = Saying("Making", "The owners are there; the stream is made when they own this.")
         return EphemeralDecision(status=status.working(said))
@@ -127,7 +128,7 @@ def _unowned(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecisio
 
 
 def _left(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:
-    """All owners are gone, and deleting the resource is Kubernetes' part."""
+    """Leave the resource, whose owners are all gone, to Kubernetes' garbage collector."""
     if owners.collected:
         said = Saying(
             "OwnersDeleted", "The owners are gone; Kubernetes' garbage collector deletes this next."
@@ -144,7 +145,7 @@ def _left(status: EphemeralStatus, owners: OwnersVerdict) -> EphemeralDecision:
 def _unneeded(
     seen: EphemeralSeen, status: EphemeralStatus, now: datetime, reason: str
 ) -> EphemeralDecision:
-    """No owner needs the streams any more: they are released after the grace period."""
+    """Release streams that no owner needs any more, after the grace period."""
     since = seen.status.owners_gone_time or now
     status.owners_gone(since)
     end = since + timedelta(seconds=seen.spec.grace_period_seconds)
@@ -159,7 +160,7 @@ def _unneeded(
 
 
 def _release(status: EphemeralStatus, reason: str) -> EphemeralDecision:
-    """Let the streams go and keep the resource. That it was decided is written down first."""
+    """Record in the status that the streams are to be released. The next look releases them."""
     status.release(reason)
     said = Saying("Releasing", f"The streams are released: {reason}.")
     return EphemeralDecision(status=status.working(said), again=0.0)
@@ -168,7 +169,7 @@ def _release(status: EphemeralStatus, reason: str) -> EphemeralDecision:
 def _released(
     seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus
 ) -> EphemeralDecision:
-    """The streams were let go, or are being: as long as the finalizer stands, some may be left."""
+    """Go on with a release. Streams may be left as long as the finalizer stands."""
     release = seen.status.release
     assert release is not None  # noqa: S101 - for the type checker: the caller looked
     delete = seen.spec.on_release == "Delete"
@@ -195,7 +196,7 @@ def _released(
             return EphemeralDecision(
                 status=status.working(said), actions=(Release(delete=True),), again=again
             )
-        # A store may keep our tags on a stream that somebody has sealed: no need to look again.
+        # With Retain, one call is enough: a store keeps our tags on a sealed stream for good.
         actions = (Unprotect(),) if delete else (Release(delete=False), Unprotect())
     if not delete:
         status.left_alone()

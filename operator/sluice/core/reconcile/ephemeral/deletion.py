@@ -1,10 +1,11 @@
-"""Deleting an EphemeralStream: its streams first, then the resource.
+"""Decide how an EphemeralStream is deleted: its streams first, then the resource.
 
-Nothing is asked of the store beforehand: letting go touches only what is ours, and finds out itself
-what is left. A store that does not answer is waited for; one that is gone for good is not.
+The store is not asked beforehand: a release touches only streams that the resource owns, and finds
+out itself which are left. The operator waits for a store that does not answer. It does not wait
+for ever for a StreamStore or a Secret that is gone.
 
-An owner is gone before its pods are. Until they are, they may make streams under a prefix, so that
-is let go only when they have had the time to stop.
+An owner is gone before its pods are. Until they end, the pods may make streams under a prefix. So
+the prefix is released only when the pods have had the time to stop.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ if TYPE_CHECKING:
     from sluice.core.values.trouble import Trouble
 
 RETRY_SECONDS: Final = (1.0, 60.0)
-"""First and longest wait before the streams are tried to be let go again."""
+"""First and longest wait before the release is tried again."""
 
 GONE_PATIENCE: Final = 300.0
-"""Seconds for which a StreamStore or a Secret that is gone may come back."""
+"""Seconds for which the operator waits for a StreamStore or a Secret that is gone."""
 
 READERS_PATIENCE: Final = 3600.0
-"""Seconds for which copies that read a stream are waited for."""
+"""Seconds for which the operator waits for copies that read a stream."""
 
 POLL_SECONDS: Final = 10.0
-"""Between two looks at what is waited for: copies, and streams that are made late."""
+"""Seconds between two looks while copies still read, or streams may still be made."""
 
 STOPPING_SECONDS: Final = 40.0
-"""For which pods may make streams under a prefix after their owner is gone: unless they say
-otherwise, Kubernetes kills them after 30, and it may be a little late."""
+"""Seconds for which pods may make streams under a prefix after their owner is gone. By default
+Kubernetes kills them after 30, and it may be a little late."""
 
 _GONE: Final = frozenset({"StoreNotFound", "SecretNotFound"})
 _FAILURES: Final = frozenset(failure.name for failure in catalogue.failures())
@@ -54,14 +55,14 @@ LATE: Final = (
 
 
 def may_come(seen: EphemeralSeen, world: EphemeralWorld, waited: float) -> float:
-    """Seconds for which streams that are to be deleted may still be made; 0 if none may.
+    """Give the seconds for which pods may still make streams that are to be deleted; 0 for none.
 
-    Once an owner was made again, what is made under the prefix may be that one's, and stays.
+    Once an owner is made again, new streams under the prefix may belong to it, and stay.
 
     Args:
         seen: the resource.
         world: with the owners as they are now.
-        waited: seconds since they went.
+        waited: seconds since the owners went.
     """
     if seen.spec.stream_prefix is None or seen.spec.on_release == "Retain":
         return 0.0
@@ -72,7 +73,7 @@ def may_come(seen: EphemeralSeen, world: EphemeralWorld, waited: float) -> float
 
 
 def in_use(readers: tuple[str, ...]) -> Saying:
-    """What is said while copies still read the streams."""
+    """Name the copies that still read the streams, for a condition."""
     minutes = round(READERS_PATIENCE / 60)
     return Saying(
         "StillRead",
@@ -81,7 +82,7 @@ def in_use(readers: tuple[str, ...]) -> Saying:
 
 
 def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralDecision:
-    """What to do for a resource that is being deleted. Suspending does not hold it up."""
+    """Decide about a resource that is being deleted, even if it is suspended."""
     status = EphemeralStatus(seen, world.now)
     deleted = seen.deleted or 0.0
     if not seen.finalizer:
@@ -115,10 +116,12 @@ def reconcile_deletion(seen: EphemeralSeen, world: EphemeralWorld) -> EphemeralD
 def _said(
     seen: EphemeralSeen, world: EphemeralWorld, said: Saying, *, last: bool
 ) -> EphemeralStreamStatus:
-    """What is said before a try: what the one before failed by, as long as that may hold.
+    """Give the status before a try. It keeps the failure of the try before while that may hold.
 
-    A store may take calls and answer none, so a try is most of the time between two failures.
-    After the last try the resource goes; before that, the store's return shows that others succeed.
+    A store may accept calls and answer none. Then a try takes most of the time between two
+    failures, and users should see the failure meanwhile. A success of the last try removes the
+    resource, so its status keeps the failure until then. Before the last try, a store that is
+    ready again clears the failure.
     """
     before = seen.status.condition(ConditionType.READY)
     away = world.store is None or not world.store.ready
@@ -130,10 +133,10 @@ def _said(
 def deletion_failed(
     seen: EphemeralSeen, world: EphemeralWorld, trouble: Trouble
 ) -> EphemeralDecision:
-    """What to do when the streams could not be let go."""
+    """Decide what to do after the streams could not be released."""
     status = EphemeralStatus(seen, world.now)
     deleted = seen.deleted or 0.0
-    tried = max(0.0, deleted - _grace(seen))  # before, nobody asked the store
+    tried = max(0.0, deleted - _grace(seen))  # no call was made during the grace period
     limit = seen.spec.deletion_timeout_seconds
     out_of_time = limit is not None and tried >= limit
     if out_of_time or (trouble.reason in _GONE and tried > GONE_PATIENCE):
@@ -149,9 +152,9 @@ def deletion_failed(
 
 
 def _grace(seen: EphemeralSeen) -> int:
-    """Seconds after the deletion in which a successor may take the streams over.
+    """Give the seconds after the deletion in which a successor may take the streams over.
 
-    Streams that stay, and those that were released before, have no need of them.
+    There are none for streams that stay, and for streams that were released before.
     """
     if seen.spec.on_release == "Retain" or seen.status.release is not None:
         return 0

@@ -1,4 +1,4 @@
-"""What went wrong with an EphemeralStream, and when it is looked at again."""
+"""Report a failure of an EphemeralStream, and decide when it is looked at again."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.ephemeral.status import EphemeralStatus
 
 WAIT_SECONDS: Final = 30.0
-"""Between two looks at what is waited for; events usually come first."""
+"""Seconds between two looks at a resource that waits; events usually wake it sooner."""
 
 RETRY_SECONDS: Final = 5.0
-"""Before something is tried again that a store has failed to do."""
+"""Seconds before a call that a store has failed is tried again."""
 
 STALLED_SECONDS: Final = 60.0
-"""Between two looks at a resource that waits for a person."""
+"""Seconds between two looks at a resource that waits for a person."""
 
 NOT_ASKED: Final = Trouble.of(StoreUnavailable("the store was not asked yet"))
-"""While nobody knows what the store says."""
+"""The failure to report while there is no answer of the store."""
 
 
 def failed(status: EphemeralStatus, trouble: Trouble) -> EphemeralDecision:
-    """Something failed: it is tried again, or waits for a person."""
+    """Report a failure, and try again or wait for a person."""
     if not trouble.retryable:
         return stalled(status, trouble)
     said = Saying(trouble.reason, str(trouble))
@@ -34,6 +34,6 @@ def failed(status: EphemeralStatus, trouble: Trouble) -> EphemeralDecision:
 
 
 def stalled(status: EphemeralStatus, trouble: Trouble) -> EphemeralDecision:
-    """It waits for a person, and is looked at now and then."""
+    """Report that the resource waits for a person, and look at it now and then."""
     said = Saying(trouble.reason, str(trouble))
     return EphemeralDecision(status=status.stalled(said), again=STALLED_SECONDS)

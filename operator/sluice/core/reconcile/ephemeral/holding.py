@@ -1,6 +1,6 @@
-"""An EphemeralStream that is needed: what the store says of its streams, and what follows.
+"""Decide about an EphemeralStream that is needed, from what the store says of its streams.
 
-Whose a stream is stands in the store, see `core.claims.claim`.
+The store records which resource owns a stream, see `core.claims.claim`.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 DRIFT_SECONDS: Final = 300.0
-"""Between two looks whether a stream is still as the spec has it."""
+"""Seconds between two checks that a stream is still as the spec has it."""
 
 NEWS_SECONDS: Final = 30.0
-"""Between two looks which streams an application has made under a prefix."""
+"""Seconds between two looks for streams that an application has made under a prefix."""
 
 SUCCESSOR_SECONDS: Final = 5.0
-"""A predecessor's stream is taken over only if it is left to us for so long still."""
+"""Seconds of grace that a predecessor must have left for its stream to be taken over."""
 
 
 def hold(seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus) -> EphemeralDecision:
-    """The streams are needed: what does the store say about them?"""
+    """Make, adopt or keep the streams, by what the store says of them."""
     holding = world.holding
     away = _store_trouble(seen, world)
     if away is not None:
@@ -70,7 +70,7 @@ def hold(seen: EphemeralSeen, world: EphemeralWorld, status: EphemeralStatus) ->
 
 
 def _store_trouble(seen: EphemeralSeen, world: EphemeralWorld) -> SluiceError | None:
-    """Why the store cannot be used now."""
+    """Tell why the store cannot be used now; None if it can."""
     name, field = seen.spec.store_ref.name, "spec.storeRef.name"
     if world.store is None:
         remedy = "Apply the StreamStore, or correct the name; it is waited for."
@@ -84,9 +84,9 @@ def _store_trouble(seen: EphemeralSeen, world: EphemeralWorld) -> SluiceError | 
 def _there(
     seen: EphemeralSeen, holding: Holding, rival: Rival | None, status: EphemeralStatus
 ) -> EphemeralDecision:
-    """The streams are there and ours."""
+    """Keep streams that the resource owns; configure the stream if the spec has changed."""
     if seen.spec.stream is None and rival is not None and rival.grace is None:
-        # An older one was seen only now. A stream has one holder, a prefix could have two.
+        # An older resource was seen only now. A stream has one holder, but a prefix could have two.
         decision = _conflict(status, rival.name)
         return replace(decision, actions=(Release(delete=False),))
     actions = () if seen.finalizer else (Protect(),)
@@ -131,7 +131,7 @@ def _what_there_is(seen: EphemeralSeen, holding: Holding) -> str:
 def _absent(
     seen: EphemeralSeen, holding: Holding, rival: Rival | None, status: EphemeralStatus
 ) -> EphemeralDecision:
-    """Nothing is there yet, or not any more."""
+    """Make a stream or a marker that is not there, unless another resource claims it."""
     if rival is not None:
         return _conflict(status, rival.name)
     if not holding.scope and seen.spec.scope_policy == "MustExist":
@@ -154,9 +154,9 @@ def _absent(
 
 
 def _soon(seen: EphemeralSeen, said: Saying, now: datetime) -> float:
-    """Seconds until it shows whether something that is done now has come about.
+    """Give the seconds until the operator checks the result of an action.
 
-    At once, but not for ever: what is done again and again without avail is done more and more
+    The first check is at once. An action that is repeated without success is repeated ever more
     seldom.
     """
     before = seen.status.condition(ConditionType.READY)
@@ -166,7 +166,7 @@ def _soon(seen: EphemeralSeen, said: Saying, now: datetime) -> float:
 
 
 def _found(seen: EphemeralSeen, rival: Rival | None, status: EphemeralStatus) -> EphemeralDecision:
-    """A stream of the name is there, and no resource has it."""
+    """Adopt an existing stream that no resource owns, if the spec allows it."""
     if rival is not None:
         return _conflict(status, rival.name)
     if seen.spec.adopt == "IfUnowned":
@@ -182,7 +182,7 @@ def _found(seen: EphemeralSeen, rival: Rival | None, status: EphemeralStatus) ->
 def _taken(
     seen: EphemeralSeen, holding: Holding, world: EphemeralWorld, status: EphemeralStatus
 ) -> EphemeralDecision:
-    """Another resource has the stream, unless it is going and leaves it to us, or is gone."""
+    """Take over a stream of another resource that leaves it or is gone; otherwise refuse."""
     rival = world.rival
     leaves = (
         rival is not None

@@ -1,9 +1,9 @@
-"""Who needs an EphemeralStream, from its owners as they were before and as they are now.
+"""Decide which owners need an EphemeralStream, from their earlier and their present state.
 
-An owner is an object, not a name: one that was deleted and made again is another one. Which object
-it is becomes known (*bound*) and is remembered in the status by its uid. With tracking
-OwnerReference an owner is bound once its reference is seen on the resource, so that what is
-remembered is also what Kubernetes' garbage collector goes by.
+An owner is an object, not a name: an object that was deleted and made again is another owner. Once
+the operator knows the object, the owner is *bound*, and the status keeps its uid. With tracking
+OwnerReference an owner is bound only when its reference is seen on the resource. So the status
+agrees with what Kubernetes' garbage collector goes by.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ State = Literal["Absent", "Present", "Finished", "Gone", "Unknown", "Removed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnersVerdict:
-    """What follows from the owners.
+    """Judgement on the owners.
 
     Attributes:
-        statuses: to be written, in the order of the spec.
+        statuses: the owners' statuses to write, in the order of the spec.
         refer: owners whose reference has to be set: index in the spec, and uid.
-        drop: uids whose reference has to go, since the spec names their owner no more.
-        bound: whether any owner was ever there.
-        alive: owners that are there, finished ones included, and those that cannot be read.
-        working: those of them that are not finished.
-        collected: whether references to owners that are gone stand on the resource: Kubernetes'
-            garbage collector will take them away, or delete the resource.
+        drop: uids whose reference has to be removed, since the spec no longer names their owner.
+        bound: whether any owner was ever bound.
+        alive: number of bound owners that exist, also finished ones, or that cannot be read.
+        working: number of these that are not finished.
+        collected: whether the resource has references to owners that are gone: Kubernetes'
+            garbage collector will remove them, or delete the resource.
         trouble: why an owner cannot be read.
     """
 
@@ -48,13 +48,13 @@ class OwnersVerdict:
 
     @property
     def summary(self) -> str | None:
-        """How many are there, for a table."""
+        """Owners alive and owners named, for a table."""
         named = [status for status in self.statuses if status.state != "Removed"]
         return f"{self.alive}/{len(named)}" if named else None
 
 
 def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> OwnersVerdict:
-    """What follows from the owners.
+    """Judge the owners.
 
     Args:
         seen: the resource.
@@ -86,11 +86,12 @@ def judge(seen: EphemeralSeen, world: EphemeralWorld, *, in_grace: bool) -> Owne
             elif not now.deleting:
                 refer.append((index, now.uid))
         elif not observe and now.uid == was not in seen.references and not now.deleting:
-            # Somebody took it away. From an owner that is being deleted, that is --cascade=orphan,
-            # and a reference to it would have Kubernetes delete this resource after all.
+            # Another client removed the reference, so it is set again. Not if the owner is being
+            # deleted: that is --cascade=orphan, and with a reference to the owner Kubernetes would
+            # delete this resource after all.
             refer.append((index, now.uid))
         statuses.append(_status(owner, now, bound))
-    # Remembered until the reference is gone, or nobody would know that it was ours.
+    # Kept in the status until the reference is gone: only this tells that Sluice set it.
     removed = [
         status.model_copy(update={"state": "Removed"})
         for status in seen.status.owners
@@ -116,7 +117,7 @@ _ALIVE = frozenset({"Present", "Finished", "Unknown"})
 
 
 def _lives(now: OwnerSeen, was: str | None) -> bool:
-    """Whether an owner that was bound is there still; one that cannot be read counts as there."""
+    """Tell whether a bound owner still exists; an owner that cannot be read counts as existing."""
     return was is not None and (now.trouble is not None or now.uid == was)
 
 

@@ -1,4 +1,4 @@
-"""The statuses of EphemeralStreams."""
+"""Build the statuses of EphemeralStreams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def config_hash(spec: EphemeralStreamSpec) -> str | None:
-    """Tells whether the config of the spec has changed."""
+    """Hash the config of the spec, to notice a change; None for a prefix, which has no config."""
     if spec.stream is None:
         return None
     text = spec.config.model_dump_json() if spec.config else ""
@@ -30,11 +30,11 @@ def config_hash(spec: EphemeralStreamSpec) -> str | None:
 
 
 class EphemeralStatus:
-    """Builds the status to write.
+    """Builder of the status to write.
 
     Args:
         seen: the resource.
-        now: the time for what changes.
+        now: the time for conditions and fields that change.
     """
 
     def __init__(self, seen: EphemeralSeen, now: datetime) -> None:
@@ -48,15 +48,15 @@ class EphemeralStatus:
         }
 
     def owned_by(self, owners: OwnersVerdict) -> None:
-        """Say who the owners are."""
+        """Write the owners' states."""
         self._change |= {"owners": owners.statuses, "owners_summary": owners.summary}
 
     def owners_gone(self, since: datetime | None) -> None:
-        """Say since when no owner needs the streams."""
+        """Write since when no owner needs the streams; None if an owner does."""
         self._change["owners_gone_time"] = since
 
     def holds(self, holding: Holding) -> None:
-        """Say what the store holds."""
+        """Write which streams the store holds."""
         self._change |= {
             "streams": holding.streams,
             "stream_count": len(holding.streams),
@@ -65,49 +65,49 @@ class EphemeralStatus:
             self._change["created_milliseconds"] = holding.created
 
     def configured(self) -> None:
-        """Say that the stream is as the spec has it."""
+        """Write that the stream has the config of the spec."""
         self._change["config_hash"] = config_hash(self._seen.spec)
 
     def still_asked(self) -> None:
-        """What the annotation asks for is being done, and has not come about yet."""
+        """Leave the annotation's request open: the action has begun, and is not done yet."""
         del self._change["last_handled_requested_at"]
 
     def release(self, reason: str) -> None:
-        """Say that the streams are let go, and why."""
+        """Write that the streams are to be released, and why."""
         self._change["release"] = ReleaseStatus(reason=reason, time=self.now)
 
     def left_alone(self) -> None:
-        """Forget which stream it was, so one without our tags is not taken for ours any more."""
+        """Forget the stream's creation time: without our tags it is not ours any more."""
         self._change["created_milliseconds"] = None
 
     def released(self) -> None:
-        """Say that nothing is left of them."""
+        """Write that no stream is left, and when the release was completed."""
         before = self._seen.status.release
         if before is not None and before.completed is None:
             self._change["release"] = before.model_copy(update={"completed": self.now})
         self._change |= {"streams": (), "stream_count": 0}
 
     def ready(self, saying: Saying, *, drift: str = "") -> EphemeralStreamStatus:
-        """All is as it is wanted; `drift` says what somebody else has changed."""
+        """Report that all is as wanted; `drift` tells what another client has changed."""
         wanted = conditions.ready(saying)
         if drift:
             wanted[ConditionType.DRIFTED] = ("True", Saying("ConfigDrifted", drift))
         return self._written(wanted)
 
     def working(self, saying: Saying) -> EphemeralStreamStatus:
-        """Something is done, or waited for."""
+        """Report that the operator works on the resource, or waits."""
         return self._written(conditions.working(saying, bounded=False))
 
     def stalled(self, saying: Saying) -> EphemeralStreamStatus:
-        """It waits for a person."""
+        """Report that the resource waits for a person."""
         return self._written(conditions.stalled(saying, bounded=False))
 
     def suspended(self, saying: Saying) -> EphemeralStreamStatus:
-        """Somebody wants it to wait."""
+        """Report that the resource is suspended."""
         return self._written(conditions.suspended(saying, bounded=False))
 
     def unchanged(self) -> EphemeralStreamStatus:
-        """As it was."""
+        """Return the status as it was."""
         return self._seen.status
 
     def _written(self, wanted: dict[ConditionType, tuple[Tri, Saying]]) -> EphemeralStreamStatus:

@@ -1,4 +1,4 @@
-"""An EphemeralStream and its surroundings as they were seen, and what can be done about them."""
+"""An EphemeralStream and its surroundings as they were seen, and the actions on them, as values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerSeen:
-    """One of spec.owners, as the API server has it now.
+    """An owner of spec.owners, as the API server has it now.
 
     Attributes:
-        uid: of the object of that name; None when there is none.
-        finished: whether its work is over, as its kind says it.
-        deleting: whether it was deleted and is still there. It has to be read after the resource:
-            who deletes an owner with --cascade=orphan takes the references away in between.
-        trouble: why it cannot be looked at (OwnerForbidden, OwnerKindNotFound, ...); then the rest
-            says nothing.
+        uid: of the object of that name; None when there is no such object.
+        finished: whether its work is over, by the rules of its kind.
+        deleting: whether it was deleted and still exists. It has to be read after the resource:
+            a deletion with --cascade=orphan removes the references in between.
+        trouble: why it cannot be read (OwnerForbidden, OwnerKindNotFound, ...); then the other
+            attributes mean nothing.
     """
 
     uid: str | None = None
@@ -38,12 +38,12 @@ class OwnerSeen:
 class Rival:
     """Another EphemeralStream, older than this one, that claims the same streams.
 
-    One that was released claims nothing any more.
+    A released EphemeralStream claims nothing any more.
 
     Attributes:
-        name: as it is told to people, with its kind.
+        name: kind and name, for people.
         uid: its uid.
-        grace: seconds for which it still leaves its stream to a successor; None while it lives.
+        grace: if it is being deleted, seconds in which a successor may still take its stream.
     """
 
     name: str
@@ -59,10 +59,10 @@ class EphemeralSeen:
         name, namespace, uid, generation, created: from its metadata.
         spec, status: as they are written.
         references: the uids in its ownerReferences.
-        finalizer: whether our finalizer stands on it.
-        deleted: since when it is being deleted, in seconds; None if it is not.
+        finalizer: whether Sluice's finalizer stands on it.
+        deleted: seconds since its deletion; None if it is not being deleted.
         force_orphan: whether it may go without its streams being deleted.
-        requested_at: the annotation that asks to look again and to put things right, if any.
+        requested_at: the annotation by which a user asks for another look and a repair, if any.
     """
 
     name: str
@@ -80,7 +80,7 @@ class EphemeralSeen:
 
     @property
     def asked(self) -> bool:
-        """Whether somebody asked by the annotation and was not heard yet."""
+        """Whether the annotation has a request that was not handled yet."""
         return (
             self.requested_at is not None
             and self.requested_at != self.status.last_handled_requested_at
@@ -89,17 +89,17 @@ class EphemeralSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EphemeralWorld:
-    """Everything that was seen of one EphemeralStream's surroundings.
+    """The surroundings of an EphemeralStream, as they were seen.
 
     Attributes:
-        now: the time of looking.
+        now: the time of the look.
         store: the StreamStore; None when there is none of that name.
-        owners: in the order of spec.owners; of a deleted resource only with a prefix.
-        holding: what the store says, if it was asked.
-        trouble: why the store could not be asked, or why what was decided could not be done.
-        rival: an older resource that claims the same.
-        readers: StreamCopies that still read what is to be deleted.
-        left: whether the EphemeralStream whose tags the stream has is gone.
+        owners: in the order of spec.owners; empty for a deleted resource without a prefix.
+        holding: the store's answer, if it was asked.
+        trouble: why the store could not be asked.
+        rival: an older resource that claims the same streams.
+        readers: copies and archives that still read the streams.
+        left: whether the EphemeralStream that the stream's tags name is gone.
         refused: why the StreamStore's access forbids what the spec asks for.
     """
 
@@ -121,16 +121,16 @@ class Protect:
 
 @dataclass(frozen=True, slots=True)
 class Unprotect:
-    """Take the finalizer off."""
+    """Remove the finalizer from the resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refer:
-    """Make owners own the resource.
+    """Set the ownerReferences of the resource.
 
     Attributes:
-        owners: by index in spec.owners, and uid.
-        drop: uids of those that own it no more, since they were taken out of the spec.
+        owners: owners to add, by index in spec.owners, and uid.
+        drop: uids of references to remove, since the spec no longer names their owners.
     """
 
     owners: tuple[tuple[int, str], ...]
@@ -139,16 +139,16 @@ class Refer:
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """Make the stream, or the marker of a prefix, and the scope if that is wanted."""
+    """Make the stream, or the marker of a prefix, and the scope if the spec asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Make a stream ours that is there already.
+    """Take ownership of an existing stream.
 
     Attributes:
-        predecessor: uid of the EphemeralStream that leaves it to us, or has left it behind; None if
-            nobody has it.
+        predecessor: uid of the EphemeralStream that leaves the stream, or has left it behind; None
+            if no resource owns it.
     """
 
     predecessor: str | None = None
@@ -161,11 +161,11 @@ class Configure:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let the streams go.
+    """Release the streams.
 
     Attributes:
-        delete: seal and delete them; otherwise only take our tags away.
-        watch: the claim to a prefix stays, since streams may still come that are to be deleted.
+        delete: seal and delete them; otherwise only remove Sluice's tags.
+        watch: keep the claim to a prefix, since pods may still make streams under it.
     """
 
     delete: bool
@@ -174,7 +174,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class LeaveBehind:
-    """Say loudly which streams are left behind."""
+    """Report by log, metric and event which streams are left behind."""
 
     why: str
 
@@ -184,12 +184,12 @@ EphemeralAction = Protect | Unprotect | Refer | Make | Adopt | Configure | Relea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EphemeralDecision:
-    """What to do now.
+    """Decision about an EphemeralStream.
 
     Attributes:
-        status: to write before anything is done.
-        actions: in order; the resource is looked at again after they are done.
-        again: seconds until it is looked at in any case; None to wait for an event.
+        status: the status to write before the actions.
+        actions: to do in this order.
+        again: seconds until the next look in any case; None to wait for an event.
     """
 
     status: EphemeralStreamStatus

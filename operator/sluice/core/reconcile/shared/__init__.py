@@ -1,1 +1,1 @@
-"""What the decisions about all kinds go by."""
+"""Conditions, verdicts on failures, and stores, as the decisions about all kinds use them."""

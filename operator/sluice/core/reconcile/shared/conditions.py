@@ -1,9 +1,9 @@
-"""Conditions that `kubectl wait`, Flux and Argo CD read alike.
+"""Build conditions that `kubectl wait`, Flux and Argo CD read alike.
 
-kstatus, which Flux and others use, decides by these rules: `Reconciling` means in progress,
-`Stalled` means failed, otherwise `Ready` tells whether the resource is as wanted. So the first two
-stand only while they are true, a final failure always sets `Stalled`, and a resource that is being
-worked on says `Ready=Unknown`: `False` would read as an error.
+kstatus, which Flux and others use, has three rules: `Reconciling` means in progress, `Stalled`
+means failed, and otherwise `Ready` tells whether the resource is as wanted. So the status lists the
+first two only while they are true. A final failure always sets `Stalled`. A resource that is being
+worked on has `Ready=Unknown`, since `False` would read as an error.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ Tri = Literal["True", "False", "Unknown"]
 
 
 class Saying(NamedTuple):
-    """Why a resource is as it is: one word of the catalogue, and a sentence."""
+    """Reason and message of a condition: one word of the catalogue, and a sentence."""
 
     reason: str
     message: str
 
 
 def working(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
-    """Something is being done, or waited for."""
+    """Give the conditions of a resource that is being worked on, or waits for something.
+
+    Args:
+        saying: the reason and the message of each condition.
+        bounded: whether resources of the kind end some day, and so have `Succeeded`.
+    """
     found: dict[ConditionType, tuple[Tri, Saying]] = {
         ConditionType.READY: ("Unknown", saying),
         ConditionType.RECONCILING: ("True", saying),
@@ -38,7 +43,7 @@ def working(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tupl
 
 
 def stalled(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
-    """It failed, and does not go on by itself soon."""
+    """Give the conditions of a resource that failed; arguments as those of `working`."""
     found: dict[ConditionType, tuple[Tri, Saying]] = {
         ConditionType.READY: ("False", saying),
         ConditionType.STALLED: ("True", saying),
@@ -49,7 +54,7 @@ def stalled(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tupl
 
 
 def suspended(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tuple[Tri, Saying]]:
-    """Somebody wants it to wait."""
+    """Give the conditions of a suspended resource; arguments as those of `working`."""
     found: dict[ConditionType, tuple[Tri, Saying]] = {
         ConditionType.READY: ("Unknown", saying),
         ConditionType.SUSPENDED: ("True", saying),
@@ -60,14 +65,14 @@ def suspended(saying: Saying, *, bounded: bool = True) -> dict[ConditionType, tu
 
 
 def ready(saying: Saying) -> dict[ConditionType, tuple[Tri, Saying]]:
-    """A lasting thing is as it is wanted."""
+    """Give the conditions of a resource without an end that is as its spec has it."""
     return {ConditionType.READY: ("True", saying)}
 
 
 def succeeded(
     saying: Saying, *, verified: Saying | None
 ) -> dict[ConditionType, tuple[Tri, Saying]]:
-    """A bounded thing is done, and was verified if anybody can tell."""
+    """Give the conditions of a resource that has ended well; `verified` if its data were."""
     found: dict[ConditionType, tuple[Tri, Saying]] = {
         ConditionType.READY: ("True", saying),
         ConditionType.SUCCEEDED: ("True", saying),
@@ -87,13 +92,13 @@ def merge(
     generation: int,
     now: datetime,
 ) -> tuple[Condition, ...]:
-    """The conditions to write: those that are wanted, each with the time it last changed.
+    """Give the conditions to write, each with the time of its last transition.
 
     Args:
-        before: what stands in the status.
-        wanted: by type, what is to stand; others are taken away.
-        generation: of the resource that is spoken of.
-        now: the time for conditions that change.
+        before: the conditions in the status.
+        wanted: the new conditions by type; all others are removed.
+        generation: the generation of the resource that they are about.
+        now: the transition time of conditions that change.
     """
     old = {condition.type: condition for condition in before}
     merged = []

@@ -1,4 +1,4 @@
-"""What the operator saw of a StreamStore that a resource names."""
+"""A StreamStore that a resource names, as the operator saw it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSeen:
-    """A StreamStore that a copy names.
+    """A StreamStore that a resource names.
 
     Attributes:
         name: its name.
-        address: where it is, from its spec.
+        address: the address in its spec.
         ready: whether it was reached lately.
         why: why it is not ready, for people.
         held: whether it and its Secret have the in-use finalizer.
-        deleting: whether somebody has deleted it; it goes when nobody uses it any more.
-        refused: why what the copy wants must not be done there; only of a copy that is deleted,
-            which clears away what was begun in any case.
+        deleting: whether it was deleted; it stays until no resource uses it any more.
+        refused: why the copy may not use the store. Set only for a copy that is being deleted,
+            which still clears away what it began there.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a failure means for a resource: try again, when, or wait for a person."""
+"""Judge a failure: decide whether and when the resource is tried again, or waits for a person."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Backoff(NamedTuple):
     most: float
 
     def after(self, failures: int) -> float:
-        """The wait after so many failures in a row, from 1."""
+        """Give the wait in seconds after `failures` failures in a row, from 1."""
         return min(self.first * 2.0 ** min(failures - 1, 30), self.most)
 
 
@@ -26,27 +26,27 @@ ATTEMPTS: Final = {
     Category.INFRASTRUCTURE: Backoff(2, 120),
     Category.SCHEDULING: Backoff(15, 300),
 }
-"""Between attempts that fail for a reason that passes."""
+"""Waits between attempts after failures that may pass by themselves."""
 
 RECHECK: Final = Backoff(30, 600)
-"""Between looks at what only a person can mend outside the resource: a stream that is not there, a
-right that is missing. It costs a few calls, and spares them the second step."""
+"""Waits between checks of a cause that only a person can mend outside the resource: a missing
+stream, a missing right. A check costs a few calls. So the person has to mend the cause only, and
+need not annotate the resource as well."""
 
 
 LASTING: Final = frozenset({"CutInsideEvent", "InvalidSpec", "SourceUnsupported"})
-"""Reasons by which an attempt fails that every other attempt for the same spec would meet, perhaps
-after it had copied everything again."""
+"""Reasons that fail every attempt for the same spec, some only after it has copied everything."""
 
 _MOST_ROW: Final = 16
-"""By then every wait is its longest."""
+"""Failures in a row after which every backoff has reached its longest wait."""
 
 
 class Verdict(NamedTuple):
-    """What follows from a failure.
+    """Consequence of a failure.
 
     Attributes:
-        final: whether the resource is stalled: it needs somebody.
-        wait: seconds until it is tried again; None for not before something changes.
+        final: whether the resource is `Stalled`, since a person has to act.
+        wait: seconds until it is tried again; None to wait for a change by a user.
     """
 
     final: bool
@@ -54,14 +54,17 @@ class Verdict(NamedTuple):
 
 
 def judge(trouble: Trouble, *, failures: int, limit: int | None) -> Verdict:
-    """What follows from the latest of `failures` failures in a row.
-
-    Only attempts use up the `limit`, whatever they fail by; what keeps one from beginning, a quota
-    or a store that is away, is waited for without one.
+    """Decide what follows from a failure.
 
     Integrity failures are never tried again without a person: the data are not what they should
-    be. What the spec or the store's administrator got wrong is looked at again slowly: for ever
-    where that keeps an attempt from beginning, and as often as the limit says where it ends one.
+    be. Mistakes in the spec or by the store's administrator are checked again slowly.
+
+    Args:
+        trouble: the latest failure.
+        failures: failures in a row, with this one.
+        limit: the most failures in a row, if an attempt failed. None if the failure keeps an
+            attempt from beginning, as a quota or an unreachable store does: then the operator
+            waits without a limit.
     """
     if trouble.category is Category.INTEGRITY:
         return Verdict(final=True, wait=None)
@@ -76,7 +79,7 @@ def judge(trouble: Trouble, *, failures: int, limit: int | None) -> Verdict:
 
 
 def gave_up(trouble: Trouble, verdict: Verdict) -> bool:
-    """Whether it might pass, and yet no other attempt is made since there were so many."""
+    """Tell whether the failure might pass, but the limit of failures ended the attempts."""
     passes = trouble.retryable or trouble.category in {Category.SPEC, Category.BACKEND}
     return (
         verdict == (True, None)
@@ -87,9 +90,10 @@ def gave_up(trouble: Trouble, verdict: Verdict) -> bool:
 
 
 def in_a_row(trouble: Trouble, elapsed: float) -> int:
-    """Which failure in a row it is, where the same one was met `elapsed` seconds ago.
+    """Estimate how many times in a row a failure was met, `elapsed` seconds after the same one.
 
-    By the waits between them, so nobody has to count what is no attempt.
+    The growing waits between the failures tell the number. So the status needs no counter for
+    failures that are no attempts.
     """
     checked = trouble.category in ATTEMPTS and trouble.retryable
     backoff = ATTEMPTS[trouble.category] if checked else RECHECK
